@@ -1,0 +1,76 @@
+// The small value types that every room shares.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace dedup {
+
+using Bytes = std::vector<std::byte>;
+
+// A node's position in the job's node table (0 … nodes − 1, the same on all ranks), or, above
+// those, in a file's table of stores (see service/messages.h, FileInfo::stores).
+using NodeIndex = std::uint16_t;
+inline constexpr NodeIndex kNoNode = 0xffff;
+
+// A random 128-bit number: identity of a file, attempt id of a generation, UUID of a store, id of a
+// handle. Zero means "none".
+struct Id128 {
+  std::array<std::uint8_t, 16> bytes{};
+
+  static Id128 random();  // from the system's random source
+  bool is_zero() const { return *this == Id128{}; }
+  std::string hex() const;  // 32 lower-case hexadecimal digits
+  static bool parse(const std::string& hex, Id128& out);
+  auto operator<=>(const Id128&) const = default;
+};
+
+// A chunk's hash, 32 bytes; shorter hashes (SHA-1) are padded with zeros. In mode `none` it is a
+// number that no other chunk has instead of a hash. Equal fingerprints are taken as equal content.
+struct Fingerprint {
+  std::array<std::uint8_t, 32> bytes{};
+
+  std::string hex() const;
+  // The first eight bytes as a number: a hash of the hash, for tables and for dealing.
+  std::uint64_t prefix() const {
+    std::uint64_t value;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  }
+  auto operator<=>(const Fingerprint&) const = default;
+};
+
+// Nodes that hold a chunk: sorted ascending, no duplicates.
+using NodeSet = std::vector<NodeIndex>;
+
+// A half-open range of file bytes.
+struct ByteRange {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::uint64_t end() const { return offset + length; }
+  auto operator<=>(const ByteRange&) const = default;
+};
+
+// Lower-case hexadecimal digits of `size` bytes.
+std::string hex_string(const void* data, std::size_t size);
+
+}  // namespace dedup
+
+template <>
+struct std::hash<dedup::Fingerprint> {
+  std::size_t operator()(const dedup::Fingerprint& f) const noexcept { return f.prefix(); }
+};
+template <>
+struct std::hash<dedup::Id128> {
+  std::size_t operator()(const dedup::Id128& id) const noexcept {
+    std::uint64_t value;
+    std::memcpy(&value, id.bytes.data(), sizeof value);
+    return value;
+  }
+};

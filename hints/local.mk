@@ -1,0 +1,8 @@
+libdedup_core_la_SOURCES += \
+  hints/hints.h \
+  hints/hints.cc \
+  hints/table.cc
+
+unit_tests_SOURCES += \
+  test/unit/hints_parse_test.cc \
+  test/unit/hints_table_test.cc

@@ -1,0 +1,217 @@
+// The table of hints, and how their values are read and printed.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include "hints/hints.h"
+
+namespace dedup::hints {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
+
+// MPI's info objects cut longer values (MPI_MAX_INFO_VAL in MPICH).
+constexpr std::size_t kLongestValue = 1023;
+
+std::string_view trim(std::string_view text) {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+// 1 for "", 2^10 for "K" and "KiB", and so on.
+std::optional<std::uint64_t> unit_factor(std::string_view unit) {
+  if (unit.empty()) return 1;
+  std::uint64_t factor = 1;
+  for (const std::string_view name : {"KiB", "MiB", "GiB", "TiB"}) {
+    factor *= 1024;
+    if (equal_ignoring_case(unit, name) || equal_ignoring_case(unit, name.substr(0, 1))) {
+      return factor;
+    }
+  }
+  return std::nullopt;
+}
+
+// A decimal number from `low` to `high`; with_unit: it may be followed by a unit of bytes.
+std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t low,
+                                          std::uint64_t high, bool with_unit) {
+  text = trim(text);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  const auto unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  if (!with_unit && !unit.empty()) return std::nullopt;
+  const auto factor = unit_factor(trim(unit));
+  if (!factor || number > std::numeric_limits<std::uint64_t>::max() / *factor) return std::nullopt;
+  number *= *factor;
+  if (number < low || number > high) return std::nullopt;
+  return number;
+}
+
+template <typename T>
+T member_type(T Hints::*);
+template <auto Member>
+using Type = decltype(member_type(Member));
+
+template <auto Member, std::uint64_t Low, std::uint64_t High, bool WithUnit>
+bool parse_integer(std::string_view text, Hints& into) {
+  const auto number = parse_number(text, Low, High, WithUnit);
+  if (!number) return false;
+  into.*Member = static_cast<Type<Member>>(*number);
+  return true;
+}
+
+template <auto Member>
+std::string print_integer(const Hints& hints) {
+  return std::to_string(hints.*Member);
+}
+
+template <typename T>
+struct Choice {
+  std::string_view name;
+  T value;
+};
+
+constexpr std::array kModes = {Choice<Mode>{"collective", Mode::kCollective},
+                               Choice<Mode>{"local", Mode::kLocal},
+                               Choice<Mode>{"none", Mode::kNone}};
+constexpr std::array kFingerprints = {Choice<FingerprintKind>{"sha256", FingerprintKind::kSha256},
+                                      Choice<FingerprintKind>{"sha1", FingerprintKind::kSha1}};
+constexpr std::array kPartners = {Choice<Partners>{"load", Partners::kLoad},
+                                  Choice<Partners>{"ring", Partners::kRing}};
+constexpr std::array kVisibilities = {Choice<Visibility>{"immediate", Visibility::kImmediate},
+                                      Choice<Visibility>{"sync", Visibility::kSync}};
+constexpr std::array kFsyncs = {Choice<Fsync>{"commit", Fsync::kCommit},
+                                Choice<Fsync>{"never", Fsync::kNever}};
+constexpr std::array kFlushes = {Choice<Flush>{"none", Flush::kNone}};
+constexpr std::array kExchanges = {Choice<Exchange>{"put", Exchange::kPut},
+                                   Choice<Exchange>{"send", Exchange::kSend}};
+
+template <auto Member, const auto& Choices>
+bool parse_choice(std::string_view text, Hints& into) {
+  for (const auto& choice : Choices) {
+    if (trim(text) != choice.name) continue;
+    into.*Member = choice.value;
+    return true;
+  }
+  return false;
+}
+
+template <auto Member, const auto& Choices>
+std::string print_choice(const Hints& hints) {
+  for (const auto& choice : Choices) {
+    if (hints.*Member == choice.value) return std::string(choice.name);
+  }
+  return {};
+}
+
+// "collective, local or none"
+template <typename Choices>
+std::string names(const Choices& choices) {
+  std::string text;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    if (i > 0) text += i + 1 < choices.size() ? ", " : " or ";
+    text += choices[i].name;
+  }
+  return text;
+}
+
+bool parse_store(std::string_view text, Hints& into) {
+  text = trim(text);
+  if (!text.starts_with('/') || text.size() > kLongestValue) return false;
+  if (text.find('\0') != text.npos) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') continue;
+    ++i;
+    if (i == text.size() || (text[i] != 'n' && text[i] != '%')) return false;
+  }
+  into.store = text;
+  return true;
+}
+
+bool parse_report(std::string_view text, Hints& into) {
+  text = trim(text);
+  if (text.size() > kLongestValue || text.find('\0') != text.npos) return false;
+  into.report = text;
+  return true;
+}
+
+const std::vector<Entry>& entries() {
+  static const std::vector<Entry> all = {
+      {"dedup_store", "/tmp/dedup-UID",
+       "an absolute path; `%n` is the node's name, `%%` a percent sign",
+       "the store's directory, on a disk or in memory of the node's own", false, Agreement::kNode,
+       parse_store, [](const Hints& h) { return h.store; }},
+      {"dedup_replication", "2", "1 to 16",
+       "K: every chunk is on at least min(K, number of nodes) nodes, so any K - 1 may be lost",
+       false, Agreement::kAll, parse_integer<&Hints::replication, 1, 16, false>,
+       print_integer<&Hints::replication>},
+      {"dedup_threshold", "131072", "1 to 16777216",
+       "F: how many fingerprints the collective reduction carries at most", true, Agreement::kAll,
+       parse_integer<&Hints::threshold, 1, 1 << 24, false>, print_integer<&Hints::threshold>},
+      {"dedup_chunk_size", "4096", "512 to 1 MiB, in bytes or with a unit (`4K`, `64 KiB`)",
+       "bytes in a chunk, the unit of deduplication", false, Agreement::kAll,
+       parse_integer<&Hints::chunk_size, 512, kMiB, true>, print_integer<&Hints::chunk_size>},
+      {"dedup_mode", "collective", names(kModes),
+       "`collective`: duplicates on different nodes serve as replicas; `local`: each node "
+       "deduplicates by itself and copies go to the next nodes in a ring; `none`: no deduplication",
+       false, Agreement::kAll, parse_choice<&Hints::mode, kModes>,
+       print_choice<&Hints::mode, kModes>},
+      {"dedup_fingerprint", "sha256", names(kFingerprints),
+       "the hash that makes a chunk's fingerprint", false, Agreement::kAll,
+       parse_choice<&Hints::fingerprint, kFingerprints>,
+       print_choice<&Hints::fingerprint, kFingerprints>},
+      {"dedup_partners", "load", names(kPartners),
+       "which nodes receive copies: `load` spreads them by what each node sends, `ring` takes the "
+       "next ones",
+       true, Agreement::kAll, parse_choice<&Hints::partners, kPartners>,
+       print_choice<&Hints::partners, kPartners>},
+      {"dedup_exchange", "put", names(kExchanges),
+       "how copies travel: `put` into windows (one-sided), `send` as messages", true,
+       Agreement::kAll, parse_choice<&Hints::exchange, kExchanges>,
+       print_choice<&Hints::exchange, kExchanges>},
+      {"dedup_visibility", "immediate", names(kVisibilities),
+       "when other ranks see a write: `immediate` as in a POSIX file, `sync` by MPI's own rule",
+       false, Agreement::kAll, parse_choice<&Hints::visibility, kVisibilities>,
+       print_choice<&Hints::visibility, kVisibilities>},
+      {"dedup_fsync", "commit", names(kFsyncs),
+       "`commit`: a commit returns when the data is on the stores' disks; `never`: a power failure "
+       "may lose committed data",
+       true, Agreement::kAll, parse_choice<&Hints::fsync, kFsyncs>,
+       print_choice<&Hints::fsync, kFsyncs>},
+      {"dedup_flush", "none", names(kFlushes) + " (`close` is not in this version)",
+       "`none`: the data stays in the stores, and is lost with them", true, Agreement::kAll,
+       parse_choice<&Hints::flush, kFlushes>, print_choice<&Hints::flush, kFlushes>},
+      {"dedup_report", "", "a path",
+       "a file to which rank 0 appends one JSON line for each commit; none if empty", true,
+       Agreement::kNone, parse_report, [](const Hints& h) { return h.report; }},
+      {"dedup_buffer", "64 MiB", "1 MiB to 1 TiB, in bytes or with a unit",
+       "most bytes of buffers a rank, beyond the program's own", false, Agreement::kAll,
+       parse_integer<&Hints::buffer, kMiB, kTiB, true>, print_integer<&Hints::buffer>},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::string default_store() {
+  return "/tmp/dedup-" + std::to_string(getuid());
+}
+
+std::span<const Entry> table() {
+  return entries();
+}
+
+}  // namespace dedup::hints
