@@ -1,0 +1,306 @@
+#include "plan/block.h"
+
+#include <limits>
+
+namespace dedup::plan {
+
+namespace {
+
+constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
+constexpr std::size_t kPieceInMessage = 41;  // of a whole chunk; see service/messages.cc
+constexpr std::size_t kFewSets = 16;         // as many are searched one by one
+// Above this many pieces below for one above, inserting them one by one beats the linear merge.
+constexpr std::size_t kManyMore = 64;
+
+std::uint32_t find_or_add(std::vector<NodeSet>& sets, const NodeSet& holders) {
+  const auto found = std::find(sets.begin(), sets.end(), holders);
+  if (found != sets.end()) return static_cast<std::uint32_t>(found - sets.begin());
+  sets.push_back(holders);
+  return static_cast<std::uint32_t>(sets.size() - 1);
+}
+
+// Where each of `from` is in `into`, adding those that are missing and used (those with used[i]).
+std::vector<std::uint32_t> intern_all(std::vector<NodeSet>& into, const std::vector<NodeSet>& from,
+                                      const std::vector<bool>& used) {
+  std::vector<std::uint32_t> positions(from.size(), 0);
+  if (from.size() <= kFewSets) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (used[i]) positions[i] = find_or_add(into, from[i]);
+    }
+    return positions;
+  }
+  std::map<NodeSet, std::uint32_t> known;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    known.emplace(into[i], static_cast<std::uint32_t>(i));
+  }
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (!used[i]) continue;
+    const auto [at, added] = known.emplace(from[i], static_cast<std::uint32_t>(into.size()));
+    if (added) into.push_back(from[i]);
+    positions[i] = at->second;
+  }
+  return positions;
+}
+
+std::vector<bool> used_sets(std::span<const Piece> pieces, std::size_t sets) {
+  std::vector<bool> used(sets, false);
+  for (const Piece& piece : pieces) {
+    if (!piece.is_zero()) used[piece.holders] = true;
+  }
+  return used;
+}
+
+// The first piece that ends after `position`.
+std::vector<Piece>::const_iterator first_after(const std::vector<Piece>& pieces,
+                                               std::uint32_t position) {
+  return std::partition_point(pieces.begin(), pieces.end(),
+                              [&](const Piece& piece) { return piece.end() <= position; });
+}
+
+// The first piece that begins at or after `position`.
+std::vector<Piece>::const_iterator first_from(const std::vector<Piece>& pieces,
+                                              std::uint32_t position) {
+  return std::partition_point(pieces.begin(), pieces.end(),
+                              [&](const Piece& piece) { return piece.begin < position; });
+}
+
+// Puts `middle` (at most one piece, within the range) in the place of all in [begin, end).
+void replace(std::vector<Piece>& pieces, std::uint32_t begin, std::uint32_t end,
+             const Piece* middle) {
+  if (pieces.empty() || pieces.back().end() <= begin) {
+    if (middle != nullptr) pieces.push_back(*middle);
+    return;
+  }
+  const auto first = first_after(pieces, begin);
+  const auto last = first_from(pieces, end);
+  Piece parts[3];
+  std::size_t count = 0;
+  if (first < last && first->begin < begin) parts[count++] = cut(*first, first->begin, begin);
+  if (middle != nullptr) parts[count++] = *middle;
+  if (first < last && (last - 1)->end() > end) {
+    parts[count++] = cut(*(last - 1), end, (last - 1)->end());
+  }
+  const auto removed = static_cast<std::size_t>(last - first);
+  const auto at = pieces.begin() + (first - pieces.cbegin());
+  const std::size_t common = std::min(count, removed);
+  std::copy_n(parts, common, at);
+  const auto rest = at + static_cast<std::ptrdiff_t>(common);
+  if (count > removed) {
+    pieces.insert(rest, parts + common, parts + count);
+  } else {
+    pieces.erase(rest, rest + static_cast<std::ptrdiff_t>(removed - common));
+  }
+}
+
+// Appends what `pieces` has outside of `extents`, calling between(i) before what lies behind
+// extent i.
+template <typename Extents, typename Between>
+std::vector<Piece> outside(const std::vector<Piece>& pieces, const Extents& extents,
+                           std::size_t reserve, Between&& between) {
+  std::vector<Piece> out;
+  out.reserve(reserve);
+  std::size_t next = 0;
+  const std::size_t count = extents.size();
+  for (const Piece& piece : pieces) {
+    std::uint32_t from = piece.begin;
+    while (from < piece.end()) {
+      while (next < count && extents.end_of(next) <= from) between(out, next++);
+      if (next == count || extents.begin_of(next) >= piece.end()) {
+        out.push_back(cut(piece, from, piece.end()));
+        break;
+      }
+      if (extents.begin_of(next) > from) out.push_back(cut(piece, from, extents.begin_of(next)));
+      from = extents.end_of(next);
+    }
+  }
+  while (next < count) between(out, next++);
+  return out;
+}
+
+struct PieceExtents {
+  const std::vector<Piece>& pieces;
+  std::size_t size() const { return pieces.size(); }
+  std::uint32_t begin_of(std::size_t i) const { return pieces[i].begin; }
+  std::uint32_t end_of(std::size_t i) const { return pieces[i].end(); }
+};
+
+struct PlainExtents {
+  std::span<const Extent> extents;
+  std::size_t size() const { return extents.size(); }
+  std::uint32_t begin_of(std::size_t i) const { return extents[i].begin; }
+  std::uint32_t end_of(std::size_t i) const { return extents[i].end; }
+};
+
+}  // namespace
+
+Piece cut(const Piece& piece, std::uint32_t begin, std::uint32_t end) {
+  Piece part = piece;
+  part.begin = std::max(begin, piece.begin);
+  part.length = std::min(end, piece.end()) - part.begin;
+  if (!piece.is_zero()) part.chunk_offset += part.begin - piece.begin;
+  return part;
+}
+
+std::uint32_t intern(Block& block, const NodeSet& holders) {
+  return find_or_add(block.holder_sets, holders);
+}
+
+void insert(Block& block, Piece piece, const NodeSet& holders) {
+  piece.holders = piece.is_zero() ? 0 : intern(block, holders);
+  replace(block.pieces, piece.begin, piece.end(), &piece);
+}
+
+void overlay(Block& below, const Block& above) {
+  if (above.empty()) return;
+  const std::vector<std::uint32_t> sets = intern_all(
+      below.holder_sets, above.holder_sets, used_sets(above.pieces, above.holder_sets.size()));
+  const auto moved = [&](Piece piece) {
+    piece.holders = piece.is_zero() ? 0 : sets[piece.holders];
+    return piece;
+  };
+  if (below.pieces.empty() || below.pieces.back().end() <= above.pieces.front().begin ||
+      above.pieces.size() <= below.pieces.size() / kManyMore) {
+    for (const Piece& piece : above.pieces) {
+      const Piece inserted = moved(piece);
+      replace(below.pieces, piece.begin, piece.end(), &inserted);
+    }
+  } else {
+    below.pieces = outside(
+        below.pieces, PieceExtents{above.pieces}, below.pieces.size() + above.pieces.size(),
+        [&](std::vector<Piece>& out, std::size_t i) { out.push_back(moved(above.pieces[i])); });
+  }
+  // Sets that were replaced often enough are dropped: more than one a piece is too many.
+  if (below.holder_sets.size() > kFewSets && below.holder_sets.size() > below.pieces.size()) {
+    compact_holders(below);
+  }
+}
+
+void truncate(Block& block, std::uint32_t end) {
+  auto& pieces = block.pieces;
+  pieces.erase(first_from(pieces, end), pieces.cend());
+  if (!pieces.empty() && pieces.back().end() > end) {
+    pieces.back() = cut(pieces.back(), pieces.back().begin, end);
+  }
+  if (pieces.empty()) block.holder_sets.clear();
+}
+
+void restrict(Block& block, std::uint32_t begin, std::uint32_t end) {
+  truncate(block, end);
+  erase(block, 0, begin);
+}
+
+void erase(Block& block, std::uint32_t begin, std::uint32_t end) {
+  if (begin >= end) return;
+  replace(block.pieces, begin, end, nullptr);
+  if (block.pieces.empty()) block.holder_sets.clear();
+}
+
+void erase(Block& block, std::span<const Extent> extents) {
+  if (extents.empty() || block.empty()) return;
+  block.pieces = outside(block.pieces, PlainExtents{extents}, block.pieces.size(),
+                         [](std::vector<Piece>&, std::size_t) {});
+  if (block.pieces.empty()) block.holder_sets.clear();
+}
+
+Block slice(const Block& block, std::uint32_t begin, std::uint32_t end) {
+  Block part;
+  const auto first = first_after(block.pieces, begin);
+  const auto last = first_from(block.pieces, end);
+  if (begin >= end || first >= last) return part;
+  const std::vector<std::uint32_t> sets =
+      intern_all(part.holder_sets, block.holder_sets,
+                 used_sets(std::span(first, last), block.holder_sets.size()));
+  part.pieces.reserve(static_cast<std::size_t>(last - first));
+  for (auto piece = first; piece != last; ++piece) {
+    Piece& copy = part.pieces.emplace_back(cut(*piece, begin, end));
+    copy.holders = copy.is_zero() ? 0 : sets[copy.holders];
+  }
+  return part;
+}
+
+std::vector<Extent> uncovered(const Block& block, std::span<const Extent> extents) {
+  std::vector<Extent> gaps;
+  for (const Extent& extent : extents) {
+    std::uint32_t from = extent.begin;
+    for (auto piece = first_after(block.pieces, extent.begin);
+         piece != block.pieces.end() && piece->begin < extent.end; ++piece) {
+      if (piece->begin > from) gaps.push_back({from, piece->begin});
+      from = piece->end();
+    }
+    if (from < extent.end) gaps.push_back({from, extent.end});
+  }
+  return gaps;
+}
+
+void compact_holders(Block& block) {
+  std::vector<NodeSet> sets;
+  std::map<NodeSet, std::uint32_t> known;
+  std::vector<std::uint32_t> positions(block.holder_sets.size(), kUnset);
+  for (Piece& piece : block.pieces) {
+    if (piece.is_zero()) continue;
+    std::uint32_t& position = positions[piece.holders];
+    if (position == kUnset) {
+      NodeSet& set = block.holder_sets[piece.holders];
+      const auto [at, added] = known.emplace(set, static_cast<std::uint32_t>(sets.size()));
+      if (added) sets.push_back(std::move(set));
+      position = at->second;
+    }
+    piece.holders = position;
+  }
+  block.holder_sets = std::move(sets);
+}
+
+bool remap(Block& block, std::span<const NodeIndex> table) {
+  std::vector<NodeSet> sets;
+  sets.reserve(block.holder_sets.size());
+  for (const NodeSet& set : block.holder_sets) {
+    NodeSet& mapped = sets.emplace_back();
+    mapped.reserve(set.size());
+    for (NodeIndex node : set) {
+      if (node >= table.size()) return false;
+      if (table[node] != kNoNode) mapped.push_back(table[node]);
+    }
+    std::sort(mapped.begin(), mapped.end());
+    mapped.erase(std::unique(mapped.begin(), mapped.end()), mapped.end());
+  }
+  block.holder_sets = std::move(sets);
+  compact_holders(block);
+  return true;
+}
+
+std::size_t memory_of(const Block& block) {
+  std::size_t bytes = sizeof block + block.pieces.capacity() * sizeof(Piece) +
+                      block.holder_sets.capacity() * sizeof(NodeSet);
+  for (const NodeSet& set : block.holder_sets) bytes += set.capacity() * sizeof(NodeIndex);
+  return bytes;
+}
+
+std::size_t message_size_of(const Block& block) {
+  std::size_t bytes = block.pieces.size() * kPieceInMessage;
+  for (const NodeSet& set : block.holder_sets) bytes += (1 + set.size()) * sizeof(NodeIndex);
+  return bytes;
+}
+
+void BlockBuilder::add(const FilePiece& piece) {
+  std::uint64_t done = 0;
+  for_each_block(piece.file_offset, piece.length,
+                 [&](std::uint64_t number, std::uint32_t begin, std::uint32_t length) {
+                   Building& building = blocks_[number];
+                   Piece part;
+                   part.begin = begin;
+                   part.length = length;
+                   part.chunk_length = piece.chunk_length;
+                   if (!part.is_zero()) {
+                     part.chunk_offset = piece.chunk_offset + static_cast<std::uint32_t>(done);
+                     part.fingerprint = piece.fingerprint;
+                     const auto [set, added] = building.sets.try_emplace(piece.holders, 0);
+                     if (added) set->second = intern(building.block, holder_sets_[piece.holders]);
+                     part.holders = set->second;
+                   }
+                   replace(building.block.pieces, part.begin, part.end(), &part);
+                   message_size_ += kPieceInMessage;
+                   done += length;
+                 });
+}
+
+}  // namespace dedup::plan

@@ -1,0 +1,100 @@
+#include "plan/choose.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace dedup::plan {
+namespace {
+
+struct Found {
+  const store::CommitRecord* record;
+  const StoreReport* report;
+};
+
+Status conflict(const std::string& path, const Found& a, const Found& b) {
+  return {Code::kConflict,
+          path + ": two generations, and neither was made from the other: " + describe(*a.record) +
+              " on node " + a.report->node_name + ", " + describe(*b.record) + " on node " +
+              b.report->node_name +
+              ". Remove the file from the stores whose generation you do not want"};
+}
+
+}  // namespace
+
+Result<Choice> choose_generation(const std::string& path, const std::vector<StoreReport>& reports) {
+  Choice choice;
+  std::set<Id128> deleted;
+  for (const StoreReport& report : reports) {
+    deleted.insert(report.deleted.begin(), report.deleted.end());
+  }
+  std::vector<Found> found;
+  for (const StoreReport& report : reports) {
+    for (const store::CommitRecord& record : report.records) {
+      if (deleted.contains(record.identity)) {
+        choice.drop.push_back({report.node, record.identity});
+      } else {
+        found.push_back({&record, &report});
+      }
+    }
+  }
+  if (found.empty()) return choice;
+
+  const Found newest = *std::max_element(
+      found.begin(), found.end(),
+      [](const Found& a, const Found& b) { return a.record->number < b.record->number; });
+  for (const Found& other : found) {
+    if (other.record->identity != newest.record->identity ||
+        !store::descends_from(*newest.record, *other.record)) {
+      return conflict(path, newest, other);
+    }
+  }
+  choice.exists = true;
+  choice.record = *newest.record;
+
+  std::map<Id128, const StoreReport*> by_store;
+  for (const StoreReport& report : reports) by_store.emplace(report.store, &report);
+  for (const store::StoreEntry& entry : choice.record.stores) {
+    const auto it = by_store.find(entry.uuid);
+    if (it == by_store.end()) {
+      choice.missing.push_back(entry);
+      continue;
+    }
+    const auto& records = it->second->records;
+    const bool has_it = std::any_of(records.begin(), records.end(), [&](const auto& record) {
+      return record.attempt == choice.record.attempt;
+    });
+    if (!has_it) choice.adopt.push_back(it->second->node);
+  }
+  return choice;
+}
+
+Status check_quorum(const Choice& choice) {
+  const std::size_t stores = choice.record.stores.size();
+  const std::size_t copies = std::min<std::size_t>(choice.record.replication, stores);
+  const std::size_t needed = stores - copies + 1;
+  const std::size_t present = stores - choice.missing.size();
+  if (present >= needed) return Status::ok();
+  return {Code::kIo,
+          choice.record.path + ": only " + std::to_string(present) + " of the " +
+              std::to_string(stores) + " stores of " + describe(choice.record) +
+              " are here, and writing takes at least " + std::to_string(needed) +
+              ", since a newer generation may be on the missing ones: " + describe(choice.missing)};
+}
+
+std::string describe(const store::CommitRecord& record) {
+  return "generation " + std::to_string(record.number) + " (attempt " + record.attempt.hex() +
+         ") of identity " + record.identity.hex();
+}
+
+std::string describe(const std::vector<store::StoreEntry>& stores) {
+  if (stores.empty()) return "none";
+  std::string text;
+  for (const store::StoreEntry& entry : stores) {
+    if (!text.empty()) text += ", ";
+    text += "store " + entry.uuid.hex() + " of node " + entry.node;
+  }
+  return text;
+}
+
+}  // namespace dedup::plan

@@ -1,0 +1,35 @@
+# Sources of plan/: see the root Makefile.am for the variables.
+libdedup_core_la_SOURCES += \
+  plan/access.cc \
+  plan/access.h \
+  plan/block.cc \
+  plan/block.h \
+  plan/choose.cc \
+  plan/choose.h \
+  plan/cut.cc \
+  plan/cut.h \
+  plan/domains.cc \
+  plan/domains.h \
+  plan/log_runs.h \
+  plan/overlay.cc \
+  plan/overlay.h \
+  plan/place.cc \
+  plan/place.h \
+  plan/reduce.cc \
+  plan/reduce.h \
+  plan/settled.cc \
+  plan/settled.h \
+  plan/slots.h \
+  plan/stretches.cc \
+  plan/stretches.h
+unit_tests_SOURCES += \
+  test/unit/plan_access_test.cc \
+  test/unit/plan_block_test.cc \
+  test/unit/plan_choose_test.cc \
+  test/unit/plan_cut_test.cc \
+  test/unit/plan_domains_test.cc \
+  test/unit/plan_log_runs_test.cc \
+  test/unit/plan_overlay_test.cc \
+  test/unit/plan_place_test.cc \
+  test/unit/plan_reduce_test.cc \
+  test/unit/plan_stretches_test.cc
