@@ -1,0 +1,111 @@
+#include "store/commit_record.h"
+
+#include <algorithm>
+
+#include "base/codec.h"
+#include "store/format.h"
+
+namespace dedup::store {
+namespace {
+
+void put(Encoder& out, const CommitRecord& r) {
+  out.put(r.identity);
+  out.put(r.number);
+  out.put(r.attempt);
+  out.put(r.parent);
+  out.put(std::string_view(r.path));
+  out.put(r.size);
+  out.put(r.replication);
+  out.put(r.chunk_size);
+  out.put(std::string_view(r.fingerprint));
+  out.put(r.time);
+  out.put(static_cast<std::uint32_t>(r.stores.size()));
+  for (const auto& store : r.stores) {
+    out.put(store.uuid);
+    out.put(std::string_view(store.node));
+  }
+  out.put(static_cast<std::uint32_t>(r.shards.size()));
+  for (const auto& shard : r.shards) {
+    out.put_raw(shard.digest.data(), shard.digest.size());
+    out.put(shard.stores);
+  }
+  out.put(static_cast<std::uint32_t>(r.lineage.size()));
+  for (const auto& entry : r.lineage) {
+    out.put(entry.session);
+    out.put(entry.last);
+  }
+}
+
+CommitRecord get(Decoder& in) {
+  CommitRecord r;
+  r.identity = in.get_id();
+  r.number = in.get<std::uint64_t>();
+  r.attempt = in.get_id();
+  r.parent = in.get_id();
+  r.path = in.get_string();
+  r.size = in.get<std::uint64_t>();
+  r.replication = in.get<std::uint32_t>();
+  r.chunk_size = in.get<std::uint32_t>();
+  r.fingerprint = in.get_string();
+  r.time = in.get<std::uint64_t>();
+  r.stores.resize(in.get_count(16 + 4));
+  for (auto& store : r.stores) {
+    store.uuid = in.get_id();
+    store.node = in.get_string();
+  }
+  r.shards.resize(in.get_count(32 + 2));
+  for (auto& shard : r.shards) {
+    in.get_raw(shard.digest.data(), shard.digest.size());
+    shard.stores = in.get_nodes();
+    for (const NodeIndex store : shard.stores) {
+      if (store >= r.stores.size()) in.fail();
+    }
+  }
+  r.lineage.resize(in.get_count(16 + 8));
+  for (auto& entry : r.lineage) {
+    entry.session = in.get_id();
+    entry.last = in.get<std::uint64_t>();
+  }
+  return r;
+}
+
+}  // namespace
+
+Bytes CommitRecord::encode() const {
+  Encoder out;
+  format::put_start(out, format::kRecord);
+  put(out, *this);
+  const Digest digest = format::sha256(out.bytes());
+  out.put_raw(digest.data(), digest.size());
+  return out.take();
+}
+
+Result<CommitRecord> CommitRecord::decode(std::span<const std::byte> bytes) {
+  const std::string what = "commit record";
+  Decoder in(bytes);
+  DEDUP_TRY(format::check_start(in, format::kRecord, what));
+  Digest digest;
+  if (in.left() < digest.size()) return format::corrupt(what, "cut off");
+  const auto body = bytes.first(bytes.size() - digest.size());
+  std::memcpy(digest.data(), bytes.data() + body.size(), digest.size());
+  if (format::sha256(body) != digest) {
+    return format::corrupt(what, "damaged: its digest does not hold");
+  }
+  Decoder fields(body.subspan(format::kStartSize));
+  CommitRecord record = get(fields);
+  if (!fields.ok() || !fields.at_end()) return format::corrupt(what, "its fields cannot be");
+  return record;
+}
+
+bool descends_from(const CommitRecord& younger, const CommitRecord& older) {
+  if (younger.identity != older.identity) return false;
+  if (younger.attempt == older.attempt) return true;
+  // Two attempts at one number: at most one of them is an ancestor of anything.
+  if (older.lineage.empty() || younger.number <= older.number) return false;
+  const Id128& session = older.lineage.back().session;
+  return std::any_of(younger.lineage.begin(), younger.lineage.end(), [&](const LineageEntry& e) {
+    return e.session == session && e.last >= older.number;
+  });
+}
+
+}  // namespace dedup::store

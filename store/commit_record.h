@@ -1,0 +1,71 @@
+// The commit record: the same on every node, it makes a generation exist.
+//
+// Written as record.tmp in phase 1 of a commit and renamed in phase 2 (design: "Commit and
+// recovery"). It names everything else of its generation by digest, so that nothing that an earlier
+// or failed attempt left behind can be taken for part of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+
+namespace dedup::store {
+
+using Digest = std::array<std::uint8_t, 32>;  // SHA-256
+
+// A store that took part in a generation. Its position in CommitRecord::stores is its number in
+// every NodeSet of this generation's recipe.
+struct StoreEntry {
+  Id128 uuid;
+  std::string node;  // the node's name at commit, for messages only
+  auto operator<=>(const StoreEntry&) const = default;
+};
+
+// A job that had the file open for writing and committed generations up to `last`. Generations of
+// one session form one line (it holds the exclusive lock), so (session, number) tells ancestry:
+// record R descends from record A if R's lineage has A's session with last >= A's number.
+struct LineageEntry {
+  Id128 session;
+  std::uint64_t last = 0;
+  auto operator<=>(const LineageEntry&) const = default;
+};
+
+// One recipe shard: blocks b with b % shards.size() == s, for s = its position.
+struct ShardEntry {
+  Digest digest{};  // of the shard file's block table, which has every block's checksum
+  std::vector<NodeIndex> stores;  // positions in `stores` that have the shard
+  auto operator<=>(const ShardEntry&) const = default;
+};
+
+struct CommitRecord {
+  Id128 identity;
+  std::uint64_t number = 0;  // of the generation; the first is 1
+  Id128 attempt;
+  Id128 parent;      // attempt id of the generation it was made from; zero for the first
+  std::string path;  // absolute, as it was when the file was created
+  std::uint64_t size = 0;
+  std::uint32_t replication = 0;
+  std::uint32_t chunk_size = 0;
+  std::string fingerprint;  // name of the hash: "sha256", "sha1", "none"
+  std::uint64_t time = 0;   // seconds since 1970, for people
+  std::vector<StoreEntry> stores;
+  std::vector<ShardEntry> shards;
+  std::vector<LineageEntry> lineage;  // oldest session first; the last entry is this generation's
+
+  auto operator<=>(const CommitRecord&) const = default;
+
+  // With magic, version and checksum (doc/format.md).
+  Bytes encode() const;
+  // kVersion for a newer format, kCorrupt for everything else that does not hold.
+  static Result<CommitRecord> decode(std::span<const std::byte> bytes);
+};
+
+// True if `younger` was made from `older`, directly or not, or is it.
+bool descends_from(const CommitRecord& younger, const CommitRecord& older);
+
+}  // namespace dedup::store

@@ -1,0 +1,88 @@
+#include "store/format.h"
+
+#include <openssl/evp.h>
+
+#include <cstdlib>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace dedup::store::format {
+
+void put_start(Encoder& out, const Kind& kind) {
+  out.put_raw(kind.magic.data(), kind.magic.size());
+  out.put(kind.version);
+}
+
+Status check_start(Decoder& in, const Kind& kind, const std::string& what) {
+  char magic[8] = {};
+  in.get_raw(magic, sizeof magic);
+  const auto version = in.get<std::uint32_t>();
+  if (!in.ok() || std::string_view(magic, sizeof magic) != kind.magic) {
+    return corrupt(what, "not a " + std::string(kind.name));
+  }
+  if (version > kind.version) {
+    return {Code::kVersion, what + ": " + std::string(kind.name) +
+                                " written by a newer version of dedup: its format is version " +
+                                std::to_string(version) + ", this software knows version " +
+                                std::to_string(kind.version)};
+  }
+  if (version == 0) return corrupt(what, std::string(kind.name) + " of version 0");
+  return Status::ok();
+}
+
+Bytes encode_file_header(const Kind& kind, const Id128& identity, std::uint64_t number) {
+  Encoder out;
+  put_start(out, kind);
+  out.put(static_cast<std::uint32_t>(kFileHeaderSize));
+  out.put(identity);
+  out.put(number);
+  for (int i = 0; i < 2; ++i) out.put(std::uint64_t{0});
+  put_checksum(out);
+  return out.take();
+}
+
+Result<std::uint64_t> check_file_header(std::span<const std::byte> bytes, const Kind& kind,
+                                        const std::string& what) {
+  Decoder in(bytes);
+  DEDUP_TRY(check_start(in, kind, what));
+  const auto size = in.get<std::uint32_t>();
+  in.get_id();
+  const auto number = in.get<std::uint64_t>();
+  if (!in.ok() || size != kFileHeaderSize || !take_checksum(bytes)) {
+    return corrupt(what, std::string(kind.name) + " with a damaged header");
+  }
+  return number;
+}
+
+Status corrupt(const std::string& what, const std::string& why) {
+  return {Code::kCorrupt, what + ": " + why};
+}
+
+std::uint64_t checksum(std::span<const std::byte> bytes, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+void put_checksum(Encoder& out) {
+  out.put(checksum(out.bytes()));
+}
+
+bool take_checksum(std::span<const std::byte>& bytes) {
+  if (bytes.size() < sizeof(std::uint64_t)) return false;
+  const auto body = bytes.first(bytes.size() - sizeof(std::uint64_t));
+  Decoder in(bytes.subspan(body.size()));
+  if (in.get<std::uint64_t>() != checksum(body)) return false;
+  bytes = body;
+  return true;
+}
+
+Digest sha256(std::span<const std::byte> bytes) {
+  Digest digest;
+  // Every OpenSSL has SHA-256; without it no data could be trusted.
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) {
+    std::abort();
+  }
+  return digest;
+}
+
+}  // namespace dedup::store::format

@@ -1,0 +1,349 @@
+#include "store/fs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <limits>
+#include <memory>
+
+namespace dedup::store::fs {
+namespace {
+
+constexpr mode_t kFileMode = 0600;
+constexpr mode_t kDirectoryMode = 0700;
+
+template <typename Call>
+auto retried(Call&& call) {
+  decltype(call()) result;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
+Status failed(const char* action, const std::string& path) {
+  return Status::from_errno(errno, std::string("cannot ") + action + " " + path);
+}
+
+Result<File> open_with(const std::string& path, int flags, const char* action) {
+  const int fd = retried([&] { return ::open(path.c_str(), flags | O_CLOEXEC, kFileMode); });
+  if (fd < 0) return failed(action, path);
+  File file(fd, path);
+  if ((flags & O_CREAT) != 0 && retried([&] { return ::fchmod(fd, kFileMode); }) != 0) {
+    return failed("set permissions of", path);
+  }
+  return file;
+}
+
+Info to_info(const struct stat& s) {
+  Info info;
+  info.is_directory = S_ISDIR(s.st_mode);
+  info.is_link = S_ISLNK(s.st_mode);
+  info.owner = s.st_uid;
+  info.permissions = s.st_mode & 07777;
+  info.device = s.st_dev;
+  info.inode = s.st_ino;
+  info.size = static_cast<std::uint64_t>(s.st_size);
+  info.allocated = static_cast<std::uint64_t>(s.st_blocks) * 512;
+  return info;
+}
+
+// Drops the first `done` bytes of `parts`.
+void drop_front(std::span<iovec>& parts, std::size_t done) {
+  while (!parts.empty() && done >= parts[0].iov_len) {
+    done -= parts[0].iov_len;
+    parts = parts.subspan(1);
+  }
+  if (parts.empty()) return;
+  parts[0].iov_base = static_cast<char*>(parts[0].iov_base) + done;
+  parts[0].iov_len -= done;
+}
+
+int parts_at_once(std::span<iovec> parts) {
+  return static_cast<int>(std::min<std::size_t>(parts.size(), IOV_MAX));
+}
+
+std::size_t total_size(std::span<const iovec> parts) {
+  std::size_t size = 0;
+  for (const auto& part : parts) size += part.iov_len;
+  return size;
+}
+
+bool fits_off_t(std::uint64_t offset, std::size_t size) {
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+  return offset <= kMax && size <= kMax - offset;
+}
+
+Status out_of_range(const File& file, std::uint64_t offset) {
+  return {Code::kCorrupt, file.path() + ": no file has a byte " + std::to_string(offset)};
+}
+
+std::string directory_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(path_, other.path_);
+  return *this;
+}
+
+File::~File() {
+  // What must last was flushed before; nothing can be done about an error here.
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<File> open_read(const std::string& path) {
+  return open_with(path, O_RDONLY, "open");
+}
+
+Result<File> create_new(const std::string& path) {
+  return open_with(path, O_RDWR | O_CREAT | O_EXCL, "create");
+}
+
+Result<File> open_or_create(const std::string& path) {
+  return open_with(path, O_RDWR | O_CREAT | O_NOFOLLOW, "open");
+}
+
+Result<File> open_directory(const std::string& path) {
+  return open_with(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, "open directory");
+}
+
+Status read_at(const File& file, std::uint64_t offset, std::span<std::byte> out) {
+  iovec part{out.data(), out.size()};
+  return readv_at(file, offset, {&part, 1});
+}
+
+Status readv_at(const File& file, std::uint64_t offset, std::span<iovec> parts) {
+  if (!fits_off_t(offset, total_size(parts))) return out_of_range(file, offset);
+  drop_front(parts, 0);
+  while (!parts.empty()) {
+    const auto n = retried([&] {
+      return ::preadv(file.fd(), parts.data(), parts_at_once(parts), static_cast<off_t>(offset));
+    });
+    if (n < 0) return failed("read", file.path());
+    if (n == 0) {
+      return {Code::kCorrupt,
+              file.path() + ": ends at byte " + std::to_string(offset) + ", more was expected"};
+    }
+    offset += static_cast<std::uint64_t>(n);
+    drop_front(parts, static_cast<std::size_t>(n));
+  }
+  return Status::ok();
+}
+
+Status write_at(const File& file, std::uint64_t offset, std::span<const std::byte> data) {
+  iovec part{const_cast<std::byte*>(data.data()), data.size()};
+  return writev_at(file, offset, {&part, 1});
+}
+
+Status writev_at(const File& file, std::uint64_t offset, std::span<iovec> parts) {
+  if (!fits_off_t(offset, total_size(parts))) return out_of_range(file, offset);
+  drop_front(parts, 0);
+  while (!parts.empty()) {
+    const auto n = retried([&] {
+      return ::pwritev(file.fd(), parts.data(), parts_at_once(parts), static_cast<off_t>(offset));
+    });
+    if (n < 0) return failed("write", file.path());
+    if (n == 0) return {Code::kIo, "cannot write " + file.path() + ": no byte was taken"};
+    offset += static_cast<std::uint64_t>(n);
+    drop_front(parts, static_cast<std::size_t>(n));
+  }
+  return Status::ok();
+}
+
+Status truncate(const File& file, std::uint64_t size) {
+  if (!fits_off_t(size, 0)) return out_of_range(file, size);
+  if (retried([&] { return ::ftruncate(file.fd(), static_cast<off_t>(size)); }) != 0) {
+    return failed("truncate", file.path());
+  }
+  return Status::ok();
+}
+
+Status sync_data(const File& file) {
+  if (retried([&] { return ::fdatasync(file.fd()); }) != 0) return failed("flush", file.path());
+  return Status::ok();
+}
+
+Result<Bytes> read_file(const std::string& path) {
+  DEDUP_ASSIGN(const File file, open_read(path));
+  DEDUP_ASSIGN(const Info about, info(file));
+  if (about.is_directory || about.size > kMaxSmallFile) {
+    return Status(Code::kCorrupt, path + ": not a small file");
+  }
+  Bytes bytes(about.size);
+  DEDUP_TRY(read_at(file, 0, bytes));
+  return bytes;
+}
+
+Status write_new_file(const std::string& path, std::span<const std::byte> data, bool flush) {
+  DEDUP_ASSIGN(const File file, create_new(path));
+  Status status = write_at(file, 0, data);
+  if (status.is_ok() && flush) status = sync_data(file);
+  if (!status.is_ok()) static_cast<void>(remove_file(path));
+  return status;
+}
+
+Status write_file_atomically(const std::string& path, std::span<const std::byte> data) {
+  const std::string temporary = path + "." + Id128::random().hex() + ".tmp";
+  DEDUP_TRY(write_new_file(temporary, data, true));
+  if (const Status status = rename(temporary, path); !status.is_ok()) {
+    static_cast<void>(remove_file(temporary));
+    return status;
+  }
+  return sync_directory(directory_of(path));
+}
+
+Result<Info> info(const std::string& path) {
+  struct stat s;
+  if (retried([&] { return ::lstat(path.c_str(), &s); }) != 0) return failed("look at", path);
+  return to_info(s);
+}
+
+Result<Info> info(const File& file) {
+  struct stat s;
+  if (retried([&] { return ::fstat(file.fd(), &s); }) != 0) return failed("look at", file.path());
+  return to_info(s);
+}
+
+Result<bool> exists(const std::string& path) {
+  const auto about = info(path);
+  if (about.is_ok()) return true;
+  if (about.status().code() == Code::kNoSuchFile) return false;
+  return about.status();
+}
+
+Result<bool> make_directory(const std::string& path) {
+  if (retried([&] { return ::mkdir(path.c_str(), kDirectoryMode); }) != 0) {
+    if (errno == EEXIST) return false;
+    return failed("create directory", path);
+  }
+  // The umask may have taken the owner's bits away.
+  if (retried([&] { return ::chmod(path.c_str(), kDirectoryMode); }) != 0) {
+    return failed("set permissions of", path);
+  }
+  return true;
+}
+
+Status set_permissions(const File& file, mode_t permissions) {
+  if (retried([&] { return ::fchmod(file.fd(), permissions); }) != 0) {
+    return failed("set permissions of", file.path());
+  }
+  return Status::ok();
+}
+
+Result<std::vector<std::string>> list(const std::string& path) {
+  const auto close = [](DIR* d) { ::closedir(d); };
+  const std::unique_ptr<DIR, decltype(close)> directory(::opendir(path.c_str()), close);
+  if (!directory) return failed("list directory", path);
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr) {
+      if (errno != 0) return failed("list directory", path);
+      break;
+    }
+    std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Status rename(const std::string& from, const std::string& to) {
+  if (retried([&] { return ::rename(from.c_str(), to.c_str()); }) != 0) {
+    return failed("rename", from + " to " + to);
+  }
+  return Status::ok();
+}
+
+Status link(const std::string& from, const std::string& to) {
+  if (retried([&] { return ::link(from.c_str(), to.c_str()); }) != 0) {
+    return failed("create", to);
+  }
+  return Status::ok();
+}
+
+Status remove_file(const std::string& path) {
+  if (retried([&] { return ::unlink(path.c_str()); }) != 0 && errno != ENOENT) {
+    return failed("remove", path);
+  }
+  return Status::ok();
+}
+
+Status remove_directory(const std::string& path) {
+  if (retried([&] { return ::rmdir(path.c_str()); }) != 0 && errno != ENOENT) {
+    return failed("remove directory", path);
+  }
+  return Status::ok();
+}
+
+Status remove_tree(const std::string& path, std::uint64_t* freed) {
+  auto names = list(path);
+  if (!names.is_ok()) {
+    return names.status().code() == Code::kNoSuchFile ? Status::ok() : names.status();
+  }
+  for (const auto& name : *names) {
+    const std::string child = path + "/" + name;
+    const auto about = info(child);
+    if (!about.is_ok()) {
+      if (about.status().code() == Code::kNoSuchFile) continue;
+      return about.status();
+    }
+    if (about->is_directory) {
+      DEDUP_TRY(remove_tree(child, freed));
+    } else {
+      DEDUP_TRY(remove_file(child));
+      if (freed != nullptr) *freed += about->allocated;
+    }
+  }
+  return remove_directory(path);
+}
+
+Status sync_directory(const std::string& path) {
+  DEDUP_ASSIGN(const File directory, open_directory(path));
+  if (retried([&] { return ::fsync(directory.fd()); }) != 0) return failed("flush", path);
+  return Status::ok();
+}
+
+Result<std::string> current_directory() {
+  char buffer[PATH_MAX];
+  if (::getcwd(buffer, sizeof buffer) == nullptr) return failed("find", "the current directory");
+  return std::string(buffer);
+}
+
+Result<std::uint64_t> free_bytes(const std::string& path) {
+  struct statvfs s;
+  if (retried([&] { return ::statvfs(path.c_str(), &s); }) != 0) {
+    return failed("find the free space of", path);
+  }
+  return static_cast<std::uint64_t>(s.f_bavail) * s.f_frsize;
+}
+
+Result<bool> try_lock(const File& file, bool exclusive) {
+  const int operation = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
+  if (retried([&] { return ::flock(file.fd(), operation); }) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  return failed("lock", file.path());
+}
+
+Status lock_exclusively(const File& file) {
+  if (retried([&] { return ::flock(file.fd(), LOCK_EX); }) != 0) {
+    return failed("lock", file.path());
+  }
+  return Status::ok();
+}
+
+}  // namespace dedup::store::fs

@@ -1,0 +1,109 @@
+// The one place through which the store calls the system.
+//
+// Each function retries what a signal interrupted and returns an error that names the path. Files
+// are created 0600 and directories 0700 whatever the umask, all descriptors are close-on-exec.
+// Nothing here keeps state: all functions may be called by several threads at once.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+
+namespace dedup::store::fs {
+
+// An open file or directory; closed when destroyed. Knows its path for messages.
+class File {
+ public:
+  File() = default;
+  File(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  int fd() const { return fd_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  int fd_ = -1;
+  std::string path_;
+};
+
+struct Info {
+  bool is_directory = false;
+  bool is_link = false;
+  uid_t owner = 0;
+  mode_t permissions = 0;  // the lower twelve bits
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::uint64_t size = 0;       // bytes, holes counted
+  std::uint64_t allocated = 0;  // bytes on disk
+};
+
+// --- Opening ------------------------------------------------------------------------------------
+Result<File> open_read(const std::string& path);
+// For reading and writing; kFileExists if it is there.
+Result<File> create_new(const std::string& path);
+// For reading and writing, creating it if missing; nothing is truncated.
+Result<File> open_or_create(const std::string& path);
+// A directory, never through a symbolic link in the last component.
+Result<File> open_directory(const std::string& path);
+
+// --- Reading and writing ------------------------------------------------------------------------
+// All of `out`; kCorrupt if the file ends before.
+Status read_at(const File& file, std::uint64_t offset, std::span<std::byte> out);
+// The same, scattered; `parts` is used up. Any number of parts.
+Status readv_at(const File& file, std::uint64_t offset, std::span<iovec> parts);
+// Until complete.
+Status write_at(const File& file, std::uint64_t offset, std::span<const std::byte> data);
+Status writev_at(const File& file, std::uint64_t offset, std::span<iovec> parts);
+Status truncate(const File& file, std::uint64_t size);
+// fdatasync: the data and what is needed to read it. Never call it again on a file where it failed.
+Status sync_data(const File& file);
+
+// A whole small file (at most kMaxSmallFile bytes, else kCorrupt).
+inline constexpr std::uint64_t kMaxSmallFile = std::uint64_t{256} << 20;
+Result<Bytes> read_file(const std::string& path);
+// A new file with `data`, flushed if asked; removed again if that fails.
+Status write_new_file(const std::string& path, std::span<const std::byte> data, bool flush);
+// Replaces or creates `path` so that it is there whole or not at all, and durable on return:
+// temporary file beside it, flush, rename, flush of the directory.
+Status write_file_atomically(const std::string& path, std::span<const std::byte> data);
+
+// --- Directories and names ----------------------------------------------------------------------
+Result<Info> info(const std::string& path);  // of a link itself
+Result<Info> info(const File& file);
+Result<bool> exists(const std::string& path);
+// True if it was made, false if something of that name is there.
+Result<bool> make_directory(const std::string& path);
+Status set_permissions(const File& file, mode_t permissions);
+// Names in a directory without "." and "..", sorted.
+Result<std::vector<std::string>> list(const std::string& path);
+Status rename(const std::string& from, const std::string& to);
+// A second name for a file; kFileExists if `to` is there.
+Status link(const std::string& from, const std::string& to);
+// Harmless if there is no such file.
+Status remove_file(const std::string& path);
+Status remove_directory(const std::string& path);
+// A directory and all below it, links not followed; adds the disk space to `freed` if given.
+Status remove_tree(const std::string& path, std::uint64_t* freed = nullptr);
+// fsync of a directory: makes names in it durable.
+Status sync_directory(const std::string& path);
+Result<std::string> current_directory();
+// What an unprivileged user may still write.
+Result<std::uint64_t> free_bytes(const std::string& path);
+
+// --- Locks --------------------------------------------------------------------------------------
+// flock, freed when the file is closed or the process ends. False if somebody else has it.
+Result<bool> try_lock(const File& file, bool exclusive);
+// Waits for it.
+Status lock_exclusively(const File& file);
+
+}  // namespace dedup::store::fs

@@ -1,0 +1,272 @@
+#include "store/index.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/codec.h"
+#include "store/format.h"
+#include "store/fs.h"
+
+namespace dedup::store {
+namespace {
+
+// A page: entries, zeros up to the checksum, the checksum.
+constexpr std::size_t kPageSize = 4096;
+constexpr std::size_t kPageBody = kPageSize - sizeof(std::uint64_t);
+constexpr std::size_t kEntrySize = 32 + 8 + 8 + 4;
+constexpr std::size_t kPageEntries = kPageBody / kEntrySize;
+constexpr std::size_t kFenceSize = 32;
+constexpr std::size_t kUseSize = 8 + 8;
+// Pages kept in memory by a reader: 4 MiB.
+constexpr std::size_t kCachedPages = 1024;
+
+std::uint64_t pages_for(std::uint64_t entries) {
+  return (entries + kPageEntries - 1) / kPageEntries;
+}
+
+// Makes a page of another place or another attempt's index fail its checksum.
+std::uint64_t page_seed(const Id128& attempt, std::uint64_t page) {
+  return Decoder(std::as_bytes(std::span(attempt.bytes))).get<std::uint64_t>() + page;
+}
+
+void seal_page(Encoder& page, std::uint64_t seed) {
+  page.bytes().resize(kPageBody);
+  page.put(format::checksum(page.bytes(), seed));
+}
+
+bool page_holds(std::span<const std::byte> page, std::uint64_t seed) {
+  Decoder in(page.subspan(kPageBody));
+  return in.get<std::uint64_t>() == format::checksum(page.first(kPageBody), seed);
+}
+
+void put_entry(Encoder& out, const IndexEntry& entry) {
+  out.put(entry.fingerprint);
+  out.put(entry.location.segment);
+  out.put(entry.location.offset);
+  out.put(entry.location.length);
+}
+
+IndexEntry get_entry(Decoder& in) {
+  IndexEntry entry;
+  entry.fingerprint = in.get_fingerprint();
+  entry.location.segment = in.get<std::uint64_t>();
+  entry.location.offset = in.get<std::uint64_t>();
+  entry.location.length = in.get<std::uint32_t>();
+  return entry;
+}
+
+// Writes the file front to back through a buffer.
+class Output {
+ public:
+  explicit Output(const fs::File& file) : file_(file) {}
+  Status write(const Bytes& bytes) {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    return buffer_.size() < (std::size_t{1} << 20) ? Status::ok() : write_out();
+  }
+  Status write_out() {
+    DEDUP_TRY(fs::write_at(file_, written_, buffer_));
+    written_ += buffer_.size();
+    buffer_.clear();
+    return Status::ok();
+  }
+
+ private:
+  const fs::File& file_;
+  Bytes buffer_;
+  std::uint64_t written_ = 0;
+};
+
+Status write_all(const fs::File& file, const Id128& identity, const Id128& attempt,
+                 const std::vector<IndexEntry>& entries) {
+  const std::uint64_t pages = pages_for(entries.size());
+  std::map<std::uint64_t, std::uint64_t> uses;
+  for (const auto& entry : entries) {
+    uses[entry.location.segment] += kChunkHeaderSize + entry.location.length;
+  }
+  Encoder tables;
+  for (std::size_t i = 0; i < entries.size(); i += kPageEntries) tables.put(entries[i].fingerprint);
+  for (const auto& [segment, live] : uses) {
+    tables.put(segment);
+    tables.put(live);
+  }
+
+  Encoder header;
+  format::put_start(header, format::kIndex);
+  header.put(static_cast<std::uint32_t>(kPageSize));
+  header.put(identity);
+  header.put(attempt);
+  header.put(static_cast<std::uint64_t>(entries.size()));
+  header.put(static_cast<std::uint64_t>(uses.size()));
+  header.put(format::checksum(tables.bytes()));
+  seal_page(header, 0);
+
+  Output output(file);
+  DEDUP_TRY(output.write(header.bytes()));
+  for (std::uint64_t page = 0; page < pages; ++page) {
+    Encoder out;
+    const std::size_t begin = page * kPageEntries;
+    const std::size_t end = std::min(begin + kPageEntries, entries.size());
+    for (std::size_t i = begin; i < end; ++i) put_entry(out, entries[i]);
+    seal_page(out, page_seed(attempt, page));
+    DEDUP_TRY(output.write(out.bytes()));
+  }
+  DEDUP_TRY(output.write(tables.bytes()));
+  return output.write_out();
+}
+
+}  // namespace
+
+Status write_index(const std::string& path, const Id128& identity, const Id128& attempt,
+                   std::vector<IndexEntry> entries, bool flush) {
+  const auto less = [](const IndexEntry& a, const IndexEntry& b) {
+    return a.fingerprint < b.fingerprint;
+  };
+  if (!std::is_sorted(entries.begin(), entries.end(), less)) {
+    std::sort(entries.begin(), entries.end(), less);
+  }
+  for (std::size_t i = 1; i < entries.size(); ++i) {
+    if (entries[i - 1].fingerprint == entries[i].fingerprint) {
+      return {Code::kInternal,
+              path + ": chunk " + entries[i].fingerprint.hex() + " is there twice"};
+    }
+  }
+  DEDUP_ASSIGN(const fs::File file, fs::create_new(path));
+  DEDUP_TRY(write_all(file, identity, attempt, entries));
+  return flush ? fs::sync_data(file) : Status::ok();
+}
+
+struct IndexReader::Private {
+  fs::File file;
+  Id128 attempt;
+  std::uint64_t entries = 0;
+  std::uint64_t pages = 0;
+  std::vector<Fingerprint> fences;  // each page's first fingerprint
+  std::vector<SegmentUse> segments;
+
+  struct CachedPage {
+    std::uint64_t number = ~std::uint64_t{0};
+    Bytes bytes;
+  };
+  std::vector<CachedPage> cache;  // direct-mapped
+
+  std::size_t entries_of(std::uint64_t page) const {
+    return static_cast<std::size_t>(
+        std::min<std::uint64_t>(kPageEntries, entries - page * kPageEntries));
+  }
+
+  // The page's checked bytes, valid until the next call.
+  Result<std::span<const std::byte>> load(std::uint64_t page) {
+    if (cache.empty()) cache.resize(std::min<std::uint64_t>(pages, kCachedPages));
+    CachedPage& slot = cache[page % cache.size()];
+    if (slot.number != page) {
+      slot.number = ~std::uint64_t{0};
+      slot.bytes.resize(kPageSize);
+      DEDUP_TRY(fs::read_at(file, (page + 1) * kPageSize, slot.bytes));
+      if (!page_holds(slot.bytes, page_seed(attempt, page))) {
+        return format::corrupt(file.path(), "page " + std::to_string(page) + " is damaged");
+      }
+      slot.number = page;
+    }
+    return std::span<const std::byte>(slot.bytes);
+  }
+
+  Status read_header() {
+    Bytes header(kPageSize);
+    DEDUP_TRY(fs::read_at(file, 0, header));
+    Decoder in(header);
+    DEDUP_TRY(format::check_start(in, format::kIndex, file.path()));
+    const auto page_size = in.get<std::uint32_t>();
+    in.get_id();
+    attempt = in.get_id();
+    entries = in.get<std::uint64_t>();
+    const auto uses = in.get<std::uint64_t>();
+    const auto tables_checksum = in.get<std::uint64_t>();
+    DEDUP_ASSIGN(const fs::Info about, fs::info(file));
+    // An entry takes more bytes than its share of the tables: with these bounds nothing overflows.
+    const bool plausible = page_holds(header, 0) && page_size == kPageSize &&
+                           entries <= about.size / kEntrySize && uses <= entries;
+    if (!plausible) return format::corrupt(file.path(), "index with a damaged header");
+    pages = pages_for(entries);
+    const std::uint64_t tables_at = (pages + 1) * kPageSize;
+    const std::uint64_t tables_size = pages * kFenceSize + uses * kUseSize;
+    if (about.size != tables_at + tables_size) {
+      return format::corrupt(file.path(), "cut off or too long");
+    }
+    Bytes tables(tables_size);
+    DEDUP_TRY(fs::read_at(file, tables_at, tables));
+    if (format::checksum(tables) != tables_checksum) {
+      return format::corrupt(file.path(), "damaged tables");
+    }
+    Decoder table(tables);
+    fences.reserve(pages);
+    for (std::uint64_t i = 0; i < pages; ++i) fences.push_back(table.get_fingerprint());
+    segments.reserve(uses);
+    for (std::uint64_t i = 0; i < uses; ++i) {
+      const auto segment = table.get<std::uint64_t>();
+      segments.push_back({segment, table.get<std::uint64_t>()});
+    }
+    return Status::ok();
+  }
+};
+
+IndexReader::IndexReader(std::unique_ptr<Private> p) : p_(std::move(p)) {}
+IndexReader::~IndexReader() = default;
+
+Result<std::unique_ptr<IndexReader>> IndexReader::open(const std::string& path) {
+  auto p = std::make_unique<Private>();
+  DEDUP_ASSIGN(p->file, fs::open_read(path));
+  DEDUP_TRY(p->read_header());
+  return std::unique_ptr<IndexReader>(new IndexReader(std::move(p)));
+}
+
+std::uint64_t IndexReader::size() const {
+  return p_->entries;
+}
+const Id128& IndexReader::attempt() const {
+  return p_->attempt;
+}
+const std::vector<IndexReader::SegmentUse>& IndexReader::segments() const {
+  return p_->segments;
+}
+
+Result<ChunkLocation> IndexReader::find(const Fingerprint& fingerprint) const {
+  const auto after = std::upper_bound(p_->fences.begin(), p_->fences.end(), fingerprint);
+  if (after != p_->fences.begin()) {
+    const auto page = static_cast<std::uint64_t>(after - p_->fences.begin() - 1);
+    DEDUP_ASSIGN(const auto bytes, p_->load(page));
+    std::size_t low = 0, high = p_->entries_of(page);
+    while (low < high) {
+      const std::size_t middle = (low + high) / 2;
+      const int order = std::memcmp(bytes.data() + middle * kEntrySize, fingerprint.bytes.data(),
+                                    fingerprint.bytes.size());
+      if (order == 0) {
+        Decoder in(bytes.subspan(middle * kEntrySize));
+        return get_entry(in).location;
+      }
+      (order < 0 ? low : high) = order < 0 ? middle + 1 : middle;
+    }
+  }
+  return Status(Code::kNotFound, p_->file.path() + ": no chunk " + fingerprint.hex());
+}
+
+Result<IndexEntry> IndexReader::at(std::uint64_t i) const {
+  if (i >= p_->entries) return Status(Code::kArgument, "an index has no such entry");
+  DEDUP_ASSIGN(const auto bytes, p_->load(i / kPageEntries));
+  Decoder in(bytes.subspan(i % kPageEntries * kEntrySize));
+  return get_entry(in);
+}
+
+std::vector<std::uint64_t> sparse_segments(const IndexReader& index,
+                                           std::span<const SegmentSize> sizes) {
+  std::unordered_map<std::uint64_t, std::uint64_t> size_of;
+  for (const auto& size : sizes) size_of[size.segment] = size.bytes;
+  std::vector<std::uint64_t> sparse;
+  for (const auto& use : index.segments()) {
+    const auto size = size_of.find(use.segment);
+    if (size != size_of.end() && use.live_bytes < size->second / 2) sparse.push_back(use.segment);
+  }
+  return sparse;
+}
+
+}  // namespace dedup::store

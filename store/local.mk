@@ -1,0 +1,37 @@
+libdedup_core_la_SOURCES += \
+  store/block_encoding.cc \
+  store/commit_record.cc \
+  store/commit_record.h \
+  store/format.cc \
+  store/format.h \
+  store/fs.cc \
+  store/fs.h \
+  store/generations.cc \
+  store/index.cc \
+  store/index.h \
+  store/layout.cc \
+  store/layout.h \
+  store/log.cc \
+  store/log.h \
+  store/open_store.cc \
+  store/open_store.h \
+  store/path_entries.cc \
+  store/path_entries.h \
+  store/segment.cc \
+  store/segment.h \
+  store/shard.cc \
+  store/shard.h \
+  store/store.cc \
+  store/store.h \
+  store/store_private.h
+
+unit_tests_SOURCES += \
+  test/unit/store_commit_record_test.cc \
+  test/unit/store_generations_test.cc \
+  test/unit/store_helpers.h \
+  test/unit/store_index_test.cc \
+  test/unit/store_log_test.cc \
+  test/unit/store_open_test.cc \
+  test/unit/store_segment_test.cc \
+  test/unit/store_shard_test.cc \
+  test/unit/temp_dir.h

@@ -1,0 +1,94 @@
+#include "store/log.h"
+
+#include <array>
+
+#include "base/codec.h"
+#include "store/format.h"
+#include "store/fs.h"
+
+namespace dedup::store {
+namespace {
+
+// After the header: the first offset whose data is still there.
+constexpr std::uint64_t kFirstAt = format::kFileHeaderSize;
+constexpr std::uint64_t kDataAt = kFirstAt + sizeof(std::uint64_t);
+
+}  // namespace
+
+struct LogWriter::Private {
+  fs::File file;
+  std::uint64_t number = 0;
+  std::uint64_t first = kDataAt;
+  std::uint64_t end = kDataAt;
+};
+
+LogWriter::LogWriter(std::unique_ptr<Private> p) : p_(std::move(p)) {}
+LogWriter::~LogWriter() = default;
+
+Result<std::unique_ptr<LogWriter>> LogWriter::create(const std::string& path, const Id128& identity,
+                                                     std::uint64_t number) {
+  auto p = std::make_unique<Private>();
+  DEDUP_ASSIGN(p->file, fs::create_new(path));
+  p->number = number;
+  Encoder header;
+  const Bytes start = format::encode_file_header(format::kLog, identity, number);
+  header.put_raw(start.data(), start.size());
+  header.put(p->first);
+  DEDUP_TRY(fs::write_at(p->file, 0, header.bytes()));
+  return std::unique_ptr<LogWriter>(new LogWriter(std::move(p)));
+}
+
+Result<std::uint64_t> LogWriter::append(std::span<const std::byte> data) {
+  const std::uint64_t offset = p_->end;
+  DEDUP_TRY(fs::write_at(p_->file, offset, data));
+  p_->end += data.size();
+  return offset;
+}
+
+Status LogWriter::clear() {
+  Encoder first;
+  first.put(p_->end);
+  // Before the data goes: a reader looks at it after reading.
+  DEDUP_TRY(fs::write_at(p_->file, kFirstAt, first.bytes()));
+  p_->first = p_->end;
+  return fs::truncate(p_->file, kDataAt);
+}
+
+Status LogWriter::flush() {
+  return fs::sync_data(p_->file);
+}
+std::uint64_t LogWriter::number() const {
+  return p_->number;
+}
+std::uint64_t LogWriter::size() const {
+  return p_->end - p_->first;
+}
+
+struct LogReader::Private {
+  fs::File file;
+};
+
+LogReader::LogReader(std::unique_ptr<Private> p) : p_(std::move(p)) {}
+LogReader::~LogReader() = default;
+
+Result<std::unique_ptr<LogReader>> LogReader::open(const std::string& path) {
+  auto p = std::make_unique<Private>();
+  DEDUP_ASSIGN(p->file, fs::open_read(path));
+  std::array<std::byte, format::kFileHeaderSize> header;
+  DEDUP_TRY(fs::read_at(p->file, 0, header));
+  DEDUP_TRY(format::check_file_header(header, format::kLog, path).status());
+  return std::unique_ptr<LogReader>(new LogReader(std::move(p)));
+}
+
+Status LogReader::read(std::uint64_t offset, std::span<std::byte> out) const {
+  const Status status = fs::read_at(p_->file, offset, out);
+  std::array<std::byte, sizeof(std::uint64_t)> first;
+  DEDUP_TRY(fs::read_at(p_->file, kFirstAt, first));
+  if (offset < Decoder(first).get<std::uint64_t>()) {
+    return {Code::kNotFound, p_->file.path() + ": what was at byte " + std::to_string(offset) +
+                                 " has been cleared from the log"};
+  }
+  return status;
+}
+
+}  // namespace dedup::store

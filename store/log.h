@@ -1,0 +1,59 @@
+// Logs: a rank's independent writes until they become chunks. Format in doc/format.md.
+//
+// A log belongs to the process that created it and is worth nothing without that process: there is
+// no commit protocol and no checksum for each write. Offsets are never used twice, not even after
+// clear(): a reader who comes too late finds out instead of reading other bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "base/types.h"
+
+namespace dedup::store {
+
+// Appends to one log. One thread, one process.
+class LogWriter {
+ public:
+  // Creates the file `path` exclusively (directories must be there).
+  static Result<std::unique_ptr<LogWriter>> create(const std::string& path, const Id128& identity,
+                                                   std::uint64_t number);
+  ~LogWriter();
+
+  // One system call; when it returns, readers in other processes see the data. Returns the offset
+  // of the data in the log. After a failure the log is as it was before: appending may be tried
+  // again, when space was freed.
+  Result<std::uint64_t> append(std::span<const std::byte> data);
+  // Drops all content and frees its space, once it has become chunks.
+  Status clear();
+  // Makes the content durable.
+  Status flush();
+  std::uint64_t number() const;
+  std::uint64_t size() const;  // bytes appended since creation or clear()
+
+ private:
+  struct Private;
+  explicit LogWriter(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
+
+// Reads a log that some process of this node writes. Safe for several threads at once.
+class LogReader {
+ public:
+  static Result<std::unique_ptr<LogReader>> open(const std::string& path);
+  ~LogReader();
+
+  // Fills `out`. kNotFound if the writer has cleared that part of the log: its content is in chunks
+  // by now, ask for it anew. kCorrupt if it was never written. Two system calls.
+  Status read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  struct Private;
+  explicit LogReader(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
+
+}  // namespace dedup::store

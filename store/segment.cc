@@ -1,0 +1,228 @@
+#include "store/segment.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "base/codec.h"
+#include "base/piece.h"
+#include "store/format.h"
+#include "store/fs.h"
+
+namespace dedup::store {
+namespace {
+
+// A chunk's header: length and fingerprint, then the checksum.
+constexpr std::size_t kCheckedSize = 4 + 32;
+static_assert(kChunkHeaderSize == kCheckedSize + 8);
+
+constexpr std::size_t kBufferSize = std::size_t{1} << 20;
+// From here on copying a chunk costs more than a system call of its own.
+constexpr std::size_t kLargeChunk = std::size_t{128} << 10;
+// Chunks read with one system call: two parts each, within IOV_MAX.
+constexpr std::size_t kRunChunks = 512;
+
+using ChunkHeader = std::array<std::byte, kChunkHeaderSize>;
+
+void store_little_endian(std::byte* to, std::uint64_t value, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) to[i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
+}
+
+// Over length, fingerprint and data: the hash of the first two is the seed of the third's.
+std::uint64_t chunk_checksum(const ChunkHeader& header, std::span<const std::byte> data) {
+  return format::checksum(data, format::checksum(std::span(header).first(kCheckedSize)));
+}
+
+ChunkHeader make_chunk_header(const Fingerprint& fingerprint, std::span<const std::byte> data) {
+  ChunkHeader header;
+  store_little_endian(header.data(), data.size(), 4);
+  std::memcpy(header.data() + 4, fingerprint.bytes.data(), fingerprint.bytes.size());
+  store_little_endian(header.data() + kCheckedSize, chunk_checksum(header, data), 8);
+  return header;
+}
+
+bool checksum_holds(const ChunkHeader& header, std::span<const std::byte> data) {
+  Decoder in{std::span(header).subspan(kCheckedSize)};
+  return in.get<std::uint64_t>() == chunk_checksum(header, data);
+}
+
+Status bad_chunk(const std::string& path, std::uint64_t offset, const std::string& why) {
+  return format::corrupt(path, "chunk at byte " + std::to_string(offset) + ": " + why);
+}
+
+}  // namespace
+
+struct SegmentWriter::Private {
+  fs::File file;
+  std::uint64_t number = 0;
+  Bytes buffer;
+  std::uint64_t written = 0;  // bytes the kernel has; `buffer` follows
+  Status failure;
+
+  // Writes the buffer and, after it, up to two more parts.
+  Status write(std::span<const std::byte> header, std::span<const std::byte> data) {
+    std::array<iovec, 3> parts{iovec{buffer.data(), buffer.size()},
+                               iovec{const_cast<std::byte*>(header.data()), header.size()},
+                               iovec{const_cast<std::byte*>(data.data()), data.size()}};
+    failure = fs::writev_at(file, written, parts);
+    if (failure.is_ok()) {
+      written += buffer.size() + header.size() + data.size();
+      buffer.clear();
+    }
+    return failure;
+  }
+};
+
+SegmentWriter::SegmentWriter(std::unique_ptr<Private> p) : p_(std::move(p)) {}
+SegmentWriter::~SegmentWriter() = default;
+
+Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(const std::string& path,
+                                                             const Id128& identity,
+                                                             std::uint64_t number) {
+  auto p = std::make_unique<Private>();
+  DEDUP_ASSIGN(p->file, fs::create_new(path));
+  p->number = number;
+  p->buffer = format::encode_file_header(format::kSegment, identity, number);
+  return std::unique_ptr<SegmentWriter>(new SegmentWriter(std::move(p)));
+}
+
+Result<ChunkLocation> SegmentWriter::append(const Fingerprint& fingerprint,
+                                            std::span<const std::byte> data) {
+  DEDUP_TRY(p_->failure);
+  if (data.empty() || data.size() > kMaxChunkSize) {
+    return Status(Code::kArgument, "a chunk of " + std::to_string(data.size()) + " bytes");
+  }
+  const ChunkHeader header = make_chunk_header(fingerprint, data);
+  const ChunkLocation location{p_->number, size(), static_cast<std::uint32_t>(data.size())};
+  if (data.size() >= kLargeChunk) {
+    DEDUP_TRY(p_->write(header, data));
+    return location;
+  }
+  auto& buffer = p_->buffer;
+  if (buffer.size() + header.size() + data.size() > kBufferSize) DEDUP_TRY(p_->write({}, {}));
+  if (buffer.capacity() < kBufferSize) buffer.reserve(kBufferSize);
+  buffer.insert(buffer.end(), header.begin(), header.end());
+  buffer.insert(buffer.end(), data.begin(), data.end());
+  return location;
+}
+
+Status SegmentWriter::write_out() {
+  DEDUP_TRY(p_->failure);
+  return p_->buffer.empty() ? Status::ok() : p_->write({}, {});
+}
+
+Status SegmentWriter::flush() {
+  DEDUP_TRY(write_out());
+  p_->failure = fs::sync_data(p_->file);
+  return p_->failure;
+}
+
+std::uint64_t SegmentWriter::number() const {
+  return p_->number;
+}
+std::uint64_t SegmentWriter::size() const {
+  return p_->written + p_->buffer.size();
+}
+
+struct SegmentReader::Private {
+  fs::File file;
+  std::uint64_t number = 0;
+
+  Status check(const ChunkHeader& header, const ChunkLocation& location,
+               const Fingerprint& fingerprint, std::span<const std::byte> data) const {
+    Decoder in(header);
+    const auto length = in.get<std::uint32_t>();
+    if (length != location.length || in.get_fingerprint() != fingerprint) {
+      return bad_chunk(file.path(), location.offset,
+                       "not the chunk " + fingerprint.hex() + " of " +
+                           std::to_string(location.length) + " bytes");
+    }
+    if (!checksum_holds(header, data)) {
+      return bad_chunk(file.path(), location.offset, "damaged: its checksum does not hold");
+    }
+    return Status::ok();
+  }
+};
+
+SegmentReader::SegmentReader(std::unique_ptr<Private> p) : p_(std::move(p)) {}
+SegmentReader::~SegmentReader() = default;
+
+Result<std::unique_ptr<SegmentReader>> SegmentReader::open(const std::string& path) {
+  auto p = std::make_unique<Private>();
+  DEDUP_ASSIGN(p->file, fs::open_read(path));
+  std::array<std::byte, format::kFileHeaderSize> header;
+  DEDUP_TRY(fs::read_at(p->file, 0, header));
+  DEDUP_ASSIGN(p->number, format::check_file_header(header, format::kSegment, path));
+  return std::unique_ptr<SegmentReader>(new SegmentReader(std::move(p)));
+}
+
+Status SegmentReader::read(const ChunkLocation& location, const Fingerprint& fingerprint,
+                           std::span<std::byte> out) const {
+  return read_run({&location, 1}, {&fingerprint, 1}, {&out, 1});
+}
+
+Status SegmentReader::read_run(std::span<const ChunkLocation> locations,
+                               std::span<const Fingerprint> fingerprints,
+                               std::span<const std::span<std::byte>> outs) const {
+  if (locations.size() != fingerprints.size() || locations.size() != outs.size()) {
+    return {Code::kArgument, "a run of chunks with parts missing"};
+  }
+  for (std::size_t i = 0; i < locations.size(); ++i) {
+    if (outs[i].size() != locations[i].length || outs[i].empty() ||
+        outs[i].size() > kMaxChunkSize) {
+      return {Code::kArgument, "a buffer of " + std::to_string(outs[i].size()) +
+                                   " bytes for a chunk of " + std::to_string(locations[i].length)};
+    }
+  }
+  std::vector<ChunkHeader> headers(std::min(locations.size(), kRunChunks));
+  std::vector<iovec> parts;
+  parts.reserve(2 * headers.size());
+  for (std::size_t begin = 0, end; begin < locations.size(); begin = end) {
+    parts.clear();
+    std::uint64_t next = locations[begin].offset;
+    for (end = begin; end < locations.size() && end - begin < kRunChunks; ++end) {
+      if (locations[end].offset != next) break;
+      parts.push_back({headers[end - begin].data(), kChunkHeaderSize});
+      parts.push_back({outs[end].data(), outs[end].size()});
+      next += kChunkHeaderSize + locations[end].length;
+    }
+    DEDUP_TRY(fs::readv_at(p_->file, locations[begin].offset, parts));
+    for (std::size_t i = begin; i < end; ++i) {
+      DEDUP_TRY(p_->check(headers[i - begin], locations[i], fingerprints[i], outs[i]));
+    }
+  }
+  return Status::ok();
+}
+
+std::uint64_t SegmentReader::first_offset() const {
+  return format::kFileHeaderSize;
+}
+
+Result<bool> SegmentReader::next(std::uint64_t& offset, Fingerprint& fingerprint,
+                                 ChunkLocation& location) const {
+  const auto& path = p_->file.path();
+  DEDUP_ASSIGN(const fs::Info about, fs::info(p_->file));
+  while (offset < about.size) {
+    ChunkHeader header;
+    if (about.size - offset < kChunkHeaderSize) {
+      return bad_chunk(path, offset, "cut off");
+    }
+    DEDUP_TRY(fs::read_at(p_->file, offset, header));
+    Decoder in(header);
+    const auto length = in.get<std::uint32_t>();
+    if (length == 0 || length > kMaxChunkSize) {
+      return bad_chunk(path, offset, "damaged: its length cannot be");
+    }
+    if (length > about.size - offset - kChunkHeaderSize) return bad_chunk(path, offset, "cut off");
+    fingerprint = in.get_fingerprint();
+    Bytes data(length);
+    DEDUP_TRY(fs::read_at(p_->file, offset + kChunkHeaderSize, data));
+    location = {p_->number, offset, length};
+    offset += kChunkHeaderSize + length;
+    if (checksum_holds(header, data)) return true;
+  }
+  return false;
+}
+
+}  // namespace dedup::store

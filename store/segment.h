@@ -1,0 +1,92 @@
+// Segments: append-only files of chunks. Format in doc/format.md.
+//
+// Each chunk is a header (length, fingerprint, XXH3 checksum over both and the data) followed by
+// its bytes, so that a reader who knows (segment, offset) finds out from the chunk itself whether
+// it is the one it looks for and whether it is sound.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "base/types.h"
+
+namespace dedup::store {
+
+inline constexpr std::uint32_t kChunkHeaderSize = 44;  // what stands before each chunk's data
+
+// Where a chunk is within one store.
+struct ChunkLocation {
+  std::uint64_t segment = 0;  // its number
+  std::uint64_t offset = 0;   // of the chunk's header within the segment
+  std::uint32_t length = 0;   // of the chunk's data
+  auto operator<=>(const ChunkLocation&) const = default;
+};
+
+// Appends chunks to one segment file. One thread, one process.
+class SegmentWriter {
+ public:
+  // Creates the file `path` exclusively (directories must be there).
+  static Result<std::unique_ptr<SegmentWriter>> create(const std::string& path,
+                                                       const Id128& identity, std::uint64_t number);
+  ~SegmentWriter();
+
+  // Buffers small writes (up to 1 MiB); large ones go out by writev without a copy. After a failure
+  // every further call fails with the same status.
+  Result<ChunkLocation> append(const Fingerprint& fingerprint, std::span<const std::byte> data);
+  // Hands everything to the kernel: readers in other processes see it.
+  Status write_out();
+  // write_out, then fsync. A failed fsync is never tried again: the writer stays failed.
+  Status flush();
+  std::uint64_t number() const;
+  std::uint64_t size() const;  // bytes appended, headers included
+
+ private:
+  struct Private;
+  explicit SegmentWriter(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
+
+// Reads chunks of one segment file by position. Safe for several threads at once (pread).
+class SegmentReader {
+ public:
+  static Result<std::unique_ptr<SegmentReader>> open(const std::string& path);
+  ~SegmentReader();
+
+  // Reads and checks a whole chunk into `out` (location.length bytes). kCorrupt if it is not
+  // `fingerprint`'s chunk or its checksum does not hold, kIo if it cannot be read.
+  Status read(const ChunkLocation& location, const Fingerprint& fingerprint,
+              std::span<std::byte> out) const;
+  // Reads the chunks of one segment that stand in [first.offset, last chunk's end) with one system
+  // call where they are adjacent: for runs of consecutive chunks. outs[i].size() == length of i.
+  Status read_run(std::span<const ChunkLocation> locations,
+                  std::span<const Fingerprint> fingerprints,
+                  std::span<const std::span<std::byte>> outs) const;
+
+  // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
+  // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be
+  // found. For checking and for tests.
+  template <typename Visit>
+  Status scan(Visit&& visit) const {
+    std::uint64_t offset = first_offset();
+    Fingerprint fingerprint;
+    ChunkLocation location;
+    for (;;) {
+      DEDUP_ASSIGN(bool more, next(offset, fingerprint, location));
+      if (!more) return Status::ok();
+      visit(fingerprint, location);
+    }
+  }
+
+ private:
+  struct Private;
+  explicit SegmentReader(std::unique_ptr<Private> p);
+  std::uint64_t first_offset() const;
+  // The chunk at `offset`; moves `offset` past it. False at the end.
+  Result<bool> next(std::uint64_t& offset, Fingerprint& fingerprint, ChunkLocation& location) const;
+  std::unique_ptr<Private> p_;
+};
+
+}  // namespace dedup::store

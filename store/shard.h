@@ -1,0 +1,66 @@
+// Recipe shards: shard s of S holds the blocks b with b % S == s. Format in doc/format.md.
+//
+// A shard file is its blocks, one after the other, then a table (block number, offset, length,
+// checksum of each), then a footer with the table's digest. A reader loads the table's pages and
+// the blocks it needs, never the whole.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/piece.h"
+#include "base/status.h"
+#include "base/types.h"
+#include "store/commit_record.h"
+
+namespace dedup::store {
+
+// One block as bytes (compact: adjacent pieces that continue a chunk or a run of zeros are joined,
+// holder sets stored once) and back. Used in shard files and in messages alike.
+Bytes encode_block(const Block& block);
+Result<Block> decode_block(std::span<const std::byte> bytes);
+
+// Builds a shard file's bytes piecemeal, so that whoever builds one need not be where it is kept.
+// Memory: the table only (32 bytes a block).
+class ShardBuilder {
+ public:
+  ShardBuilder(const Id128& identity, const Id128& attempt, std::uint32_t shard);
+  ~ShardBuilder();
+
+  // The bytes to append to the file, call by call: header, then blocks in ascending order (empty
+  // ones are left out by the caller), then table and footer.
+  Bytes header() const;
+  Bytes add(std::uint64_t block_number, const Block& block);
+  Bytes finish();
+  // After finish(): what the commit record names.
+  const Digest& digest() const;
+
+ private:
+  struct Private;
+  std::unique_ptr<Private> p_;
+};
+
+// Reads blocks of a shard file. One thread at a time.
+class ShardReader {
+ public:
+  // kCorrupt if the file is not this shard of this attempt or its digest is not `digest`.
+  static Result<std::unique_ptr<ShardReader>> open(const std::string& path, const Id128& identity,
+                                                   const Id128& attempt, std::uint32_t shard,
+                                                   const Digest& digest);
+  ~ShardReader();
+
+  // The block as encode_block() made it (checked against its checksum); empty bytes if the shard
+  // has no such block, which means that it was never written.
+  Result<Bytes> read(std::uint64_t block_number) const;
+  // Numbers of the blocks it has, ascending.
+  std::vector<std::uint64_t> block_numbers() const;
+
+ private:
+  struct Private;
+  explicit ShardReader(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
+
+}  // namespace dedup::store

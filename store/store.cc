@@ -1,0 +1,251 @@
+#include "store/store.h"
+
+#include <algorithm>
+
+#include "base/codec.h"
+#include "store/format.h"
+#include "store/open_store.h"
+#include "store/path_entries.h"
+#include "store/store_private.h"
+
+namespace dedup::store {
+namespace {
+
+// What is left of a file that was renamed to be dropped, here or by a process that died since.
+Status finish_drop(const Layout& layout, const Id128& identity) {
+  const std::string directory = layout.dropped(identity);
+  DEDUP_ASSIGN(const auto names, list_if_there(directory));
+  for (const auto& name : names) {
+    if (!name.starts_with(kPathMarkPrefix)) continue;
+    DEDUP_TRY(remove_from_path_entry(layout, name.substr(kPathMarkPrefix.size()), identity));
+  }
+  return fs::remove_tree(directory);
+}
+
+Status finish_drops(const Layout& layout) {
+  DEDUP_ASSIGN(const auto names, list_if_there(layout.files()));
+  for (const auto& name : names) {
+    if (const auto identity = parse_id_name(name, kDroppedPrefix)) {
+      DEDUP_TRY(finish_drop(layout, *identity));
+    }
+  }
+  return Status::ok();
+}
+
+Bytes encode_mark(const Id128& identity, const std::vector<Id128>& stores_left) {
+  Encoder out;
+  format::put_start(out, format::kMark);
+  out.put(identity);
+  out.put(static_cast<std::uint32_t>(stores_left.size()));
+  for (const auto& store : stores_left) out.put(store);
+  format::put_checksum(out);
+  return out.take();
+}
+
+Result<std::vector<Id128>> decode_mark(std::span<const std::byte> bytes, const std::string& path,
+                                       const Id128& identity) {
+  Decoder start(bytes);
+  DEDUP_TRY(format::check_start(start, format::kMark, path));
+  if (!format::take_checksum(bytes) || bytes.size() < format::kStartSize) {
+    return format::corrupt(path, "damaged: its checksum does not hold");
+  }
+  Decoder in(bytes.subspan(format::kStartSize));
+  if (in.get_id() != identity) return format::corrupt(path, "mark of another file");
+  std::vector<Id128> stores(in.get_count(16));
+  for (auto& store : stores) store = in.get_id();
+  if (!in.ok() || !in.at_end()) return format::corrupt(path, "damaged");
+  return stores;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> list_if_there(const std::string& path) {
+  auto names = fs::list(path);
+  if (names.status().code() == Code::kNoSuchFile) return std::vector<std::string>{};
+  return names;
+}
+
+Result<std::unique_ptr<fs::File>> lock_path(const std::string& path, bool exclusive) {
+  auto opened = fs::open_read(path);
+  if (opened.status().code() == Code::kNoSuchFile) {
+    return Status(Code::kNotFound, path + ": not there");
+  }
+  DEDUP_TRY(opened.status());
+  DEDUP_ASSIGN(const bool locked, fs::try_lock(*opened, exclusive));
+  DEDUP_ASSIGN(const fs::Info held, fs::info(*opened));
+  const auto named = fs::info(path);
+  if (named.status().code() == Code::kNoSuchFile ||
+      (named.is_ok() && (named->inode != held.inode || named->device != held.device))) {
+    return Status(Code::kNotFound, path + ": removed meanwhile");
+  }
+  DEDUP_TRY(named.status());
+  if (!locked) return Status(Code::kFileInUse, path + ": locked by another job");
+  return std::make_unique<fs::File>(std::move(*opened));
+}
+
+Store::Lock::Lock(std::unique_ptr<fs::File> file) : file_(std::move(file)) {}
+Store::Lock::~Lock() = default;
+
+Store::Store(std::unique_ptr<Private> p) : p_(std::move(p)) {}
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::open(const std::string& directory, bool create) {
+  DEDUP_ASSIGN(OpenedStore opened, open_store_directory(directory, create));
+  if (create) DEDUP_TRY(finish_drops(opened.layout));
+  auto p = std::make_unique<Private>();
+  p->layout = std::move(opened.layout);
+  p->uuid = opened.uuid;
+  return std::unique_ptr<Store>(new Store(std::move(p)));
+}
+
+const std::string& Store::directory() const {
+  return p_->layout.root;
+}
+const Id128& Store::uuid() const {
+  return p_->uuid;
+}
+Result<std::uint64_t> Store::free_bytes() const {
+  return fs::free_bytes(p_->layout.root);
+}
+
+Result<Store::PathEntry> Store::find(const std::string& path) const {
+  PathEntry found;
+  DEDUP_ASSIGN(const auto identities, read_path_entry(p_->layout, path));
+  for (const auto& identity : identities) {
+    DEDUP_ASSIGN(auto records, p_->records(identity));
+    std::move(records.newest.begin(), records.newest.end(), std::back_inserter(found.records));
+    std::move(records.damaged.begin(), records.damaged.end(), std::back_inserter(found.damaged));
+  }
+  DEDUP_ASSIGN(found.deleted, marks());
+  return found;
+}
+
+Result<std::vector<CommitRecord>> Store::list() const {
+  std::vector<CommitRecord> all;
+  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.files()));
+  for (const auto& name : names) {
+    const auto identity = parse_id_name(name);
+    if (!identity) continue;
+    DEDUP_ASSIGN(auto records, p_->records(*identity));
+    std::move(records.newest.begin(), records.newest.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+Status Store::create_file(const Id128& identity, const std::string& path) {
+  const Layout& layout = p_->layout;
+  for (const auto& directory : {layout.file(identity), layout.segments(identity),
+                                layout.logs(identity), layout.generations(identity)}) {
+    DEDUP_TRY(fs::make_directory(directory).status());
+  }
+  DEDUP_TRY(fs::open_or_create(layout.file_lock(identity)).status());
+  DEDUP_TRY(fs::open_or_create(layout.file(identity) + "/" + std::string(kPathMarkPrefix) +
+                               path_key(path))
+                .status());
+  DEDUP_TRY(fs::sync_directory(layout.file(identity)));
+  DEDUP_TRY(fs::sync_directory(layout.files()));
+  return add_to_path_entry(layout, path, identity);
+}
+
+Status Store::drop_file(const Id128& identity) {
+  const Layout& layout = p_->layout;
+  DEDUP_TRY(finish_drop(layout, identity));
+  DEDUP_ASSIGN(const bool is_there, fs::exists(layout.file(identity)));
+  if (!is_there) return Status::ok();
+  DEDUP_ASSIGN(const auto attempts, p_->attempts(identity));
+  std::vector<std::string> lock_files{layout.file_lock(identity)};
+  for (const auto& attempt : attempts) {
+    lock_files.push_back(layout.generation_lock(identity, attempt));
+  }
+  std::vector<std::unique_ptr<fs::File>> locks;
+  for (const auto& path : lock_files) {
+    auto lock = lock_path(path, true);
+    // No lock file: of a creation that died half-way, nobody can use it.
+    if (lock.status().code() == Code::kNotFound) continue;
+    DEDUP_TRY(lock.status());
+    locks.push_back(std::move(*lock));
+  }
+  const Status renamed = fs::rename(layout.file(identity), layout.dropped(identity));
+  if (renamed.code() == Code::kNoSuchFile) return Status::ok();
+  DEDUP_TRY(renamed);
+  DEDUP_TRY(fs::sync_directory(layout.files()));
+  return finish_drop(layout, identity);
+}
+
+Status Store::put_mark(const Id128& identity, const std::vector<Id128>& stores_left) {
+  const std::string path = p_->layout.mark(identity);
+  if (!stores_left.empty()) {
+    return fs::write_file_atomically(path, encode_mark(identity, stores_left));
+  }
+  DEDUP_TRY(fs::remove_file(path));
+  return fs::sync_directory(p_->layout.marks());
+}
+
+Result<std::vector<Id128>> Store::marks() const {
+  std::vector<Id128> identities;
+  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.marks()));
+  for (const auto& name : names) {
+    if (const auto identity = parse_id_name(name)) identities.push_back(*identity);
+  }
+  return identities;
+}
+
+Result<std::vector<Id128>> Store::mark_stores(const Id128& identity) const {
+  const std::string path = p_->layout.mark(identity);
+  const auto bytes = fs::read_file(path);
+  if (bytes.status().code() == Code::kNoSuchFile) {
+    return Status(Code::kNotFound, path + ": no such mark");
+  }
+  DEDUP_TRY(bytes.status());
+  return decode_mark(*bytes, path, identity);
+}
+
+std::string Store::file_directory(const Id128& identity) const {
+  return p_->layout.file(identity);
+}
+
+std::string Store::segment_path(const Id128& identity, std::uint64_t number) const {
+  return p_->layout.segments(identity) + "/" + number_name(number, kSegmentSuffix);
+}
+
+std::string Store::log_path(const Id128& identity, std::uint64_t number) const {
+  return p_->layout.logs(identity) + "/" + number_name(number, kLogSuffix);
+}
+
+Result<std::vector<SegmentSize>> Store::segments(const Id128& identity) const {
+  std::vector<SegmentSize> sizes;
+  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.segments(identity)));
+  for (const auto& name : names) {
+    const auto number = parse_number_name(name, kSegmentSuffix);
+    if (!number) continue;
+    DEDUP_ASSIGN(const fs::Info about, fs::info(segment_path(identity, *number)));
+    sizes.push_back({*number, about.size});
+  }
+  return sizes;
+}
+
+Result<std::vector<std::uint64_t>> Store::logs(const Id128& identity) const {
+  std::vector<std::uint64_t> numbers;
+  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.logs(identity)));
+  for (const auto& name : names) {
+    if (const auto number = parse_number_name(name, kLogSuffix)) numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+Result<std::unique_ptr<Store::Lock>> Store::lock_for_writing(const Id128& identity) {
+  auto lock = lock_path(p_->layout.file_lock(identity), true);
+  if (lock.status().code() == Code::kNotFound) {
+    return Status(Code::kNoSuchFile, p_->layout.file(identity) + ": no such file in the store");
+  }
+  DEDUP_TRY(lock.status());
+  return std::make_unique<Lock>(std::move(*lock));
+}
+
+Result<std::unique_ptr<Store::Lock>> Store::lock_generation(const Id128& identity,
+                                                            const Id128& attempt) {
+  DEDUP_ASSIGN(auto lock, lock_path(p_->layout.generation_lock(identity, attempt), false));
+  return std::make_unique<Lock>(std::move(lock));
+}
+
+}  // namespace dedup::store
