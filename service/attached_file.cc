@@ -1,0 +1,191 @@
+#include "service/attached_file.h"
+
+#include <utility>
+
+#include "store/fs.h"
+
+namespace dedup::service {
+
+Status drop_with_mark(store::Store& store, const Id128& identity,
+                      const std::vector<Id128>& stores_left) {
+  const auto before = store.mark_stores(identity);
+  // The mark first: after a crash in between, whoever sees it drops the file.
+  DEDUP_TRY(store.put_mark(identity, stores_left));
+  Status status = store.drop_file(identity);
+  if (!status.is_ok()) {
+    // Not deleted, so it must not be marked as such. What the caller is told is why it could not
+    // be.
+    (void)store.put_mark(identity, before.is_ok() ? *before : std::vector<Id128>{});
+  }
+  return status;
+}
+
+AttachedFile::AttachedFile(std::shared_ptr<store::Store> store, const Id128& identity,
+                           const Id128& base, SegmentReaders& readers)
+    : store_(std::move(store)), identity_(identity), chunks_(*store_, identity, base, readers) {}
+
+Result<Id128> AttachedFile::newest() const {
+  const auto record = store_->newest(identity_);
+  if (record.is_ok()) return record->attempt;
+  const Code code = record.status().code();
+  if (code == Code::kNotFound || code == Code::kCorrupt) return Id128{};
+  return record.status();
+}
+
+Result<bool> AttachedFile::in_doubt() const {
+  if (attempt_ && attempt_->prepared() && !attempt_->committed()) return true;
+  if (chunks_.base().is_zero()) return false;
+  DEDUP_ASSIGN(const bool here,
+               store::fs::exists(store_->generation_directory(identity_, chunks_.base())));
+  if (!here) return false;
+  DEDUP_ASSIGN(const Id128 committed, newest());
+  return committed != chunks_.base();
+}
+
+Status AttachedFile::tidy() {
+  DEDUP_ASSIGN(const bool doubt, in_doubt());
+  if (doubt) return Status::ok();
+  const auto record = store_->newest(identity_);
+  if (!record.is_ok() && record.status().code() != Code::kNotFound) return Status::ok();
+  const Id128 keep = record.is_ok() ? record->attempt : Id128{};
+  DEDUP_TRY(store_->collect(identity_, keep, {}, true).status());
+  tidied_ = true;
+  return Status::ok();
+}
+
+Result<AttachReply> AttachedFile::attach(const Attach& request) {
+  std::unique_ptr<store::Store::Lock> write_lock;
+  std::unique_ptr<store::Store::Lock> generation_lock;
+  if (request.create || request.write) DEDUP_TRY(store_->create_file(identity_, request.path));
+  if (request.write && !write_lock_) {
+    auto lock = store_->lock_for_writing(identity_);
+    if (lock.status().code() == Code::kNoSuchFile) {
+      // Another job created the file, gave up and removed it meanwhile.
+      DEDUP_TRY(store_->create_file(identity_, request.path));
+      lock = store_->lock_for_writing(identity_);
+    }
+    DEDUP_ASSIGN(write_lock, std::move(lock));
+  }
+  const bool writes = write_lock_ || write_lock;
+  const bool other_base = !request.base.is_zero() && request.base != chunks_.base();
+  if (!writes && !request.base.is_zero() && (!generation_lock_ || other_base)) {
+    auto lock = store_->lock_generation(identity_, request.base);
+    if (lock.is_ok()) {
+      generation_lock = std::move(*lock);
+    } else if (lock.status().code() != Code::kNotFound &&
+               lock.status().code() != Code::kNoSuchFile) {
+      return lock.status();
+    }
+  }
+  DEDUP_ASSIGN(const Id128 committed, newest());
+
+  if (other_base) chunks_.set_base(request.base);
+  if (generation_lock) generation_lock_ = std::move(generation_lock);
+  if (write_lock) write_lock_ = std::move(write_lock);
+  if (writes) {
+    // Space that earlier jobs left taken is no reason not to open the file.
+    if (!tidied_) (void)tidy();
+  }
+  return AttachReply{committed};
+}
+
+Status AttachedFile::adopt(const store::CommitRecord& record) {
+  if (record.identity != identity_) return {Code::kArgument, "a record of another file"};
+  DEDUP_TRY(store_->adopt(record));
+  if (record.attempt != chunks_.base()) return Status::ok();
+  chunks_.set_base(record.attempt);
+  if (write_lock_) {
+    if (!tidied_) (void)tidy();
+  } else if (!generation_lock_) {
+    DEDUP_ASSIGN(generation_lock_, store_->lock_generation(identity_, record.attempt));
+  }
+  return Status::ok();
+}
+
+Status AttachedFile::detach() {
+  generation_lock_.reset();
+  if (!write_lock_) return Status::ok();
+  chunks_.close_own_segment();
+  const Status status = tidy();
+  const auto record = store_->newest(identity_);
+  const bool nothing = !record.is_ok() && record.status().code() == Code::kNotFound;
+  DEDUP_ASSIGN(const bool doubt, in_doubt());
+  write_lock_.reset();
+  if (nothing && !doubt) {
+    // Created and never committed. If another job is just opening it, it is that job's now.
+    const Status dropped = store_->drop_file(identity_);
+    if (dropped.code() != Code::kFileInUse) DEDUP_TRY(dropped);
+  }
+  return status;
+}
+
+Status AttachedFile::drop(const std::vector<Id128>& stores_left) {
+  chunks_.close_own_segment();
+  generation_lock_.reset();
+  write_lock_.reset();
+  return drop_with_mark(*store_, identity_, stores_left);
+}
+
+Status AttachedFile::check_writable() const {
+  if (write_lock_) return Status::ok();
+  return {Code::kReadOnly, "the file is not attached for writing"};
+}
+
+// ---- Commit -----------------------------------------------------------------------------------
+
+Result<Attempt*> AttachedFile::attempt(const Id128& id) {
+  DEDUP_TRY(check_writable());
+  if (id.is_zero()) return Status(Code::kArgument, "an attempt without an id");
+  if (id == aborted_) return Status(Code::kArgument, "the attempt was aborted");
+  if (attempt_ && attempt_->id() == id) return attempt_.get();
+  // Only one commit of a file is under way at a time: whoever made an older attempt is gone.
+  if (attempt_ && !attempt_->committed()) DEDUP_TRY(attempt_->abandon());
+  attempt_.reset();
+  DEDUP_ASSIGN(attempt_, Attempt::begin(*store_, chunks_, identity_, id));
+  return attempt_.get();
+}
+
+Result<PrepareReply> AttachedFile::prepare(const Prepare& request) {
+  DEDUP_ASSIGN(const store::CommitRecord record, store::CommitRecord::decode(request.record));
+  if (record.identity != identity_) {
+    return Status(Code::kArgument, "a commit record of another file");
+  }
+  DEDUP_ASSIGN(Attempt* const current, attempt(record.attempt));
+  return current->prepare(record, request.flush);
+}
+
+Status AttachedFile::commit(const Id128& id, bool flush) {
+  if (!attempt_ || attempt_->id() != id) {
+    return {Code::kArgument, "a commit of an attempt that is not being made here"};
+  }
+  return attempt_->commit(flush);
+}
+
+Status AttachedFile::abort(const Id128& id) {
+  DEDUP_TRY(check_writable());
+  if (!attempt_ || attempt_->id() != id) {
+    aborted_ = id;
+    return store_->abandon(identity_, id);
+  }
+  if (attempt_->committed()) return {Code::kArgument, "the attempt is committed"};
+  DEDUP_TRY(attempt_->abandon());
+  attempt_.reset();
+  aborted_ = id;
+  return Status::ok();
+}
+
+Result<CollectReply> AttachedFile::collect(const Id128& id) {
+  DEDUP_TRY(check_writable());
+  if (!attempt_ || attempt_->id() != id || !attempt_->committed()) {
+    return Status(Code::kArgument, "a generation that was not committed here");
+  }
+  attempt_->install();
+  attempt_.reset();
+  generation_lock_.reset();  // of the time before this job wrote: it would keep the old generation
+  tidied_ = true;
+  DEDUP_ASSIGN(const std::uint64_t freed,
+               store_->collect(identity_, id, chunks_.open_segments(), false));
+  return CollectReply{freed};
+}
+
+}  // namespace dedup::service

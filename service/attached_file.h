@@ -1,0 +1,70 @@
+// A file that this job uses on this node: its locks, its chunks, the attempt at committing it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "service/attempt.h"
+#include "service/file_chunks.h"
+#include "service/messages.h"
+#include "store/commit_record.h"
+#include "store/store.h"
+
+namespace dedup::service {
+
+class AttachedFile {
+ public:
+  // Not attached yet: call attach(). `readers` must outlive it.
+  AttachedFile(std::shared_ptr<store::Store> store, const Id128& identity, const Id128& base,
+               SegmentReaders& readers);
+
+  // Takes the locks that `request` asks for and are not held yet; see Attach in messages.h. On
+  // failure everything is as before.
+  Result<AttachReply> attach(const Attach& request);
+  Status adopt(const store::CommitRecord& record);
+  // Frees the locks and removes from the store what no committed generation has. Nothing else may
+  // be called afterwards.
+  Status detach();
+  // The same, and removes the whole file. `stores_left`: see Detach.
+  Status drop(const std::vector<Id128>& stores_left);
+
+  // kReadOnly if the file is not attached for writing.
+  Status check_writable() const;
+  store::Store& store() { return *store_; }
+  FileChunks& chunks() { return chunks_; }
+
+  // --- Commit -----------------------------------------------------------------------------------
+  // The attempt `id`, begun if it is a new one: an older one that was not committed is abandoned.
+  // kArgument if `id` was aborted.
+  Result<Attempt*> attempt(const Id128& id);
+  Result<PrepareReply> prepare(const Prepare& request);
+  Status commit(const Id128& id, bool flush);
+  Status abort(const Id128& id);
+  Result<CollectReply> collect(const Id128& id);
+
+ private:
+  Result<Id128> newest() const;  // zero: none, or none that can be read
+  // Whether some generation that other nodes may have committed is only prepared here: then nothing
+  // may be removed.
+  Result<bool> in_doubt() const;
+  // Removes what earlier jobs, or this one, left uncommitted.
+  Status tidy();
+
+  std::shared_ptr<store::Store> store_;
+  Id128 identity_;
+  std::unique_ptr<store::Store::Lock> write_lock_;
+  std::unique_ptr<store::Store::Lock> generation_lock_;
+  bool tidied_ = false;
+  FileChunks chunks_;
+  std::unique_ptr<Attempt> attempt_;
+  Id128 aborted_;  // the last one
+};
+
+// Removes a file from a store and leaves a mark that names the stores which still have to.
+Status drop_with_mark(store::Store& store, const Id128& identity,
+                      const std::vector<Id128>& stores_left);
+
+}  // namespace dedup::service

@@ -1,0 +1,67 @@
+// One attempt at committing a generation, as one node's store sees it: the chunks that the recipe
+// refers to, the shards, the record.
+//
+// Memory until prepare(): one bit for a chunk that came since the last commit, at most 48 bytes for
+// one that is carried over; prepare() needs 56 bytes a chunk of the generation more. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "service/file_chunks.h"
+#include "service/fingerprint_set.h"
+#include "service/messages.h"
+#include "store/commit_record.h"
+#include "store/store.h"
+
+namespace dedup::service {
+
+class Attempt {
+ public:
+  // Makes the attempt's directory. `store` and `chunks` must outlive it.
+  static Result<std::unique_ptr<Attempt>> begin(store::Store& store, FileChunks& chunks,
+                                                const Id128& identity, const Id128& id);
+
+  const Id128& id() const { return id_; }
+  bool prepared() const { return prepared_; }
+  bool committed() const { return committed_; }
+
+  // Remembers these chunks; 1 for each that is not here.
+  std::vector<std::uint8_t> refer(std::span<const Fingerprint> fingerprints);
+  // Phase 1: see Prepare in messages.h. kCorrupt or kNotFound if a shard that the record says is
+  // here is not, or not whole.
+  Result<PrepareReply> prepare(const store::CommitRecord& record, bool flush);
+  // Phase 2. The generation may be committed although it fails: committed() says it.
+  Status commit(bool flush);
+  // Removes what the attempt left on disk; kArgument if it is committed.
+  Status abandon();
+
+  // After the commit: the new generation is what `chunks` starts from.
+  void install();
+
+ private:
+  Attempt(store::Store& store, FileChunks& chunks, const Id128& identity, const Id128& id)
+      : store_(store), chunks_(chunks), identity_(identity), id_(id) {}
+
+  // The generation's index, in order of fingerprints.
+  Result<std::vector<store::IndexEntry>> live_chunks();
+  Status check_shards(const store::CommitRecord& record) const;
+
+  store::Store& store_;
+  FileChunks& chunks_;
+  Id128 identity_;
+  Id128 id_;
+  FingerprintSet carried_;        // referred to, and not registered since the last commit
+  std::uint64_t compacted_ = 0;   // segment that prepare() wrote; 0: none
+  std::uint64_t first_open_ = 0;  // segments below it were written before prepare()
+  std::vector<std::uint64_t> live_segments_;  // ascending
+  bool flushed_ = false;
+  bool prepared_ = false;
+  bool committed_ = false;
+};
+
+}  // namespace dedup::service

@@ -1,0 +1,282 @@
+#include "service/block_home.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "plan/block.h"
+
+namespace dedup::service {
+
+namespace {
+
+// How much of block `number` lies below file offset `limit`.
+std::uint32_t part_below(std::uint64_t limit, std::uint64_t number) {
+  const std::uint64_t begin = number * kBlockSpan;
+  return limit <= begin ? 0 : static_cast<std::uint32_t>(std::min(limit - begin, kBlockSpan));
+}
+
+std::vector<plan::Extent> extents_of(std::span<const LogPiece> pieces) {
+  std::vector<plan::Extent> extents;
+  extents.reserve(pieces.size());
+  for (const LogPiece& piece : pieces) extents.push_back({piece.begin, piece.end()});
+  return extents;
+}
+
+// What lies between `extents` (sorted, disjoint) in [begin, end).
+std::vector<plan::Extent> gaps_between(std::span<const plan::Extent> extents, std::uint32_t begin,
+                                       std::uint32_t end) {
+  std::vector<plan::Extent> gaps;
+  for (const plan::Extent& extent : extents) {
+    if (extent.begin > begin) gaps.push_back({begin, extent.begin});
+    begin = extent.end;
+  }
+  if (begin < end) gaps.push_back({begin, end});
+  return gaps;
+}
+
+Status check_attempt(const Id128& attempt) {
+  if (!attempt.is_zero()) return Status::ok();
+  return {Code::kInternal, "a commit without an attempt id"};
+}
+
+}  // namespace
+
+// ---- Base blocks ------------------------------------------------------------------------------
+
+const Block* BaseCache::find(const Id128& identity, std::uint64_t number) {
+  const auto at = by_key_.find({identity, number});
+  if (at == by_key_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, at->second);
+  return &at->second->block;
+}
+
+void BaseCache::insert(const Id128& identity, std::uint64_t number, Block block) {
+  const Key key{identity, number};
+  if (const auto at = by_key_.find(key); at != by_key_.end()) drop(at->second);
+  const std::size_t bytes = sizeof(Entry) + plan::memory_of(block);
+  entries_.push_front({key, std::move(block), bytes});
+  by_key_[key] = entries_.begin();
+  bytes_ += bytes;
+  while (bytes_ > capacity_ && entries_.size() > 1) drop(std::prev(entries_.end()));
+}
+
+void BaseCache::erase(const Id128& identity) {
+  auto at = by_key_.lower_bound({identity, 0});
+  while (at != by_key_.end() && at->first.first == identity) drop((at++)->second);
+}
+
+void BaseCache::drop(Entries::iterator entry) {
+  bytes_ -= entry->bytes;
+  by_key_.erase(entry->key);
+  entries_.erase(entry);
+}
+
+// ---- Files ------------------------------------------------------------------------------------
+
+void BlockHomes::attach(const Id128& identity, const Id128& base) {
+  File& file = files_[identity];
+  if (file.base == base) return;
+  file.base = base;
+  bases_.erase(identity);
+}
+
+void BlockHomes::detach(const Id128& identity) {
+  files_.erase(identity);
+  bases_.erase(identity);
+}
+
+Result<BlockHomes::File*> BlockHomes::find(const Id128& identity) {
+  const auto at = files_.find(identity);
+  if (at == files_.end()) {
+    return Status(Code::kNotFound,
+                  "file " + identity.hex() + " is not attached to this node's block home");
+  }
+  return &at->second;
+}
+
+// ---- Writes -----------------------------------------------------------------------------------
+
+Result<EpochReply> BlockHomes::on(const WriteLog& request) {
+  DEDUP_ASSIGN(File * file, find(request.identity));
+  for (const LogUpdate& update : request.updates) {
+    file->blocks[update.block].log.insert(update.piece);
+  }
+  return EpochReply{file->shrink_epoch};
+}
+
+Result<EpochReply> BlockHomes::on(const WriteChunks& request) {
+  DEDUP_ASSIGN(File * file, find(request.identity));
+  for (const BlockUpdate& update : request.updates) {
+    if (update.content.empty()) continue;
+    BlockState& block = file->blocks[update.block];
+    for (const Piece& piece : update.content.pieces) {
+      if (block.log.empty()) break;
+      block.log.erase(piece.begin, piece.end());
+    }
+    plan::overlay(block.fresh, update.content);
+  }
+  return EpochReply{file->shrink_epoch};
+}
+
+Result<Empty> BlockHomes::on(const Convert& request) {
+  DEDUP_ASSIGN(File * file, find(request.identity));
+  for (const ConvertUpdate& update : request.updates) {
+    const auto at = file->blocks.find(update.block);
+    if (at == file->blocks.end()) continue;
+    BlockState& block = at->second;
+    Block converted;
+    converted.holder_sets = update.content.holder_sets;
+    for (std::size_t i = 0; i < update.content.pieces.size(); ++i) {
+      const Piece& piece = update.content.pieces[i];
+      const LogPiece where{piece.begin, piece.length, request.node, request.log,
+                           update.log_offsets[i]};
+      for (const plan::Extent& extent : block.log.convert(where)) {
+        converted.pieces.push_back(plan::cut(piece, extent.begin, extent.end));
+      }
+    }
+    plan::overlay(block.fresh, converted);
+  }
+  return Empty{};
+}
+
+Result<EpochReply> BlockHomes::on(const Truncate& request) {
+  DEDUP_ASSIGN(File * file, find(request.identity));
+  ++file->shrink_epoch;
+  file->base_limit = std::min(file->base_limit, request.size);
+  file->committing_limit = std::min(file->committing_limit, request.size);
+  for (auto at = file->blocks.lower_bound(request.size / kBlockSpan); at != file->blocks.end();) {
+    BlockState& block = at->second;
+    const std::uint32_t end = part_below(request.size, at->first);
+    block.log.truncate(end);
+    plan::truncate(block.fresh, end);
+    at = block.empty() ? file->blocks.erase(at) : std::next(at);
+  }
+  return EpochReply{file->shrink_epoch};
+}
+
+// ---- Reads ------------------------------------------------------------------------------------
+
+Result<ResolveReply> BlockHomes::on(const Resolve& request) {
+  DEDUP_ASSIGN(const File* file, find(request.identity));
+  ResolveReply reply;
+  reply.base = file->base;
+  reply.ranges.reserve(request.ranges.size());
+  for (const ByteRange& range : request.ranges) {
+    reply.ranges.push_back(resolve(request.identity, *file, range));
+  }
+  return reply;
+}
+
+ResolvedRange BlockHomes::resolve(const Id128& identity, const File& file, const ByteRange& range) {
+  const std::uint64_t number = range.offset / kBlockSpan;
+  const auto begin = static_cast<std::uint32_t>(range.offset % kBlockSpan);
+  const auto end = static_cast<std::uint32_t>(begin + range.length);
+  ResolvedRange resolved;
+  if (const auto at = file.blocks.find(number); at != file.blocks.end()) {
+    const BlockState& block = at->second;
+    const std::uint32_t limit = std::min(end, part_below(file.committing_limit, number));
+    resolved.content = plan::slice(block.committing, begin, limit);
+    plan::overlay(resolved.content, plan::slice(block.fresh, begin, end));
+    resolved.log = block.log.slice(begin, end);
+  }
+  const std::vector<plan::Extent> logged = extents_of(resolved.log);
+  plan::erase(resolved.content, logged);
+
+  const std::uint32_t limit = std::min(end, part_below(file.base_limit, number));
+  if (file.base.is_zero() || begin >= limit) return resolved;
+  std::vector<plan::Extent> missing =
+      plan::uncovered(resolved.content, gaps_between(logged, begin, end));
+  // Of what is missing, the base has only what lies below the limit.
+  while (!missing.empty() && missing.back().begin >= limit) missing.pop_back();
+  if (missing.empty()) return resolved;
+  const Block* base = bases_.find(identity, number);
+  if (base == nullptr) {
+    resolved.base_needed = true;
+    return resolved;
+  }
+  Block content = plan::slice(*base, begin, limit);
+  plan::erase(content, logged);
+  plan::overlay(content, resolved.content);
+  resolved.content = std::move(content);
+  return resolved;
+}
+
+Result<Empty> BlockHomes::on(const InstallBase& request) {
+  DEDUP_ASSIGN(const File* file, find(request.identity));
+  if (file->base.is_zero() || file->base != request.attempt) return Empty{};
+  for (const BlockUpdate& update : request.blocks) {
+    if (bases_.find(request.identity, update.block) == nullptr) {
+      bases_.insert(request.identity, update.block, update.content);
+    }
+  }
+  return Empty{};
+}
+
+// ---- Commits ----------------------------------------------------------------------------------
+
+Result<SnapshotReply> BlockHomes::on(const Snapshot& request) {
+  DEDUP_ASSIGN(File * file, find(request.identity));
+  DEDUP_TRY(check_attempt(request.attempt));
+  if (file->attempt != request.attempt) {
+    if (request.cursor != 0) {
+      return Status(Code::kInternal, "the snapshot of attempt " + request.attempt.hex() +
+                                         " is not there any more: another commit of file " +
+                                         request.identity.hex() + " has begun");
+    }
+    end_snapshot(*file, false);
+    begin_snapshot(*file, request.attempt);
+  }
+  SnapshotReply reply;
+  reply.base_limit = file->snapshot_base_limit;
+  std::size_t size = 0;
+  auto at = file->blocks.lower_bound(request.cursor);
+  for (; at != file->blocks.end() && size < kPayload; ++at) {
+    if (at->second.committing.empty()) continue;
+    size += plan::message_size_of(at->second.committing);
+    reply.blocks.push_back({at->first, at->second.committing});
+  }
+  reply.done = at == file->blocks.end();
+  if (!reply.done) reply.cursor = at->first;
+  return reply;
+}
+
+void BlockHomes::begin_snapshot(File& file, const Id128& attempt) {
+  file.attempt = attempt;
+  file.snapshot_base_limit = file.base_limit;
+  file.committing_limit = kNoLimit;
+  for (auto& [number, block] : file.blocks) {
+    block.committing = std::move(block.fresh);
+    block.fresh = {};
+    plan::compact_holders(block.committing);
+  }
+}
+
+void BlockHomes::end_snapshot(File& file, bool committed) {
+  for (auto at = file.blocks.begin(); at != file.blocks.end();) {
+    BlockState& block = at->second;
+    if (!committed && !block.committing.empty()) {
+      plan::truncate(block.committing, part_below(file.committing_limit, at->first));
+      plan::overlay(block.committing, block.fresh);
+      block.fresh = std::move(block.committing);
+    }
+    block.committing = {};
+    at = block.empty() ? file.blocks.erase(at) : std::next(at);
+  }
+  file.attempt = {};
+}
+
+Result<Empty> BlockHomes::on(const EndCommit& request) {
+  DEDUP_ASSIGN(File * file, find(request.identity));
+  DEDUP_TRY(check_attempt(request.attempt));
+  if (file->attempt == request.attempt) {
+    end_snapshot(*file, request.committed);
+    if (request.committed) file->base_limit = file->committing_limit;
+  }
+  if (request.committed && file->base != request.attempt) {
+    file->base = request.attempt;
+    bases_.erase(request.identity);
+  }
+  return Empty{};
+}
+
+}  // namespace dedup::service

@@ -1,0 +1,106 @@
+// The block homes of one node: the uncommitted state of the blocks whose home it is.
+//
+// What each request does is said in messages.h, under "Block home"; the layers are there too. All
+// requests but attach() need the file to be attached: kNotFound if it is not. One thread.
+//
+// Memory: what ranks wrote since the last commit, in pieces (56 bytes each, log pieces 32), and a
+// cache of base blocks that is bounded for the whole node.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <list>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "base/piece.h"
+#include "base/status.h"
+#include "base/types.h"
+#include "plan/overlay.h"
+#include "service/messages.h"
+
+namespace dedup::service {
+
+// Base blocks that were installed, of all files; the least recently used ones are dropped first.
+class BaseCache {
+ public:
+  explicit BaseCache(std::size_t capacity) : capacity_(capacity) {}
+
+  // Null if it is not there; valid until the next insert or erase.
+  const Block* find(const Id128& identity, std::uint64_t number);
+  // Always keeps this one, even if it alone is larger than the capacity.
+  void insert(const Id128& identity, std::uint64_t number, Block block);
+  void erase(const Id128& identity);
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  using Key = std::pair<Id128, std::uint64_t>;
+  struct Entry {
+    Key key;
+    Block block;
+    std::size_t bytes = 0;
+  };
+  using Entries = std::list<Entry>;
+
+  void drop(Entries::iterator entry);
+
+  std::size_t capacity_;
+  std::size_t bytes_ = 0;
+  Entries entries_;  // most recently used first
+  std::map<Key, Entries::iterator> by_key_;
+};
+
+class BlockHomes {
+ public:
+  static constexpr std::size_t kBaseCacheBytes = std::size_t{32} << 20;
+
+  explicit BlockHomes(std::size_t base_cache_bytes = kBaseCacheBytes) : bases_(base_cache_bytes) {}
+
+  // The file's committed base is generation `base` (zero: none). Again: what was written stays.
+  void attach(const Id128& identity, const Id128& base);
+  // Drops all of the file's uncommitted state. Harmless if it is not attached.
+  void detach(const Id128& identity);
+
+  Result<EpochReply> on(const WriteLog& request);
+  Result<EpochReply> on(const WriteChunks& request);
+  Result<Empty> on(const Convert& request);
+  Result<EpochReply> on(const Truncate& request);
+  Result<ResolveReply> on(const Resolve& request);
+  Result<Empty> on(const InstallBase& request);
+  Result<SnapshotReply> on(const Snapshot& request);
+  Result<Empty> on(const EndCommit& request);
+
+ private:
+  static constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+  struct BlockState {
+    plan::LogOverlay log;
+    Block fresh;
+    Block committing;
+    bool empty() const { return log.empty() && fresh.empty() && committing.empty(); }
+  };
+  struct File {
+    Id128 base;  // attempt; zero: none
+    std::uint64_t base_limit = kNoLimit;
+    std::uint64_t shrink_epoch = 0;
+    // The snapshot under way; attempt zero: none. `committing` is kept as the snapshot found it, so
+    // that all of its pages are of one moment; only bytes below committing_limit, the smallest size
+    // since, are still the file's.
+    Id128 attempt;
+    std::uint64_t snapshot_base_limit = kNoLimit;
+    std::uint64_t committing_limit = kNoLimit;
+    std::map<std::uint64_t, BlockState> blocks;  // none empty between requests
+  };
+
+  Result<File*> find(const Id128& identity);
+  ResolvedRange resolve(const Id128& identity, const File& file, const ByteRange& range);
+  static void begin_snapshot(File& file, const Id128& attempt);
+  static void end_snapshot(File& file, bool committed);
+
+  std::unordered_map<Id128, File> files_;
+  BaseCache bases_;
+};
+
+}  // namespace dedup::service

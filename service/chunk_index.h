@@ -1,0 +1,101 @@
+// The chunks of one file that a node's store got since the last commit, in memory.
+//
+// Also keeps the claims: chunks that somebody is storing right now. At most 64 bytes a chunk, for
+// more than a few thousand chunks: 48 for the chunk itself, in blocks that are never moved, and an
+// open-addressing table of 5-byte slots (number of the chunk and 8 bits of its hash), between 3/8
+// and 3/4 full. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/types.h"
+#include "store/segment.h"
+
+namespace dedup::service {
+
+class ChunkIndex {
+ public:
+  // Whether a chunk can stand there (a segment has at most 8 TiB, a chunk 1 MiB and some byte).
+  static bool possible(const store::ChunkLocation& location);
+
+  // The number of a set of holders, to be given to put(); equal sets have one number.
+  std::uint32_t intern(const NodeSet& holders);
+
+  // False if the chunk is registered or claimed.
+  bool claim(const Fingerprint& fingerprint);
+  // Takes a claim back; does nothing to a chunk that is registered or unknown.
+  void release(const Fingerprint& fingerprint);
+  // Registers a chunk, claimed or not. One that is registered stays where it is and takes the new
+  // holders: the newest word on who has it. `location` must be possible().
+  void put(const Fingerprint& fingerprint, const store::ChunkLocation& location,
+           std::uint32_t holders);
+  // Whether it is registered; if so, fills what is not null.
+  bool find(const Fingerprint& fingerprint, store::ChunkLocation* location,
+            const NodeSet** holders = nullptr) const;
+  // Marks a registered chunk; false if it is not registered.
+  bool mark(const Fingerprint& fingerprint);
+  void clear_marks();
+  std::uint64_t marked() const;  // how many are
+  // Calls visit(fingerprint, location) for every marked chunk.
+  template <typename Visit>
+  void for_each_marked(Visit&& visit) const {
+    for (std::uint32_t i = 0; i < entries_; ++i) {
+      const Entry& e = entry(i);
+      if (registered(e) && (e.holders & kMark) != 0) visit(e.fingerprint, location_of(e));
+    }
+  }
+
+  // Forgets a registered chunk: it is gone, and may be claimed again.
+  void forget(const Fingerprint& fingerprint);
+  // Forgets the chunks of a segment: they are not to be relied on.
+  void forget_segment(std::uint64_t segment);
+  // Forgets all claims and the chunks of all segments with smaller numbers.
+  void keep_from(std::uint64_t segment);
+
+  std::uint64_t size() const { return registered_; }  // registered chunks
+  std::uint64_t memory() const;                       // bytes
+
+ private:
+  struct Entry {
+    Fingerprint fingerprint;
+    std::uint64_t place = 0;    // offset and length of the location
+    std::uint32_t segment = 0;  // index into segments_, or one of the two below
+    std::uint32_t holders = 0;  // index into holder_sets_, and kMark
+  };
+  static_assert(sizeof(Entry) == 48);
+  static constexpr std::uint32_t kClaimed = 0xffffffff;
+  static constexpr std::uint32_t kVacant = 0xfffffffe;  // a claim that was released
+  static constexpr std::uint32_t kMark = 0x80000000;
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  static constexpr std::uint32_t kBlockEntries = 256;
+
+  static bool registered(const Entry& e) { return e.segment < kVacant; }
+  static std::uint64_t hash(const Fingerprint& fingerprint);
+  Entry& entry(std::uint32_t i) { return (*blocks_[i / kBlockEntries])[i % kBlockEntries]; }
+  const Entry& entry(std::uint32_t i) const {
+    return (*blocks_[i / kBlockEntries])[i % kBlockEntries];
+  }
+  store::ChunkLocation location_of(const Entry& e) const;
+  std::uint32_t lookup(const Fingerprint& fingerprint) const;  // kNone if it is not there
+  std::uint32_t insert(const Fingerprint& fingerprint);        // finds it or makes it, vacant
+  void enter(std::uint32_t i);                                 // into the table
+  void grow();
+  std::uint32_t segment_index(std::uint64_t segment);
+
+  std::vector<std::unique_ptr<std::array<Entry, kBlockEntries>>> blocks_;
+  std::uint32_t entries_ = 0;
+  std::uint64_t registered_ = 0;
+  std::vector<std::uint32_t> slots_;  // numbers of entries, kNone if empty; a power of two of them
+  std::vector<std::uint8_t> tags_;    // the top bits of the hash of the slot's chunk
+  std::vector<std::uint64_t> segments_;
+  std::unordered_map<std::uint64_t, std::uint32_t> segment_numbers_;
+  std::vector<const NodeSet*> holder_sets_;  // keys of holder_numbers_
+  std::map<NodeSet, std::uint32_t> holder_numbers_;
+};
+
+}  // namespace dedup::service

@@ -1,0 +1,296 @@
+#include "service/file_chunks.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "store/fs.h"
+
+namespace dedup::service {
+
+FileChunks::FileChunks(store::Store& store, const Id128& identity, const Id128& base,
+                       SegmentReaders& readers)
+    : store_(store), identity_(identity), base_(base), readers_(readers) {}
+
+void FileChunks::set_base(const Id128& base) {
+  base_ = base;
+  base_index_.reset();
+  base_opened_ = false;
+  segment_sizes_.clear();
+}
+
+// ---- What is here -----------------------------------------------------------------------------
+
+// A store that took no part in the generation has no index of it. One that cannot be read is as
+// good as none: other nodes have the chunks, and the next commit stores them here again.
+const store::IndexReader* FileChunks::base_index() {
+  if (!base_opened_ && !base_.is_zero()) {
+    auto opened = store::IndexReader::open(store_.index_path(identity_, base_));
+    if (opened.is_ok() && (*opened)->attempt() == base_) base_index_ = std::move(*opened);
+  }
+  base_opened_ = true;
+  return base_index_.get();
+}
+
+std::uint64_t FileChunks::segment_size(std::uint64_t segment) {
+  const auto about = store::fs::info(store_.segment_path(identity_, segment));
+  return segment_sizes_[segment] = about.is_ok() ? about->size : 0;
+}
+
+bool FileChunks::present(const store::ChunkLocation& location) {
+  const std::uint64_t end = location.offset + store::kChunkHeaderSize + location.length;
+  const auto known = segment_sizes_.find(location.segment);
+  if (known == segment_sizes_.end()) return end <= segment_size(location.segment);
+  if (end <= known->second) return true;
+  return open_.contains(location.segment) && end <= segment_size(location.segment);
+}
+
+void FileChunks::locate_in_base(std::span<const Fingerprint> fingerprints,
+                                std::vector<std::uint32_t> which,
+                                std::vector<store::ChunkLocation>& out) {
+  const store::IndexReader* base = base_index();
+  if (base == nullptr || base->size() == 0) return;
+  // In the index's order, so that each of its pages is read once.
+  std::sort(which.begin(), which.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return fingerprints[a] < fingerprints[b]; });
+  for (const std::uint32_t i : which) {
+    const auto found = base->find(fingerprints[i]);
+    if (found.is_ok() && present(*found)) out[i] = *found;
+  }
+}
+
+std::vector<store::ChunkLocation> FileChunks::locate(std::span<const Fingerprint> fingerprints) {
+  std::vector<store::ChunkLocation> out(fingerprints.size());
+  std::vector<std::uint32_t> rest;
+  for (std::uint32_t i = 0; i < fingerprints.size(); ++i) {
+    if (index_.find(fingerprints[i], &out[i])) {
+      if (present(out[i])) continue;
+      out[i] = {};
+      index_.forget(fingerprints[i]);
+    }
+    rest.push_back(i);
+  }
+  if (!rest.empty()) locate_in_base(fingerprints, std::move(rest), out);
+  return out;
+}
+
+HeldReply FileChunks::held(std::span<const Fingerprint> fingerprints) {
+  HeldReply reply;
+  reply.held.reserve(fingerprints.size());
+  const std::vector<store::ChunkLocation> locations = locate(fingerprints);
+  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+    const bool here = locations[i].length != 0;
+    reply.held.push_back(here ? 1 : 0);
+    if (!here) continue;
+    const NodeSet* holders = nullptr;
+    const bool registered = index_.find(fingerprints[i], nullptr, &holders);
+    reply.holders.push_back(registered ? *holders : NodeSet{});
+  }
+  return reply;
+}
+
+void FileChunks::read_run(const store::SegmentReader& reader,
+                          std::span<const store::ChunkLocation> locations,
+                          std::span<const Fingerprint> fingerprints, std::span<Bytes* const> outs) {
+  std::vector<std::span<std::byte>> buffers;
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    outs[i]->resize(locations[i].length);
+    buffers.emplace_back(*outs[i]);
+  }
+  if (reader.read_run(locations, fingerprints, buffers).is_ok()) return;
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    if (!reader.read(locations[i], fingerprints[i], buffers[i]).is_ok()) outs[i]->clear();
+  }
+}
+
+Result<std::vector<Bytes>> FileChunks::read(std::span<const Fingerprint> fingerprints) {
+  const std::vector<store::ChunkLocation> located = locate(fingerprints);
+  std::uint64_t bytes = 0;
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < located.size(); ++i) {
+    bytes += 4 + located[i].length;
+    if (located[i].length != 0) order.push_back(i);
+  }
+  if (bytes + 1024 > kMaxMessage) {
+    return Status(Code::kArgument, std::to_string(bytes) + " bytes of chunks asked for at once");
+  }
+  std::sort(order.begin(), order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return located[a] < located[b]; });
+
+  std::vector<Bytes> out(fingerprints.size());
+  for (std::size_t begin = 0, end; begin < order.size(); begin = end) {
+    const std::uint64_t segment = located[order[begin]].segment;
+    std::vector<store::ChunkLocation> locations;
+    std::vector<Fingerprint> names;
+    std::vector<Bytes*> outs;
+    for (end = begin; end < order.size() && located[order[end]].segment == segment; ++end) {
+      locations.push_back(located[order[end]]);
+      names.push_back(fingerprints[order[end]]);
+      outs.push_back(&out[order[end]]);
+    }
+    const auto reader = readers_.get({identity_, {}, segment}, [&] {
+      return store::SegmentReader::open(store_.segment_path(identity_, segment));
+    });
+    if (reader.is_ok()) read_run(**reader, locations, names, outs);
+  }
+  return out;
+}
+
+// ---- What comes in ----------------------------------------------------------------------------
+
+Result<std::uint64_t> FileChunks::next_number() {
+  if (next_number_ == 0) {
+    std::uint64_t last = 0;
+    DEDUP_ASSIGN(const auto segments, store_.segments(identity_));
+    for (const auto& segment : segments) last = std::max(last, segment.segment);
+    DEDUP_ASSIGN(const auto logs, store_.logs(identity_));
+    for (const std::uint64_t log : logs) last = std::max(last, log);
+    // A segment that was lost: whoever still looks for its chunks must not find others.
+    if (const store::IndexReader* base = base_index(); base != nullptr) {
+      for (const auto& use : base->segments()) last = std::max(last, use.segment);
+    }
+    next_number_ = last + 1;
+  }
+  return next_number_;
+}
+
+Result<std::uint64_t> FileChunks::open_segment() {
+  DEDUP_ASSIGN(const std::uint64_t number, next_number());
+  ++next_number_;
+  open_.insert(number);
+  unflushed_.insert(number);
+  return number;
+}
+
+Result<std::uint64_t> FileChunks::open_log() {
+  DEDUP_ASSIGN(const std::uint64_t number, next_number());
+  ++next_number_;
+  return number;
+}
+
+std::vector<std::uint8_t> FileChunks::claim(std::span<const Fingerprint> fingerprints) {
+  const std::vector<store::ChunkLocation> locations = locate(fingerprints);
+  std::vector<std::uint8_t> granted(fingerprints.size());
+  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+    granted[i] = locations[i].length == 0 && index_.claim(fingerprints[i]) ? 1 : 0;
+  }
+  return granted;
+}
+
+void FileChunks::release(std::span<const Fingerprint> fingerprints) {
+  for (const Fingerprint& fingerprint : fingerprints) index_.release(fingerprint);
+}
+
+Status FileChunks::add(const Register& request) {
+  for (const Registration& chunk : request.chunks) {
+    const store::ChunkLocation& l = chunk.location;
+    if (chunk.holders >= request.holder_sets.size() || !ChunkIndex::possible(l)) {
+      return {Code::kArgument, "a chunk was registered at a place that cannot be"};
+    }
+    if (!open_.contains(l.segment)) {
+      return {Code::kArgument, "a chunk was registered in segment " + std::to_string(l.segment) +
+                                   ", which is not open"};
+    }
+    if (!present(l)) {
+      return {Code::kIo, store_.segment_path(identity_, l.segment) + ": no chunk can be at byte " +
+                             std::to_string(l.offset) + ": the file is gone or shorter"};
+    }
+  }
+  std::vector<std::uint32_t> sets;
+  for (const NodeSet& set : request.holder_sets) sets.push_back(index_.intern(set));
+  for (const Registration& chunk : request.chunks) {
+    index_.put(chunk.fingerprint, chunk.location, sets[chunk.holders]);
+  }
+  return Status::ok();
+}
+
+Status FileChunks::append(const PutChunks& request, std::span<const std::uint32_t> which,
+                          std::vector<store::ChunkLocation>& locations) {
+  if (!own_) {
+    DEDUP_ASSIGN(const std::uint64_t number, open_segment());
+    DEDUP_ASSIGN(own_, store::SegmentWriter::create(store_.segment_path(identity_, number),
+                                                    identity_, number));
+  }
+  for (const std::uint32_t i : which) {
+    const PutChunk& chunk = request.chunks[i];
+    DEDUP_ASSIGN(locations.emplace_back(), own_->append(chunk.fingerprint, chunk.data));
+  }
+  return own_->write_out();
+}
+
+Status FileChunks::put(const PutChunks& request) {
+  std::vector<Fingerprint> fingerprints;
+  for (const PutChunk& chunk : request.chunks) {
+    if (chunk.holders >= request.holder_sets.size()) {
+      return {Code::kArgument, "a chunk came with a set of holders that is not there"};
+    }
+    fingerprints.push_back(chunk.fingerprint);
+  }
+  const std::vector<std::uint8_t> granted = claim(fingerprints);
+  std::vector<std::uint32_t> mine;
+  for (std::uint32_t i = 0; i < granted.size(); ++i) {
+    if (granted[i] != 0) mine.push_back(i);
+  }
+  std::vector<store::ChunkLocation> locations;
+  if (!mine.empty()) {
+    const Status status = append(request, mine, locations);
+    if (!status.is_ok()) {
+      // What the segment got before is registered and stays; the next chunks go to another one.
+      for (const std::uint32_t i : mine) index_.release(fingerprints[i]);
+      own_.reset();
+      return status;
+    }
+  }
+  std::vector<std::uint32_t> sets;
+  for (const NodeSet& set : request.holder_sets) sets.push_back(index_.intern(set));
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < granted.size(); ++i) {
+    const std::uint32_t set = sets[request.chunks[i].holders];
+    if (granted[i] != 0) {
+      index_.put(fingerprints[i], locations[next++], set);
+    } else if (store::ChunkLocation known; index_.find(fingerprints[i], &known)) {
+      index_.put(fingerprints[i], known, set);
+    }
+  }
+  return Status::ok();
+}
+
+// ---- Commit -----------------------------------------------------------------------------------
+
+void FileChunks::begin_attempt() {
+  index_.clear_marks();
+  segment_sizes_.clear();
+}
+
+Status FileChunks::flush(std::span<const std::uint64_t> segments) {
+  for (const std::uint64_t segment : segments) {
+    if (!unflushed_.contains(segment)) continue;
+    const auto file = store::fs::open_read(store_.segment_path(identity_, segment));
+    const Status status = file.is_ok() ? store::fs::sync_data(*file) : file.status();
+    if (!status.is_ok()) {
+      // What the disk has of it is not known, and another flush would not tell.
+      index_.forget_segment(segment);
+      open_.erase(segment);
+      unflushed_.erase(segment);
+      return status;
+    }
+  }
+  return Status::ok();
+}
+
+void FileChunks::committed(const Id128& base, std::uint64_t first_open,
+                           std::span<const std::uint64_t> live, bool flushed) {
+  set_base(base);
+  index_.keep_from(first_open);
+  open_.erase(open_.begin(), open_.lower_bound(first_open));
+  std::erase_if(unflushed_, [&](std::uint64_t segment) {
+    return segment < first_open &&
+           (flushed || !std::binary_search(live.begin(), live.end(), segment));
+  });
+}
+
+std::vector<std::uint64_t> FileChunks::open_segments() const {
+  return {open_.begin(), open_.end()};
+}
+
+}  // namespace dedup::service

@@ -1,0 +1,101 @@
+// What one node's store has of one file's chunks: those of the committed generation, looked up in
+// its index on disk, and those that came since, in memory; and the segments they are in.
+//
+// A chunk whose segment is gone, or too short for it, counts as not there, so that a commit stores
+// it again. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "service/chunk_index.h"
+#include "service/messages.h"
+#include "service/reader_cache.h"
+#include "store/index.h"
+#include "store/segment.h"
+#include "store/store.h"
+
+namespace dedup::service {
+
+using SegmentReaders = ReaderCache<store::SegmentReader>;
+
+class FileChunks {
+ public:
+  // `store` and `readers` must outlive it. `base`: attempt of the committed generation; zero: none.
+  FileChunks(store::Store& store, const Id128& identity, const Id128& base,
+             SegmentReaders& readers);
+
+  const Id128& base() const { return base_; }
+  // Another generation is the base, or the same one came to be here: its index is opened anew.
+  void set_base(const Id128& base);
+
+  // --- What is here -----------------------------------------------------------------------------
+  // Where each chunk is; length 0: not here.
+  std::vector<store::ChunkLocation> locate(std::span<const Fingerprint> fingerprints);
+  HeldReply held(std::span<const Fingerprint> fingerprints);
+  // Each chunk's bytes, checked; empty if it is not here or damaged. kArgument if they are more
+  // than a message holds.
+  Result<std::vector<Bytes>> read(std::span<const Fingerprint> fingerprints);
+
+  // --- What comes in ----------------------------------------------------------------------------
+  // A number for a new segment; it is open from now on: chunks in it may be registered.
+  Result<std::uint64_t> open_segment();
+  Result<std::uint64_t> open_log();
+  std::vector<std::uint8_t> claim(std::span<const Fingerprint> fingerprints);
+  void release(std::span<const Fingerprint> fingerprints);
+  // kArgument if a chunk's segment is not open or has no such place; then none is registered.
+  Status add(const Register& request);
+  // Appends those that are not here and not claimed to a segment of this object's own.
+  Status put(const PutChunks& request);
+
+  // --- Commit -----------------------------------------------------------------------------------
+  void begin_attempt();  // clears all marks and looks at the segments anew
+  bool mark(const Fingerprint& fingerprint) { return index_.mark(fingerprint); }
+  const ChunkIndex& index() const { return index_; }
+  // No more is appended to the own segment: later chunks go to another one.
+  void close_own_segment() { own_.reset(); }
+  // Flushes those of `segments` that were opened since the last commit that flushed them. If one
+  // cannot be flushed, its chunks count as not here any more.
+  Status flush(std::span<const std::uint64_t> segments);
+  // The first number that no segment or log has.
+  Result<std::uint64_t> next_number();
+  // Generation `base` is committed and its index has what counts of the segments below
+  // `first_open`; only those from there on stay open. `live`: the segments that the index names,
+  // ascending; `flushed`: flush() was called for them.
+  void committed(const Id128& base, std::uint64_t first_open, std::span<const std::uint64_t> live,
+                 bool flushed);
+  std::vector<std::uint64_t> open_segments() const;
+
+ private:
+  const store::IndexReader* base_index();  // null if there is none
+  void locate_in_base(std::span<const Fingerprint> fingerprints, std::vector<std::uint32_t> which,
+                      std::vector<store::ChunkLocation>& out);
+  bool present(const store::ChunkLocation& location);
+  std::uint64_t segment_size(std::uint64_t segment);
+  Status append(const PutChunks& request, std::span<const std::uint32_t> which,
+                std::vector<store::ChunkLocation>& locations);
+  void read_run(const store::SegmentReader& reader, std::span<const store::ChunkLocation> locations,
+                std::span<const Fingerprint> fingerprints, std::span<Bytes* const> outs);
+
+  store::Store& store_;
+  Id128 identity_;
+  Id128 base_;
+  SegmentReaders& readers_;
+
+  ChunkIndex index_;
+  std::unique_ptr<store::IndexReader> base_index_;
+  bool base_opened_ = false;                                        // or found to be unreadable
+  std::uint64_t next_number_ = 0;                                   // 0: not known yet
+  std::set<std::uint64_t> open_;                                    // segments
+  std::set<std::uint64_t> unflushed_;                               // segments
+  std::unordered_map<std::uint64_t, std::uint64_t> segment_sizes_;  // as last looked at; 0: gone
+  std::unique_ptr<store::SegmentWriter> own_;
+};
+
+}  // namespace dedup::service

@@ -1,0 +1,306 @@
+#include "service/file_home.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace dedup::service {
+
+namespace {
+
+template <typename Reply>
+Bytes encoded(const Reply& reply) {
+  Encoder encoder;
+  reply.encode(encoder);
+  return encoder.take();
+}
+
+// Within one queue: dumps go together, nothing else does.
+bool excludes(LockKind a, LockKind b) {
+  return a != LockKind::kDump || b != LockKind::kDump;
+}
+
+Status not_open(const Id128& identity) {
+  return {Code::kNotFound, "file " + identity.hex() + " is not open in this job"};
+}
+
+Status no_handle(const Id128& handle, const std::string& path) {
+  return {Code::kNotFound, path + ": no handle " + handle.hex() + " of it is open"};
+}
+
+Status no_turn(const std::string& path) {
+  return {Code::kInternal,
+          path + ": the end of an open or close without its begin (was its connection lost?)"};
+}
+
+}  // namespace
+
+// ---- Opening and closing ----------------------------------------------------------------------
+
+void FileHome::on(const OpenBegin& request, std::unique_ptr<Responder> responder) {
+  Answers answers;
+  Path& path = paths_[request.path];
+  path.waiting.push_back({std::move(responder), false, {}});
+  give_turn(path, answers);
+  send(answers);
+}
+
+Result<Empty> FileHome::on(const OpenEnd& request) {
+  const auto at = paths_.find(request.path);
+  if (at == paths_.end() || at->second.turn != Turn::kOpen) return no_turn(request.path);
+  const Status status = request.ok ? register_handle(at->second, request) : Status::ok();
+  Answers answers;
+  end_turn(request.path, answers);
+  send(answers);
+  DEDUP_TRY(status);
+  return Empty{};
+}
+
+Status FileHome::register_handle(Path& path, const OpenEnd& request) {
+  const FileInfo& info = request.info;
+  if (info.identity.is_zero()) {
+    return {Code::kInternal, request.path + ": opened without an identity"};
+  }
+  if (path.known) {
+    if (path.info.identity != info.identity) {
+      return {Code::kInternal, request.path + ": open in this job as file " +
+                                   path.info.identity.hex() + ", not " + info.identity.hex()};
+    }
+  } else if (names_.contains(info.identity)) {
+    return {Code::kInternal,
+            request.path + ": open in this job under another name, " + names_[info.identity]};
+  }
+  if (!path.handles.try_emplace(request.handle, 0).second) {
+    return {Code::kInternal, request.path + ": handle " + request.handle.hex() + " is open twice"};
+  }
+  if (!path.known) {
+    path.known = true;
+    path.info = info;
+    path.info.path = request.path;
+    names_[info.identity] = request.path;
+    return Status::ok();
+  }
+  FileInfo old = std::exchange(path.info, info);
+  path.info.path = std::move(old.path);
+  path.info.size = old.size;
+  // The job's writing goes on, whatever this handle is for.
+  if (old.writable) {
+    path.info.writable = true;
+    path.info.session = old.session;
+  }
+  if (path.committed_in_turn) {
+    path.info.record = std::move(old.record);
+    path.info.stores = std::move(old.stores);
+  }
+  return Status::ok();
+}
+
+void FileHome::on(const CloseBegin& request, std::unique_ptr<Responder> responder) {
+  const auto name = names_.find(request.identity);
+  if (name == names_.end()) return responder->reply(not_open(request.identity), {});
+  Answers answers;
+  Path& path = paths_[name->second];
+  path.waiting.push_back({std::move(responder), true, request.handle});
+  give_turn(path, answers);
+  send(answers);
+}
+
+Result<Empty> FileHome::on(const CloseEnd& request) {
+  const auto at = paths_.find(request.path);
+  if (at == paths_.end() || at->second.turn != Turn::kClose) return no_turn(request.path);
+  Answers answers;
+  end_turn(request.path, answers);
+  send(answers);
+  return Empty{};
+}
+
+void FileHome::give_turn(Path& path, Answers& answers) {
+  while (path.turn == Turn::kFree && !path.waiting.empty()) {
+    TurnClaim claim = std::move(path.waiting.front());
+    path.waiting.pop_front();
+    const ConnectionId connection = claim.responder->connection();
+    if (claim.close) {
+      if (path.handles.erase(claim.handle) == 0) {
+        const Status status = no_handle(claim.handle, path.known ? path.info.path : "the file");
+        answers.push_back({std::move(claim.responder), status, {}});
+        continue;
+      }
+      path.turn = Turn::kClose;
+      const CloseBeginReply reply{path.handles.empty(), path.deleted, path.info};
+      answers.push_back({std::move(claim.responder), Status::ok(), encoded(reply)});
+    } else {
+      path.turn = Turn::kOpen;
+      const OpenBeginReply reply{path.known, path.info};
+      answers.push_back({std::move(claim.responder), Status::ok(), encoded(reply)});
+    }
+    path.turn_connection = connection;
+    path.committed_in_turn = false;
+  }
+}
+
+void FileHome::end_turn(const std::string& name, Answers& answers) {
+  const auto at = paths_.find(name);
+  Path& path = at->second;
+  path.turn = Turn::kFree;
+  if (path.known && path.handles.empty()) forget(path, answers);
+  give_turn(path, answers);
+  if (path.turn == Turn::kFree && !path.known) paths_.erase(at);
+}
+
+void FileHome::forget(Path& path, Answers& answers) {
+  names_.erase(path.info.identity);
+  for (LockQueue* queue : {&path.commits, &path.atomics}) {
+    for (LockClaim& claim : queue->waiting) {
+      answers.push_back({std::move(claim.responder), not_open(path.info.identity), {}});
+    }
+    *queue = {};
+  }
+  path.known = false;
+  path.deleted = false;
+  path.info = {};
+}
+
+// ---- What is known of a file ------------------------------------------------------------------
+
+Result<FileHome::Path*> FileHome::find(const Id128& identity) {
+  const auto name = names_.find(identity);
+  if (name == names_.end()) return not_open(identity);
+  return &paths_[name->second];
+}
+
+Result<FileInfo> FileHome::on(const GetFile& request) {
+  DEDUP_ASSIGN(const Path* path, find(request.identity));
+  return path->info;
+}
+
+Result<SizeReply> FileHome::on(const GetSize& request) {
+  DEDUP_ASSIGN(const Path* path, find(request.identity));
+  return SizeReply{path->info.size};
+}
+
+Result<SizeReply> FileHome::on(const ExtendSize& request) {
+  DEDUP_ASSIGN(Path * path, find(request.identity));
+  path->info.size = std::max(path->info.size, request.end);
+  return SizeReply{path->info.size};
+}
+
+Result<SizeReply> FileHome::on(const SetSize& request) {
+  DEDUP_ASSIGN(Path * path, find(request.identity));
+  path->info.size = request.size;
+  return SizeReply{path->info.size};
+}
+
+Result<Empty> FileHome::on(const CommitDone& request) {
+  DEDUP_ASSIGN(Path * path, find(request.identity));
+  path->info.record = request.record;
+  path->info.stores = request.stores;
+  path->committed_in_turn = true;
+  return Empty{};
+}
+
+Result<MarkDeletedReply> FileHome::on(const MarkDeleted& request) {
+  const auto at = paths_.find(request.path);
+  if (at == paths_.end() || at->second.handles.empty()) return MarkDeletedReply{false};
+  at->second.deleted = true;
+  return MarkDeletedReply{true};
+}
+
+Result<std::uint64_t*> FileHome::find_pointer(Path& path, const Id128& handle) {
+  const auto at = path.handles.find(handle);
+  if (at == path.handles.end()) return no_handle(handle, path.info.path);
+  return &at->second;
+}
+
+Result<SharedValue> FileHome::on(const SharedAdd& request) {
+  DEDUP_ASSIGN(Path * path, find(request.identity));
+  DEDUP_ASSIGN(std::uint64_t * pointer, find_pointer(*path, request.handle));
+  const std::uint64_t before = *pointer;
+  *pointer += request.increment;
+  return SharedValue{before};
+}
+
+Result<Empty> FileHome::on(const SharedSet& request) {
+  DEDUP_ASSIGN(Path * path, find(request.identity));
+  DEDUP_ASSIGN(std::uint64_t * pointer, find_pointer(*path, request.handle));
+  *pointer = request.value;
+  return Empty{};
+}
+
+// ---- Locks ------------------------------------------------------------------------------------
+
+void FileHome::on(const Lock& request, std::unique_ptr<Responder> responder) {
+  const Result<Path*> path = find(request.identity);
+  if (!path.is_ok()) return responder->reply(path.status(), {});
+  Answers answers;
+  LockQueue& queue = (*path)->locks(request.kind);
+  const ConnectionId connection = responder->connection();
+  queue.waiting.push_back({request.kind, request.owner, connection, std::move(responder)});
+  queue.grant(answers);
+  send(answers);
+}
+
+Result<Empty> FileHome::on(const Unlock& request) {
+  DEDUP_ASSIGN(Path * path, find(request.identity));
+  LockQueue& queue = path->locks(request.kind);
+  if (!queue.unlock(request.kind, request.owner)) {
+    return Status(Code::kNotFound, path->info.path + ": lock " + request.owner.hex() +
+                                       " is not held (was its connection lost?)");
+  }
+  Answers answers;
+  queue.grant(answers);
+  send(answers);
+  return Empty{};
+}
+
+void FileHome::LockQueue::grant(Answers& answers) {
+  while (!waiting.empty()) {
+    LockClaim& next = waiting.front();
+    const auto hinders = [&](const LockClaim& claim) { return excludes(claim.kind, next.kind); };
+    if (std::any_of(held.begin(), held.end(), hinders)) return;
+    answers.push_back({std::move(next.responder), Status::ok(), {}});
+    held.push_back(std::move(next));
+    waiting.pop_front();
+  }
+}
+
+bool FileHome::LockQueue::unlock(LockKind kind, const Id128& owner) {
+  const auto at = std::find_if(held.begin(), held.end(), [&](const LockClaim& claim) {
+    return claim.kind == kind && claim.owner == owner;
+  });
+  if (at == held.end()) return false;
+  held.erase(at);
+  return true;
+}
+
+void FileHome::LockQueue::closed(ConnectionId connection) {
+  const auto gone = [&](const LockClaim& claim) { return claim.connection == connection; };
+  std::erase_if(held, gone);
+  std::erase_if(waiting, gone);
+}
+
+// ---- Connections ------------------------------------------------------------------------------
+
+void FileHome::closed(ConnectionId connection) {
+  Answers answers;
+  for (auto at = paths_.begin(); at != paths_.end();) {
+    const auto here = at++;  // end_turn may erase it
+    Path& path = here->second;
+    std::erase_if(path.waiting, [&](const TurnClaim& claim) {
+      return claim.responder->connection() == connection;
+    });
+    for (LockQueue* queue : {&path.commits, &path.atomics}) {
+      queue->closed(connection);
+      queue->grant(answers);
+    }
+    if (path.turn != Turn::kFree && path.turn_connection == connection) {
+      end_turn(std::string(here->first), answers);
+    }
+  }
+  send(answers);
+}
+
+void FileHome::send(Answers& answers) {
+  for (Answer& answer : answers) answer.responder->reply(answer.status, std::move(answer.body));
+}
+
+}  // namespace dedup::service

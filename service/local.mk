@@ -1,0 +1,41 @@
+# Sources of service/: see the root Makefile.am for the variables.
+libdedup_core_la_SOURCES += \
+  service/attached_file.cc \
+  service/attached_file.h \
+  service/attempt.cc \
+  service/attempt.h \
+  service/block_home.cc \
+  service/block_home.h \
+  service/chunk_index.cc \
+  service/chunk_index.h \
+  service/client.cc \
+  service/client.h \
+  service/compaction.cc \
+  service/compaction.h \
+  service/file_chunks.cc \
+  service/file_chunks.h \
+  service/file_home.cc \
+  service/file_home.h \
+  service/fingerprint_set.cc \
+  service/fingerprint_set.h \
+  service/messages.cc \
+  service/messages.h \
+  service/node_handler.cc \
+  service/reader_cache.h \
+  service/server.cc \
+  service/server.h \
+  service/store_node.cc \
+  service/store_node.h \
+  service/wire.cc \
+  service/wire.h
+
+unit_tests_SOURCES += \
+  test/unit/service_block_home_test.cc \
+  test/unit/service_chunk_index_test.cc \
+  test/unit/service_file_home_test.cc \
+  test/unit/service_messages_test.cc \
+  test/unit/service_node_handler_test.cc \
+  test/unit/service_store_node_failures_test.cc \
+  test/unit/service_store_node_test.cc \
+  test/unit/service_transport_test.cc \
+  test/unit/store_node_fixture.h

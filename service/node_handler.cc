@@ -1,0 +1,94 @@
+// Takes requests apart for the three roles of a node.
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "service/block_home.h"
+#include "service/file_home.h"
+#include "service/server.h"
+#include "service/store_node.h"
+
+namespace dedup::service {
+
+namespace {
+
+class NodeHandler : public Handler {
+ public:
+  NodeHandler(const std::string& node_name, NodeIndex self, NodeIndex nodes)
+      : node_name_(node_name), store_node_(node_name, self, nodes) {}
+
+  void handle(Opcode opcode, std::span<const std::byte> body,
+              std::unique_ptr<Responder> responder) override {
+    const bool known =
+        answer_one_of<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize,
+                      SetSize, Lock, Unlock, SharedAdd, SharedSet, CommitDone, MarkDeleted>(
+            file_home_, opcode, body, responder) ||
+        answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
+                      EndCommit>(block_homes_, opcode, body, responder) ||
+        answer_one_of<Attach, Detach>(*this, opcode, body, responder) ||
+        answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register,
+                      Release, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard,
+                      PutShard, References, Prepare, Commit, Abort, Collect>(store_node_, opcode,
+                                                                             body, responder);
+    if (!known) {
+      reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
+    }
+  }
+
+  void closed(ConnectionId connection) override { file_home_.closed(connection); }
+
+  // Block homes know the files that are attached, too.
+  Result<AttachReply> on(const Attach& request) {
+    DEDUP_ASSIGN(AttachReply reply, store_node_.on(request));
+    block_homes_.attach(request.identity, request.base);
+    return reply;
+  }
+  Result<Empty> on(const Detach& request) {
+    block_homes_.detach(request.identity);
+    return store_node_.on(request);
+  }
+
+ private:
+  // Whether the opcode is one of these requests'; if so, it is answered, or will be.
+  template <typename... Requests, typename Home>
+  bool answer_one_of(Home& home, Opcode opcode, std::span<const std::byte> body,
+                     std::unique_ptr<Responder>& responder) {
+    return ((Requests::kOpcode == opcode && answer<Requests>(home, body, responder)) || ...);
+  }
+
+  template <typename Request, typename Home>
+  bool answer(Home& home, std::span<const std::byte> body, std::unique_ptr<Responder>& responder) {
+    Decoder decoder(body);
+    const Request request = Request::decode(decoder);
+    if (!decoder.ok() || !decoder.at_end()) {
+      reject(*responder,
+             "malformed request " + std::to_string(static_cast<unsigned>(Request::kOpcode)));
+    } else if constexpr (requires { home.on(request, std::move(responder)); }) {
+      home.on(request, std::move(responder));
+    } else {
+      const Result<typename Request::Reply> result = home.on(request);
+      Encoder encoder;
+      if (result.is_ok()) result->encode(encoder);
+      responder->reply(result.status(), encoder.take());
+    }
+    return true;
+  }
+
+  void reject(Responder& responder, const std::string& why) {
+    responder.reply(Status(Code::kInternal, "service of node " + node_name_ + ": " + why), {});
+  }
+
+  std::string node_name_;
+  FileHome file_home_;
+  BlockHomes block_homes_;
+  StoreNode store_node_;
+};
+
+}  // namespace
+
+std::unique_ptr<Handler> make_node_handler(const std::string& node_name, NodeIndex self,
+                                           NodeIndex nodes) {
+  return std::make_unique<NodeHandler>(node_name, self, nodes);
+}
+
+}  // namespace dedup::service

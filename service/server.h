@@ -1,0 +1,70 @@
+// A node's service: one thread that answers requests over TCP and sleeps when there are none.
+//
+// The thread calls no MPI, blocks all signals, and never waits for another service. Handlers run in
+// it, one at a time: their state needs no locks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/codec.h"
+#include "base/status.h"
+#include "service/client.h"
+#include "service/messages.h"
+
+namespace dedup::service {
+
+// Identifies a client connection for as long as it lasts.
+using ConnectionId = std::uint64_t;
+
+// Where the answer to one request goes; may be kept and answered later, exactly once. If the
+// connection has gone by then, the answer is dropped. One that is destroyed unanswered answers with
+// kInternal. Used in the service thread only, and gone when the Handler is.
+class Responder {
+ public:
+  virtual ~Responder() = default;
+  virtual ConnectionId connection() const = 0;
+  // `body`: the encoded Reply; ignored if `status` is an error.
+  virtual void reply(const Status& status, Bytes body) = 0;
+};
+
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  virtual void handle(Opcode opcode, std::span<const std::byte> body,
+                      std::unique_ptr<Responder> responder) = 0;
+  // A connection ended: what depended on it (locks it waits for or holds) is to be freed.
+  virtual void closed(ConnectionId connection) = 0;
+};
+
+class Server {
+ public:
+  // Binds to an ephemeral port (loopback only if `loopback_only`, else all interfaces) and starts
+  // the thread. Connections that do not prove the secret are closed before they can ask anything.
+  // Environment: DEDUP_INTERFACE, an interface's name or an address, says which of the host's
+  // addresses others are told of; kArgument if there is none.
+  static Result<std::unique_ptr<Server>> start(const Secret& secret, bool loopback_only,
+                                               std::unique_ptr<Handler> handler);
+  // Stops the thread, closes all connections (the handler is not told), destroys the handler.
+  ~Server();
+
+  std::uint16_t port() const;
+  // Addresses under which other hosts may reach this one (numeric; loopback only if bound so).
+  const std::vector<std::string>& addresses() const;
+
+ private:
+  struct Private;
+  explicit Server(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
+
+// The handler of a node: file home, block home and store node in one. `node_name` replaces %n in
+// store templates; `self` is the node's index, `nodes` their number.
+std::unique_ptr<Handler> make_node_handler(const std::string& node_name, NodeIndex self,
+                                           NodeIndex nodes);
+
+}  // namespace dedup::service

@@ -1,0 +1,320 @@
+#include "service/store_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hints/hints.h"
+#include "store/fs.h"
+
+namespace dedup::service {
+namespace {
+
+constexpr std::size_t kBlocksAtOnce = kPayload / (std::size_t{64} << 10);
+
+Result<Empty> to_reply(const Status& status) {
+  if (!status.is_ok()) return status;
+  return Empty{};
+}
+
+// Drops what was deleted while this store was away.
+Status drop_marked(store::Store& store, const std::unordered_map<Id128, AttachedFile>& attached) {
+  DEDUP_ASSIGN(const std::vector<Id128> marks, store.marks());
+  for (const Id128& identity : marks) {
+    if (attached.contains(identity)) continue;
+    const Status dropped = store.drop_file(identity);
+    if (dropped.code() != Code::kFileInUse) DEDUP_TRY(dropped);
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+StoreNode::StoreNode(std::string node_name, NodeIndex self, NodeIndex nodes)
+    : node_name_(std::move(node_name)), self_(self), nodes_(nodes) {}
+
+Status StoreNode::explain(const Status& status) const {
+  // A file of the store that is missing is not the program's file that is missing.
+  const Code code = status.code() == Code::kNoSuchFile ? Code::kIo : status.code();
+  return {code, "node " + node_name_ + ": " + status.message()};
+}
+
+template <typename Work>
+auto StoreNode::with_file(const Id128& identity, Work&& work)
+    -> decltype(work(std::declval<AttachedFile&>())) {
+  const auto it = files_.find(identity);
+  if (it == files_.end()) {
+    return explain({Code::kInternal, "file " + identity.hex() + " is not attached"});
+  }
+  auto result = work(it->second);
+  if (!result.is_ok()) return explain(result.status());
+  return result;
+}
+
+template <typename Work>
+auto StoreNode::with_writable(const Id128& identity, Work&& work)
+    -> decltype(work(std::declval<AttachedFile&>())) {
+  return with_file(identity, [&](AttachedFile& file) -> decltype(work(file)) {
+    DEDUP_TRY(file.check_writable());
+    return work(file);
+  });
+}
+
+Result<std::shared_ptr<store::Store>> StoreNode::open_store(const std::string& store_template,
+                                                            bool create) {
+  const std::string directory = hints::expand_store(store_template, node_name_);
+  auto opened = store::Store::open(directory, create);
+  if (!opened.is_ok()) return opened.status().with_context("node " + node_name_);
+  std::shared_ptr<store::Store>& known = stores_[directory];
+  if (!known || known->uuid() != (*opened)->uuid()) known = std::move(*opened);
+  return known;
+}
+
+void StoreNode::close_readers(const Id128& identity) {
+  segments_.forget(identity);
+  logs_.forget(identity);
+  shards_.forget(identity);
+}
+
+Status StoreNode::check_holders(const std::vector<NodeSet>& sets) const {
+  for (const NodeSet& set : sets) {
+    const bool possible = std::binary_search(set.begin(), set.end(), self_) && set.back() < nodes_;
+    if (!possible) {
+      return {Code::kArgument,
+              "a chunk came with holders that are not nodes of this job, or do "
+              "not include this one"};
+    }
+  }
+  return Status::ok();
+}
+
+// ---- Files ------------------------------------------------------------------------------------
+
+Result<FindReply> StoreNode::on(const Find& request) {
+  DEDUP_ASSIGN(const auto store, open_store(request.store_template, true));
+  const Status dropped = drop_marked(*store, files_);
+  if (!dropped.is_ok()) return explain(dropped);
+  auto entry = store->find(request.path);
+  if (!entry.is_ok()) return explain(entry.status());
+  const auto free_bytes = store->free_bytes();
+  if (!free_bytes.is_ok()) return explain(free_bytes.status());
+  FindReply reply;
+  reply.store = {store->uuid(), node_name_};
+  reply.free_bytes = *free_bytes;
+  for (const auto& record : entry->records) reply.records.push_back(record.encode());
+  reply.deleted = std::move(entry->deleted);
+  reply.damaged = std::move(entry->damaged);
+  for (std::string& text : reply.damaged) text.insert(0, "node " + node_name_ + ": ");
+  return reply;
+}
+
+Result<AttachReply> StoreNode::on(const Attach& request) {
+  auto it = files_.find(request.identity);
+  const bool is_new = it == files_.end();
+  if (is_new) {
+    DEDUP_ASSIGN(auto store, open_store(request.store_template, request.create));
+    it = files_
+             .try_emplace(request.identity, std::move(store), request.identity, request.base,
+                          segments_)
+             .first;
+  }
+  auto reply = it->second.attach(request);
+  if (reply.is_ok()) return reply;
+  if (is_new) files_.erase(it);
+  return explain(reply.status());
+}
+
+Result<Empty> StoreNode::on(const Detach& request) {
+  if (!request.drop && !files_.contains(request.identity)) return Empty{};
+  close_readers(request.identity);
+  auto reply = with_file(request.identity, [&](AttachedFile& file) {
+    return to_reply(request.drop ? file.drop(request.stores_left) : file.detach());
+  });
+  files_.erase(request.identity);
+  return reply;
+}
+
+Result<Empty> StoreNode::on(const Adopt& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    DEDUP_ASSIGN(const auto record, store::CommitRecord::decode(request.record));
+    return to_reply(file.adopt(record));
+  });
+}
+
+Result<Empty> StoreNode::on(const Drop& request) {
+  if (files_.contains(request.identity)) {
+    return explain({Code::kFileInUse, "file " + request.identity.hex() + " is open in this job"});
+  }
+  DEDUP_ASSIGN(const auto store, open_store(request.store_template, true));
+  const Status status = drop_with_mark(*store, request.identity, request.stores_left);
+  return status.is_ok() ? to_reply(status) : explain(status);
+}
+
+Result<SpaceReply> StoreNode::on(const Space& request) {
+  return with_file(request.identity, [](AttachedFile& file) -> Result<SpaceReply> {
+    DEDUP_ASSIGN(const std::uint64_t bytes, file.store().free_bytes());
+    return SpaceReply{bytes};
+  });
+}
+
+// ---- Chunks -----------------------------------------------------------------------------------
+
+Result<NumberReply> StoreNode::on(const OpenSegment& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<NumberReply> {
+    DEDUP_ASSIGN(const std::uint64_t number, file.chunks().open_segment());
+    return NumberReply{number, file.store().segment_path(request.identity, number)};
+  });
+}
+
+Result<HeldReply> StoreNode::on(const Held& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<HeldReply> {
+    return file.chunks().held(request.fingerprints);
+  });
+}
+
+Result<ClaimReply> StoreNode::on(const Claim& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<ClaimReply> {
+    return ClaimReply{file.chunks().claim(request.fingerprints)};
+  });
+}
+
+Result<Empty> StoreNode::on(const Register& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    DEDUP_TRY(check_holders(request.holder_sets));
+    return to_reply(file.chunks().add(request));
+  });
+}
+
+Result<Empty> StoreNode::on(const Release& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    file.chunks().release(request.fingerprints);
+    return Empty{};
+  });
+}
+
+Result<LocateReply> StoreNode::on(const Locate& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<LocateReply> {
+    return LocateReply{file.chunks().locate(request.fingerprints)};
+  });
+}
+
+Result<ChunksReply> StoreNode::on(const GetChunks& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<ChunksReply> {
+    DEDUP_ASSIGN(std::vector<Bytes> chunks, file.chunks().read(request.fingerprints));
+    return ChunksReply{std::move(chunks)};
+  });
+}
+
+Result<Empty> StoreNode::on(const PutChunks& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    DEDUP_TRY(check_holders(request.holder_sets));
+    return to_reply(file.chunks().put(request));
+  });
+}
+
+// ---- Logs -------------------------------------------------------------------------------------
+
+Result<NumberReply> StoreNode::on(const OpenLog& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<NumberReply> {
+    DEDUP_ASSIGN(const std::uint64_t number, file.chunks().open_log());
+    return NumberReply{number, file.store().log_path(request.identity, number)};
+  });
+}
+
+Result<BytesReply> StoreNode::on(const ReadLog& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<BytesReply> {
+    DEDUP_ASSIGN(const auto* reader, logs_.get({request.identity, {}, request.log}, [&] {
+      return store::LogReader::open(file.store().log_path(request.identity, request.log));
+    }));
+    BytesReply reply;
+    reply.bytes.resize(request.length);
+    DEDUP_TRY(reader->read(request.offset, reply.bytes));
+    return reply;
+  });
+}
+
+// ---- Recipe shards ----------------------------------------------------------------------------
+
+Result<const store::ShardReader*> StoreNode::shard(AttachedFile& file, const Id128& identity,
+                                                   const Id128& attempt, std::uint32_t number,
+                                                   const store::Digest& digest) {
+  const std::string path = file.store().shard_path(identity, attempt, number);
+  const auto open = [&]() -> Result<std::unique_ptr<OpenShard>> {
+    DEDUP_ASSIGN(auto reader, store::ShardReader::open(path, identity, attempt, number, digest));
+    return std::make_unique<OpenShard>(OpenShard{digest, std::move(reader)});
+  };
+  DEDUP_ASSIGN(const OpenShard* const known, shards_.get({identity, attempt, number}, open));
+  if (known->digest != digest) {
+    return Status(Code::kCorrupt, path + ": not the shard that was asked for");
+  }
+  return const_cast<const store::ShardReader*>(known->reader.get());
+}
+
+Result<ListShardReply> StoreNode::on(const ListShard& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<ListShardReply> {
+    DEDUP_ASSIGN(const auto* reader,
+                 shard(file, request.identity, request.attempt, request.shard, request.digest));
+    const std::vector<std::uint64_t> all = reader->block_numbers();
+    const auto begin = std::lower_bound(all.begin(), all.end(), request.cursor);
+    const auto count =
+        std::min<std::ptrdiff_t>(all.end() - begin, kPayload / sizeof(std::uint64_t));
+    return ListShardReply{{begin, begin + count}, begin + count == all.end()};
+  });
+}
+
+Result<ReadShardReply> StoreNode::on(const ReadShard& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<ReadShardReply> {
+    if (request.blocks.size() > kBlocksAtOnce) {
+      return Status(Code::kArgument, "too many blocks asked for at once");
+    }
+    DEDUP_ASSIGN(const auto* reader,
+                 shard(file, request.identity, request.attempt, request.shard, request.digest));
+    ReadShardReply reply;
+    for (const std::uint64_t block : request.blocks) {
+      DEDUP_ASSIGN(reply.blocks.emplace_back(), reader->read(block));
+    }
+    return reply;
+  });
+}
+
+// ---- Commit -----------------------------------------------------------------------------------
+
+Result<Empty> StoreNode::on(const PutShard& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    DEDUP_TRY(file.attempt(request.attempt).status());
+    return to_reply(file.store().write_shard(request.identity, request.attempt, request.shard,
+                                             request.offset, request.bytes));
+  });
+}
+
+Result<ReferencesReply> StoreNode::on(const References& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<ReferencesReply> {
+    DEDUP_ASSIGN(Attempt* const attempt, file.attempt(request.attempt));
+    return ReferencesReply{attempt->refer(request.fingerprints)};
+  });
+}
+
+Result<PrepareReply> StoreNode::on(const Prepare& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) { return file.prepare(request); });
+}
+
+Result<Empty> StoreNode::on(const Commit& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    return to_reply(file.commit(request.attempt, request.flush));
+  });
+}
+
+Result<Empty> StoreNode::on(const Abort& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    return to_reply(file.abort(request.attempt));
+  });
+}
+
+Result<CollectReply> StoreNode::on(const Collect& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<CollectReply> {
+    // Open files would keep the space of what is removed.
+    close_readers(request.identity);
+    return file.collect(request.attempt);
+  });
+}
+
+}  // namespace dedup::service

@@ -1,0 +1,100 @@
+// A node as a store node: what it answers for its own store. The requests are in messages.h, under
+// "Store node".
+//
+// Every error names this node. All requests on an attached file are kInternal if the file is not
+// attached, and need it attached for writing (else kReadOnly) where they change something. One
+// thread; never waits for another service. What each request costs is in doc/service.md.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "service/attached_file.h"
+#include "service/messages.h"
+#include "service/reader_cache.h"
+#include "store/log.h"
+#include "store/shard.h"
+#include "store/store.h"
+
+namespace dedup::service {
+
+class StoreNode {
+ public:
+  // `node_name` replaces %n in store templates.
+  StoreNode(std::string node_name, NodeIndex self, NodeIndex nodes);
+
+  // Also drops files that are marked as deleted and came back. The Status of Store::open() if the
+  // store cannot be used.
+  Result<FindReply> on(const Find& request);
+  // An error leaves what was attached before as it was.
+  Result<AttachReply> on(const Attach& request);
+  // The file is detached whatever the reply. Harmless if it is not attached, unless `drop` is set.
+  Result<Empty> on(const Detach& request);
+  Result<Empty> on(const Adopt& request);
+  // kFileInUse if the file is attached, or locked by another job.
+  Result<Empty> on(const Drop& request);
+  Result<SpaceReply> on(const Space& request);
+  Result<NumberReply> on(const OpenSegment& request);
+  Result<NumberReply> on(const OpenLog& request);
+  Result<HeldReply> on(const Held& request);
+  Result<ClaimReply> on(const Claim& request);
+  Result<Empty> on(const Register& request);
+  Result<Empty> on(const Release& request);
+  Result<LocateReply> on(const Locate& request);
+  Result<ChunksReply> on(const GetChunks& request);
+  Result<Empty> on(const PutChunks& request);
+  // kNotFound if the log is gone or was cleared there.
+  Result<BytesReply> on(const ReadLog& request);
+  // kNotFound if the shard is not here, kCorrupt if it is not `digest`'s or damaged.
+  Result<ListShardReply> on(const ListShard& request);
+  Result<ReadShardReply> on(const ReadShard& request);
+  Result<Empty> on(const PutShard& request);
+  Result<ReferencesReply> on(const References& request);
+  Result<PrepareReply> on(const Prepare& request);
+  Result<Empty> on(const Commit& request);
+  // Harmless if there is no such attempt; kArgument if it is committed.
+  Result<Empty> on(const Abort& request);
+  // kArgument unless this node has just committed that generation.
+  Result<CollectReply> on(const Collect& request);
+
+ private:
+  // The store of a template; the same object for as long as the directory holds the same store.
+  Result<std::shared_ptr<store::Store>> open_store(const std::string& store_template, bool create);
+  struct OpenShard {
+    store::Digest digest{};  // as checked when it was opened
+    std::unique_ptr<store::ShardReader> reader;
+  };
+
+  Result<const store::ShardReader*> shard(AttachedFile& file, const Id128& identity,
+                                          const Id128& attempt, std::uint32_t number,
+                                          const store::Digest& digest);
+  void close_readers(const Id128& identity);
+  Status check_holders(const std::vector<NodeSet>& sets) const;
+  Status explain(const Status& status) const;
+  // Calls work(file), a Result; its error, or that there is no such file, is made to name the node.
+  template <typename Work>
+  auto with_file(const Id128& identity, Work&& work)
+      -> decltype(work(std::declval<AttachedFile&>()));
+  // The same; kReadOnly if the file is not attached for writing.
+  template <typename Work>
+  auto with_writable(const Id128& identity, Work&& work)
+      -> decltype(work(std::declval<AttachedFile&>()));
+
+  std::string node_name_;
+  NodeIndex self_;
+  NodeIndex nodes_;
+  // Open files, for all attached files together.
+  SegmentReaders segments_{64};
+  ReaderCache<store::LogReader> logs_{64};
+  ReaderCache<OpenShard> shards_{16};
+  std::map<std::string, std::shared_ptr<store::Store>> stores_;  // by directory
+  std::unordered_map<Id128, AttachedFile> files_;
+};
+
+}  // namespace dedup::service

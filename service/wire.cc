@@ -1,0 +1,185 @@
+#include "service/wire.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "base/codec.h"
+
+namespace dedup::service {
+
+Nonce make_nonce() {
+  Nonce nonce;
+  // Never shorter for requests of up to 256 bytes; only a kernel without the call fails.
+  if (getrandom(nonce.data(), nonce.size(), 0) != static_cast<ssize_t>(nonce.size())) std::abort();
+  return nonce;
+}
+
+bool make_proof(const Secret& secret, Role role, const Nonce& server, const Nonce& client,
+                const std::string& server_name, Proof& out) {
+  Encoder message;
+  message.put(std::string_view(role == Role::kClient ? "dedup client" : "dedup server"));
+  message.put_raw(server.data(), server.size());
+  message.put_raw(client.data(), client.size());
+  message.put(std::string_view(server_name));
+  unsigned size = 0;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(message.bytes().data());
+  return HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()), bytes, message.size(),
+              out.data(), &size) != nullptr &&
+         size == out.size();
+}
+
+bool same_proof(const Proof& a, const Proof& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+std::string server_name(const std::vector<std::string>& addresses, std::uint16_t port) {
+  std::string name = std::to_string(port);
+  for (const std::string& address : addresses) name += ' ' + address;
+  return name;
+}
+
+HeaderBytes encode_header(const FrameHeader& header) {
+  HeaderBytes out;
+  for (std::size_t i = 0; i < 4; ++i) {
+    out[i] = static_cast<std::byte>(header.length >> (8 * i) & 0xff);
+    out[4 + i] = static_cast<std::byte>(header.kind >> (8 * i) & 0xff);
+  }
+  return out;
+}
+
+FrameHeader decode_header(std::span<const std::byte, kHeaderSize> bytes) {
+  Decoder decoder(bytes);
+  FrameHeader header;
+  header.length = decoder.get<std::uint32_t>();
+  header.kind = decoder.get<std::uint32_t>();
+  return header;
+}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status tune_connection(int fd) {
+  constexpr int kYes = 1;
+  constexpr int kIdleSeconds = 30;
+  constexpr int kProbeSeconds = 10;
+  constexpr int kProbes = 3;
+  constexpr int kUnsentMilliseconds = 60000;
+  const auto set = [fd](int level, int option, int value) {
+    return setsockopt(fd, level, option, &value, sizeof value) == 0;
+  };
+  if (set(IPPROTO_TCP, TCP_NODELAY, kYes) && set(SOL_SOCKET, SO_KEEPALIVE, kYes) &&
+      set(IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds) &&
+      set(IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds) && set(IPPROTO_TCP, TCP_KEEPCNT, kProbes) &&
+      set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnsentMilliseconds)) {
+    return {};
+  }
+  return Status::from_errno(errno, "setting up a connection");
+}
+
+std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, int flags) {
+  ssize_t n;
+  do {
+    n = recv(fd, out.data(), out.size(), flags);
+  } while (n < 0 && errno == EINTR);
+  return n;
+}
+
+std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
+                         std::size_t sent, int flags) {
+  iovec parts[2];
+  std::size_t count = 0;
+  const auto add = [&](std::span<const std::byte> part, std::size_t skip) {
+    // sendmsg only reads, but iovec serves readv too.
+    parts[count].iov_base = const_cast<std::byte*>(part.data() + skip);
+    parts[count].iov_len = part.size() - skip;
+    ++count;
+  };
+  if (sent < header.size()) add(header, sent);
+  const std::size_t body_sent = sent > header.size() ? sent - header.size() : 0;
+  if (body_sent < body.size()) add(body, body_sent);
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = count;
+  ssize_t n;
+  do {
+    n = sendmsg(fd, &message, flags | MSG_NOSIGNAL);
+  } while (n < 0 && errno == EINTR);
+  return n;
+}
+
+namespace {
+
+struct FreeInterfaces {
+  void operator()(ifaddrs* list) const { freeifaddrs(list); }
+};
+
+// Empty for what other hosts cannot use.
+std::string numeric(const sockaddr* address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (address == nullptr) return {};
+  if (address->sa_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
+    return inet_ntop(AF_INET, &in, text, sizeof text) == nullptr ? "" : text;
+  }
+  if (address->sa_family == AF_INET6) {
+    const auto& in = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+    if (IN6_IS_ADDR_LINKLOCAL(&in)) return {};
+    return inet_ntop(AF_INET6, &in, text, sizeof text) == nullptr ? "" : text;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> host_addresses(const std::string& wanted) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return Status::from_errno(errno, "listing network interfaces");
+  const std::unique_ptr<ifaddrs, FreeInterfaces> guard(list);
+  std::vector<std::string> v4;
+  std::vector<std::string> v6;
+  std::string known;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if ((i->ifa_flags & IFF_UP) == 0) continue;
+    const std::string address = numeric(i->ifa_addr);
+    if (address.empty()) continue;
+    known += std::string(known.empty() ? "" : ", ") + i->ifa_name + " (" + address + ")";
+    const bool loopback = (i->ifa_flags & IFF_LOOPBACK) != 0;
+    const bool take = wanted.empty() ? !loopback : wanted == i->ifa_name || wanted == address;
+    auto& out = i->ifa_addr->sa_family == AF_INET ? v4 : v6;
+    if (take && std::find(out.begin(), out.end(), address) == out.end()) out.push_back(address);
+  }
+  v4.insert(v4.end(), v6.begin(), v6.end());
+  if (v4.empty() && !wanted.empty()) {
+    return Status(Code::kArgument, "DEDUP_INTERFACE is '" + wanted +
+                                       "', which is neither an interface nor an address of this "
+                                       "host: there are " +
+                                       (known.empty() ? "none" : known));
+  }
+  if (v4.empty()) v4.push_back("127.0.0.1");
+  return v4;
+}
+
+}  // namespace dedup::service

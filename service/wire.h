@@ -1,0 +1,84 @@
+// What goes over a connection between a client and a service: the handshake and frames.
+//
+// Handshake, all sizes fixed:
+//   server: magic (8 bytes), nonce (32)
+//   client: nonce (32), HMAC-SHA256(secret, "dedup client" | both nonces | server's name)
+//   server: HMAC-SHA256(secret, "dedup server" | both nonces | server's name)
+// The server's name is what its peers were told of it, port and addresses: a client that reached
+// another host's service (an address may mean different hosts in different places) sees it by the
+// proof. Either side closes at once when a proof is wrong. Then frames, one request at a time:
+//   request: u32 bytes in the body, u32 opcode, body
+//   reply:   u32 bytes in the body, u32 code; the body is the reply or the error's text
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "service/client.h"
+
+namespace dedup::service {
+
+using Nonce = std::array<std::uint8_t, 32>;
+using Proof = std::array<std::uint8_t, 32>;
+
+inline constexpr std::size_t kMagicSize = 8;
+inline constexpr char kMagic[kMagicSize + 1] = "dedup:\n\1";
+inline constexpr std::size_t kHelloSize = kMagicSize + sizeof(Nonce);
+inline constexpr std::size_t kAnswerSize = sizeof(Nonce) + sizeof(Proof);
+inline constexpr std::size_t kHeaderSize = 8;
+
+Nonce make_nonce();
+
+enum class Role { kClient, kServer };
+// False if the proof cannot be computed (out of memory, or the process is exiting).
+bool make_proof(const Secret& secret, Role role, const Nonce& server, const Nonce& client,
+                const std::string& server_name, Proof& out);
+// Takes the same time wherever the first difference is.
+bool same_proof(const Proof& a, const Proof& b);
+std::string server_name(const std::vector<std::string>& addresses, std::uint16_t port);
+
+struct FrameHeader {
+  std::uint32_t length = 0;  // of the body, bytes
+  std::uint32_t kind = 0;    // opcode of a request, Code of a reply
+};
+using HeaderBytes = std::array<std::byte, kHeaderSize>;
+HeaderBytes encode_header(const FrameHeader& header);
+FrameHeader decode_header(std::span<const std::byte, kHeaderSize> bytes);
+
+// A file descriptor, closed when destroyed.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket();
+
+  int fd() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// No delay for small messages, and an error within about a minute when the other host has vanished.
+Status tune_connection(int fd);
+
+// The result of one sendmsg or recv: bytes moved, or -1 and errno, never EINTR.
+std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, int flags);
+// `header` and `body` from byte `sent` on, counted over both.
+std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
+                         std::size_t sent, int flags);
+
+// Addresses under which other hosts may reach this one, numeric: of all interfaces that are up,
+// without loopback and link-local ones, or only those that `wanted` (an interface's name or an
+// address) names. Loopback if there are none.
+Result<std::vector<std::string>> host_addresses(const std::string& wanted);
+
+}  // namespace dedup::service
