@@ -1,0 +1,31 @@
+// Collective helpers: one outcome, and one value, on all ranks of a communicator.
+//
+// MPI's own failures are not handled here: on a communicator that lost a rank MPICH's default is to
+// end the job, and there is nobody left to agree with.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "base/types.h"
+
+namespace dedup::engine {
+
+// Collective. Ok if all ranks' statuses are; else, on every rank, the error of the lowest rank that
+// has one: the same code everywhere, and the same message. Synchronises.
+Status agree(MPI_Comm comm, const Status& mine);
+
+// Collective. `bytes` of rank `root` on all ranks.
+void broadcast(MPI_Comm comm, int root, Bytes& bytes);
+
+// Collective. All ranks' bytes, in order of ranks, on rank 0; empty elsewhere.
+std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine);
+
+// Collective: the largest, or the sum, over all ranks.
+std::uint64_t all_max(MPI_Comm comm, std::uint64_t value);
+std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value);
+
+}  // namespace dedup::engine

@@ -1,0 +1,41 @@
+// Reading the committed recipe: blocks of its shards, from whichever node has them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/piece.h"
+#include "base/status.h"
+#include "engine/file_view.h"
+#include "service/client.h"
+
+namespace dedup::engine {
+
+// Cheap to make; holds references only. `view` must be committed.
+class BaseRecipe {
+ public:
+  BaseRecipe(service::Client& client, const FileView& view) : client_(&client), view_(&view) {}
+
+  // Blocks by number, any order; a block that was never written is empty. NodeSets are in terms of
+  // view.info.stores. kIo, naming file, byte range and stores, if no node can give a block.
+  Result<std::vector<Block>> read(std::span<const std::uint64_t> blocks) const;
+
+  // Numbers of the blocks that shard `shard` of the record has, ascending.
+  Result<std::vector<std::uint64_t>> list(std::uint32_t shard) const;
+
+ private:
+  Status read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
+                    std::span<const std::size_t> where, std::vector<Block>& out) const;
+  // Nodes of this job that have the shard, this process's own first.
+  std::vector<NodeIndex> nodes_of(std::uint32_t shard) const;
+  Status lost(std::uint32_t shard, std::uint64_t block, const Status& why) const;
+
+  service::Client* client_;
+  const FileView* view_;
+};
+
+// "bytes 4096 to 8191".
+std::string range_text(std::uint64_t offset, std::uint64_t length);
+
+}  // namespace dedup::engine

@@ -1,0 +1,175 @@
+#include "engine/chunk_writer.h"
+
+#include <algorithm>
+
+#include "service/messages.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::size_t kClaimsAtOnce = 16384;
+constexpr std::size_t kRegistrationsAtOnce = 32768;
+// A new segment is begun beyond this, so that space is freed in parts.
+constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
+
+// The sets that one message refers to, and their numbers in it.
+class SetsOfMessage {
+ public:
+  explicit SetsOfMessage(const Numbered<NodeSet>& all) : all_(all), number_(all.size(), kUnused) {}
+
+  std::uint32_t number(std::uint32_t set, std::vector<NodeSet>& sets) {
+    if (number_[set] == kUnused) {
+      number_[set] = static_cast<std::uint32_t>(sets.size());
+      used_.push_back(set);
+      sets.push_back(all_[set]);
+    }
+    return number_[set];
+  }
+  void next_message() {
+    for (const std::uint32_t set : used_) number_[set] = kUnused;
+    used_.clear();
+  }
+
+ private:
+  static constexpr std::uint32_t kUnused = 0xffffffff;
+  const Numbered<NodeSet>& all_;
+  std::vector<std::uint32_t> number_;
+  std::vector<std::uint32_t> used_;
+};
+
+}  // namespace
+
+Status ChunkWriter::open_segment() {
+  DEDUP_ASSIGN(const service::NumberReply reply,
+               client_.call(client_.self(), service::OpenSegment{identity_}));
+  DEDUP_ASSIGN(segment_, store::SegmentWriter::create(reply.path, identity_, reply.number));
+  return Status::ok();
+}
+
+Status ChunkWriter::append(const StoredChunk& chunk) {
+  if (segment_ && segment_->size() >= kLargeSegment) {
+    DEDUP_TRY(segment_->write_out());
+    full_.push_back(std::move(segment_));
+  }
+  if (!segment_) DEDUP_TRY(open_segment());
+  if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
+    segment_from_.emplace_back(claimed_.size() - 1, segment_->number());
+  }
+  DEDUP_ASSIGN(const store::ChunkLocation location,
+               segment_->append(chunk.fingerprint, chunk.data));
+  claimed_.back().offset = location.offset;
+  claimed_.back().length = location.length;
+  bytes_stored_ += chunk.data.size();
+  return Status::ok();
+}
+
+Status ChunkWriter::store(std::span<const StoredChunk> chunks) {
+  while (!chunks.empty()) {
+    const auto batch = chunks.first(std::min(chunks.size(), kClaimsAtOnce));
+    chunks = chunks.subspan(batch.size());
+    service::Claim claim{identity_, {}};
+    claim.fingerprints.reserve(batch.size());
+    for (const StoredChunk& chunk : batch) claim.fingerprints.push_back(chunk.fingerprint);
+    DEDUP_ASSIGN(const service::ClaimReply reply, client_.call(client_.self(), claim));
+    if (reply.granted.size() != batch.size()) {
+      return {Code::kInternal, "a service answered a claim with a wrong count"};
+    }
+    // After a failure the rest of the batch is remembered as claimed, to be given back.
+    Status status;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (reply.granted[i] == 0) continue;
+      claimed_.push_back({batch[i].fingerprint, 0, 0, batch[i].holders});
+      if (status.is_ok()) status = append(batch[i]);
+    }
+    DEDUP_TRY(status);
+  }
+  return Status::ok();
+}
+
+Status ChunkWriter::write_out() {
+  return segment_ ? segment_->write_out() : Status::ok();
+}
+
+Status ChunkWriter::register_all() {
+  SetsOfMessage sets(holder_sets_);
+  std::size_t part = 0;
+  for (std::size_t begin = 0; begin < claimed_.size(); begin += kRegistrationsAtOnce) {
+    service::Register request{identity_, {}, {}};
+    const std::size_t end = std::min(claimed_.size(), begin + kRegistrationsAtOnce);
+    request.chunks.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      while (part + 1 < segment_from_.size() && segment_from_[part + 1].first <= i) ++part;
+      const Claimed& c = claimed_[i];
+      request.chunks.push_back({c.fingerprint,
+                                {segment_from_[part].second, c.offset, c.length},
+                                sets.number(c.holders, request.holder_sets)});
+    }
+    sets.next_message();
+    DEDUP_TRY(client_.call(client_.self(), request).status());
+  }
+  return Status::ok();
+}
+
+Status ChunkWriter::release_all() {
+  for (std::size_t begin = 0; begin < claimed_.size(); begin += kClaimsAtOnce) {
+    service::Release request{identity_, {}};
+    const std::size_t end = std::min(claimed_.size(), begin + kClaimsAtOnce);
+    for (std::size_t i = begin; i < end; ++i) {
+      request.fingerprints.push_back(claimed_[i].fingerprint);
+    }
+    DEDUP_TRY(client_.call(client_.self(), request).status());
+  }
+  return Status::ok();
+}
+
+Status ChunkWriter::settle(bool succeeded) {
+  const Status status = succeeded ? register_all() : release_all();
+  // A segment that failed stays failed; what is registered in it was written out before.
+  if (!succeeded) segment_.reset();
+  claimed_ = {};
+  segment_from_ = {};
+  holder_sets_ = {};
+  bytes_stored_ = 0;
+  return status;
+}
+
+Status ChunkWriter::put(NodeIndex node, std::span<const StoredChunk> chunks) {
+  SetsOfMessage sets(holder_sets_);
+  while (!chunks.empty()) {
+    service::PutChunks request{identity_, {}, {}};
+    std::size_t bytes = 0;
+    std::size_t count = 0;
+    while (count < chunks.size() && (count == 0 || bytes < service::kPayload)) {
+      const StoredChunk& chunk = chunks[count++];
+      request.chunks.push_back({chunk.fingerprint, sets.number(chunk.holders, request.holder_sets),
+                                Bytes(chunk.data.begin(), chunk.data.end())});
+      bytes += chunk.data.size() + sizeof(service::PutChunk);
+    }
+    sets.next_message();
+    chunks = chunks.subspan(count);
+    DEDUP_TRY(client_.call(node, request).status());
+  }
+  return Status::ok();
+}
+
+Status ChunkWriter::finish_segments(bool flush) {
+  Status status;
+  for (const auto& segment : full_) {
+    const Status one = flush ? segment->flush() : segment->write_out();
+    if (status.is_ok()) status = one;
+  }
+  full_.clear();
+  if (segment_) {
+    const Status one = flush ? segment_->flush() : segment_->write_out();
+    if (status.is_ok()) status = one;
+    if (!one.is_ok()) segment_.reset();
+  }
+  return status;
+}
+
+void ChunkWriter::new_segment() {
+  segment_.reset();
+  full_.clear();
+}
+
+}  // namespace dedup::engine

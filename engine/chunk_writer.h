@@ -1,0 +1,79 @@
+// Storing chunks: in this node's store by this rank, and on nodes that the communicator does not
+// reach by their services.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/verdict.h"
+#include "service/client.h"
+#include "store/segment.h"
+
+namespace dedup::engine {
+
+struct StoredChunk {
+  Fingerprint fingerprint;
+  std::span<const std::byte> data;
+  std::uint32_t holders = 0;  // number of a set in ChunkWriter::holder_sets()
+};
+
+// Appends chunks to segments of this rank. What a dump stores counts only once settle() has
+// registered it: until then others who ask for the chunks are told that somebody is storing them.
+// One thread at a time; nothing here communicates but with services.
+class ChunkWriter {
+ public:
+  ChunkWriter(service::Client& client, const Id128& identity)
+      : client_(client), identity_(identity) {}
+
+  Numbered<NodeSet>& holder_sets() { return holder_sets_; }
+
+  // Claims the chunks at this node's service and appends those that nobody else has or is storing.
+  Status store(std::span<const StoredChunk> chunks);
+  // Hands what was appended to the kernel. Before settle(true).
+  Status write_out();
+  // Ends a dump: registers what was appended, or gives the claims back. 48 bytes a chunk are kept
+  // until then.
+  Status settle(bool succeeded);
+  // Bytes of chunks appended since the last settle().
+  std::uint64_t bytes_stored() const { return bytes_stored_; }
+
+  // Asks another node's service to store chunks; split into messages of about service::kPayload.
+  Status put(NodeIndex node, std::span<const StoredChunk> chunks);
+
+  // See Dumper.
+  Status finish_segments(bool flush);
+  void new_segment();
+
+ private:
+  // A chunk that was claimed, and where it was appended. 48 bytes.
+  struct Claimed {
+    Fingerprint fingerprint;
+    std::uint64_t offset = 0;
+    std::uint32_t length = 0;
+    std::uint32_t holders = 0;
+  };
+
+  Status append(const StoredChunk& chunk);
+  Status open_segment();
+  Status register_all();
+  Status release_all();
+
+  service::Client& client_;
+  Id128 identity_;
+  Numbered<NodeSet> holder_sets_;
+  std::deque<Claimed> claimed_;  // grows without being moved
+  // Which segment holds claimed_ from a number on.
+  std::vector<std::pair<std::size_t, std::uint64_t>> segment_from_;
+  std::uint64_t bytes_stored_ = 0;
+  std::unique_ptr<store::SegmentWriter> segment_;
+  std::vector<std::unique_ptr<store::SegmentWriter>> full_;  // written out, not flushed yet
+};
+
+}  // namespace dedup::engine

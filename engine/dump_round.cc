@@ -1,0 +1,462 @@
+#include "engine/dump_round.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/agreement.h"
+#include "engine/reduction.h"
+#include "service/messages.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::size_t kAskAtOnce = 65536;    // fingerprints
+constexpr std::size_t kStoreAtOnce = 16384;  // chunks
+
+class Timer {
+ public:
+  explicit Timer(double& seconds) : seconds_(seconds), begin_(PMPI_Wtime()) {}
+  ~Timer() { seconds_ += PMPI_Wtime() - begin_; }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  double& seconds_;
+  double begin_;
+};
+
+}  // namespace
+
+RunCursor::Chunk RunCursor::next() {
+  for (;;) {
+    if (run_ != nullptr) {
+      const plan::Cut cut = cutter_.next();
+      if (cut.length > 0) {
+        return {run_->file_offset + cut.offset, {run_->data + cut.offset, cut.length}, cut.zero};
+      }
+    }
+    if (next_ == runs_.size()) return {};
+    run_ = &runs_[next_++];
+    cutter_ = plan::ChunkCutter({run_->data, run_->length}, chunk_size_);
+  }
+}
+
+DumpRound::DumpRound(DumpState& state, std::uint32_t longest, Numbered<NodeSet>& holder_sets,
+                     DumpResult& result)
+    : state_(state),
+      holder_sets_(holder_sets),
+      result_(result),
+      stats_(result.stats),
+      first_piece_(result.pieces.size()),
+      header_size_((sizeof(Fingerprint) + 14 + sizeof(NodeIndex) * state.copies + 7) / 8 * 8),
+      slot_size_(header_size_ + (longest + 7) / 8 * 8) {}
+
+Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
+  {
+    const Timer timer(stats_.seconds_hashing);
+    fingerprint(cursor, most);
+  }
+  NodePlan plan;
+  {
+    const Timer timer(stats_.seconds_reducing);
+    std::optional<NodeChunks> chunks;
+    ChunkTotals mine;
+    if (deduplicate()) {
+      chunks = NodeChunks::gather(state_.topology, records());
+      look_up(*chunks);
+      reduce_over_nodes(*chunks);
+      mine = total(*chunks);
+    } else {
+      mine.new_chunks = uniques_.size();
+      for (const Unique& u : uniques_) mine.new_bytes += u.length;
+    }
+    const bool ring = state_.hints.mode != hints::Mode::kCollective ||
+                      state_.hints.partners == hints::Partners::kRing;
+    Status failure;
+    plan = agree_on_placement(state_.topology, state_.client,
+                              {state_.copies, ring, state_.exchange->slots_per_round(slot_size_),
+                               state_.identity, &frequent_, mine, status_},
+                              state_.order, failure);
+    remember(failure);
+    if (plan.proceed) {
+      if (chunks) {
+        judge(std::move(*chunks), plan.dealer);
+      } else if (!uniques_.empty()) {
+        const std::uint32_t verdict = verdicts_.number(judge_unique(false, plan.dealer));
+        for (Unique& u : uniques_) u.verdict = verdict;
+      }
+      prepare_sends(plan);
+    }
+  }
+  if (plan.proceed) {
+    {
+      const Timer timer(stats_.seconds_storing);
+      keep_own();
+    }
+    {
+      const Timer timer(stats_.seconds_exchanging);
+      exchange(plan);
+      put_to_guests();
+    }
+    stats_.seconds_exchanging -= storing_in_exchange_;
+    stats_.seconds_storing += storing_in_exchange_;
+    const Timer timer(stats_.seconds_storing);
+    remember(state_.writer.write_out());
+  }
+  const Timer timer(stats_.seconds_storing);
+  const Status all = agree(state_.topology.comm(), status_);
+  stats_.bytes_stored += state_.writer.bytes_stored();
+  name_holders();
+  const Status settled = state_.writer.settle(all.is_ok());
+  if (!all.is_ok()) return all;
+  if (deduplicate()) settle(plan.dealer);
+  return agree(state_.topology.comm(), settled);
+}
+
+// ---- Cutting and fingerprints -----------------------------------------------------------------
+
+void DumpRound::fingerprint(RunCursor& cursor, std::uint64_t most) {
+  plan::FingerprintTable table;
+  std::vector<DumpedPiece>& pieces = result_.pieces;
+  if (deduplicate()) table.reset(most);
+  for (std::uint64_t count = 0; count < most && status_.is_ok();) {
+    const RunCursor::Chunk chunk = cursor.next();
+    if (chunk.data.empty()) break;
+    const auto length = static_cast<std::uint32_t>(chunk.data.size());
+    DumpedPiece piece{chunk.file_offset, length, 0, chunk.zero, {}};
+    stats_.bytes_written += length;
+    if (chunk.zero) {
+      stats_.bytes_zero += length;
+      pieces.push_back(piece);
+      continue;
+    }
+    ++count;
+    const auto fresh = static_cast<std::uint32_t>(uniques_.size());
+    piece.holders = fresh;
+    if (deduplicate()) {
+      auto hashed = state_.hasher->hash(chunk.data);
+      remember(hashed.status());
+      if (!hashed.is_ok()) break;
+      piece.fingerprint = *hashed;
+      piece.holders = table.find_or_enter(
+          piece.fingerprint, fresh, [&](std::uint32_t n) { return fingerprint_of(uniques_[n]); });
+    } else {
+      piece.fingerprint = state_.numbers.next();
+    }
+    if (piece.holders == fresh) {
+      uniques_.push_back(
+          {chunk.data.data(), length, static_cast<std::uint32_t>(pieces.size() - first_piece_), 0});
+      stats_.bytes_unique_local += length;
+    }
+    pieces.push_back(piece);
+  }
+}
+
+std::vector<ChunkRecord> DumpRound::records() const {
+  std::vector<ChunkRecord> out;
+  out.reserve(uniques_.size());
+  for (const Unique& u : uniques_) out.push_back({fingerprint_of(u), u.length});
+  return out;
+}
+
+// ---- What is known of them --------------------------------------------------------------------
+
+void DumpRound::look_up(const NodeChunks& chunks) {
+  known_.assign(chunks.size(), Known::kNew);
+  known_holders_.assign(chunks.size(), 0);
+  std::vector<std::uint32_t> ask;
+  for (std::uint32_t c = 0; c < chunks.size(); ++c) {
+    if (const NodeSet* holders = state_.settled.find(chunks[c].fingerprint)) {
+      known_[c] = Known::kSettled;
+      known_holders_[c] = known_sets_.number(*holders);
+    } else {
+      ask.push_back(c);
+    }
+  }
+  if (status_.is_ok()) remember(ask_held(chunks, ask));
+}
+
+Status DumpRound::ask_held(const NodeChunks& chunks, const std::vector<std::uint32_t>& which) {
+  for (std::size_t begin = 0; begin < which.size(); begin += kAskAtOnce) {
+    const std::size_t end = std::min(which.size(), begin + kAskAtOnce);
+    service::Held request{state_.identity, {}};
+    request.fingerprints.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      request.fingerprints.push_back(chunks[which[i]].fingerprint);
+    }
+    DEDUP_ASSIGN(const service::HeldReply reply, state_.client.call(my_node(), request));
+    std::size_t next = 0;
+    for (std::size_t i = begin; i < end && i - begin < reply.held.size(); ++i) {
+      if (reply.held[i - begin] == 0) continue;
+      NodeSet holders = next < reply.holders.size() ? reply.holders[next] : NodeSet{};
+      ++next;
+      // Stores that no node of this job has do not count.
+      std::erase_if(holders, [&](NodeIndex n) { return n >= state_.topology.job_nodes(); });
+      const auto at = std::lower_bound(holders.begin(), holders.end(), my_node());
+      if (at == holders.end() || *at != my_node()) holders.insert(at, my_node());
+      known_[which[i]] = Known::kHeld;
+      known_holders_[which[i]] = known_sets_.number(holders);
+    }
+  }
+  return Status::ok();
+}
+
+void DumpRound::reduce_over_nodes(const NodeChunks& chunks) {
+  if (state_.hints.mode != hints::Mode::kCollective) return;
+  const plan::ReduceLimits limits{state_.copies, state_.hints.threshold,
+                                  state_.topology.job_nodes()};
+  plan::FrequentSet mine;
+  mine.reserve(chunks.size());
+  for (std::uint32_t c = 0; c < chunks.size(); ++c) {
+    if (known_[c] == Known::kSettled) continue;
+    const bool held = known_[c] == Known::kHeld;
+    const NodeSet none;
+    mine.add(chunks[c].fingerprint, chunks[c].length, chunks.ranks(c), my_node(), held,
+             held ? known_sets_[known_holders_[c]] : none);
+  }
+  mine.finish(limits);
+  auto reduced = reduce(state_.topology, std::move(mine), limits);
+  remember(reduced.status());
+  if (reduced.is_ok()) frequent_ = std::move(*reduced);
+}
+
+ChunkTotals DumpRound::total(const NodeChunks& chunks) {
+  ChunkTotals sum;
+  for (std::uint32_t c = 0; c < chunks.size(); ++c) {
+    if (known_[c] == Known::kSettled || frequent_.find(chunks[c].fingerprint) != nullptr) continue;
+    if (known_[c] == Known::kNew) {
+      ++sum.new_chunks;
+      sum.new_bytes += chunks[c].length;
+    } else if (known_sets_[known_holders_[c]].size() >= state_.copies) {
+      known_[c] = Known::kSettled;
+    } else {
+      ++sum.held_chunks;
+      sum.held_bytes += chunks[c].length;
+    }
+  }
+  return sum;
+}
+
+// ---- What becomes of them ---------------------------------------------------------------------
+
+Verdict DumpRound::judge_frequent(const plan::FrequentSet::Element& element,
+                                  const plan::Dealer& dealer) {
+  plan::Dealer::Deal deal;
+  const auto designated = frequent_.designated(element);
+  if (!dealer.deal(designated, element.fingerprint.prefix(), deal)) {
+    remember({Code::kInternal, "a chunk could not be dealt although the placement was feasible"});
+  }
+  Verdict verdict{false, {}, std::move(deal.holders)};
+  for (const plan::Designated& d : designated) {
+    if (d.node == my_node()) verdict.keep = !d.held && dealer.keeps(d.node);
+  }
+  for (const plan::Dealer::Copy& copy : deal.copies) {
+    if (copy.from == my_node()) verdict.targets.push_back(copy.to);
+  }
+  return verdict;
+}
+
+Verdict DumpRound::judge_unique(bool held, const plan::Dealer& dealer) {
+  plan::Dealer::Deal deal;
+  if (!dealer.deal_unique(my_node(), held, deal)) {
+    remember({Code::kInternal, "a chunk could not be dealt although the placement was feasible"});
+  }
+  Verdict verdict{!held && dealer.keeps(my_node()), {}, std::move(deal.holders)};
+  for (const plan::Dealer::Copy& copy : deal.copies) verdict.targets.push_back(copy.to);
+  return verdict;
+}
+
+void DumpRound::judge(NodeChunks&& chunks, const plan::Dealer& dealer) {
+  Numbered<Verdict> verdicts;
+  std::vector<std::uint32_t> verdict_of;
+  verdict_of.reserve(chunks.size());
+  std::optional<Verdict> unique[2];
+  for (std::uint32_t c = 0; c < chunks.size(); ++c) {
+    if (known_[c] == Known::kSettled) {
+      verdict_of.push_back(verdicts.number(Verdict{false, {}, known_sets_[known_holders_[c]]}));
+    } else if (const auto* element = frequent_.find(chunks[c].fingerprint)) {
+      verdict_of.push_back(verdicts.number(judge_frequent(*element, dealer)));
+    } else {
+      auto& verdict = unique[known_[c] == Known::kHeld ? 1 : 0];
+      if (!verdict) verdict = judge_unique(known_[c] == Known::kHeld, dealer);
+      verdict_of.push_back(verdicts.number(*verdict));
+    }
+  }
+  known_ = {};
+  known_holders_ = {};
+  known_sets_ = {};
+  const std::vector<std::uint32_t> answers =
+      std::move(chunks).answer(verdicts, verdict_of, verdicts_);
+  for (std::size_t i = 0; i < uniques_.size(); ++i) uniques_[i].verdict = answers[i];
+}
+
+// ---- Storing and sending ----------------------------------------------------------------------
+
+void DumpRound::keep_own() {
+  std::vector<StoredChunk> batch;
+  const auto store = [&] {
+    if (status_.is_ok()) remember(state_.writer.store(batch));
+    batch.clear();
+  };
+  for (const Unique& u : uniques_) {
+    const Verdict& verdict = verdicts_[u.verdict];
+    if (!verdict.keep) continue;
+    stats_.bytes_unique_collective += u.length;
+    batch.push_back(
+        {fingerprint_of(u), data_of(u), state_.writer.holder_sets().number(verdict.holders)});
+    if (batch.size() == kStoreAtOnce) store();
+  }
+  if (!batch.empty()) store();
+}
+
+// Sorts what is to be sent by target, and finds the numbers that the chunks of this rank have among
+// those that each target receives: after those of this node's lower ranks.
+void DumpRound::prepare_sends(const NodePlan& plan) {
+  for (std::uint32_t i = 0; i < uniques_.size(); ++i) {
+    for (const NodeIndex target : verdicts_[uniques_[i].verdict].targets) {
+      sends_.push_back({target, i});
+      stats_.bytes_sent += uniques_[i].length;
+    }
+  }
+  std::stable_sort(sends_.begin(), sends_.end(),
+                   [](const Send& a, const Send& b) { return a.target < b.target; });
+  if (plan.targets.empty()) return;
+
+  std::vector<std::uint64_t> counts;
+  for (const NodePlan::Target& target : plan.targets) {
+    const auto range =
+        std::equal_range(sends_.begin(), sends_.end(), Send{target.node, 0},
+                         [](const Send& a, const Send& b) { return a.target < b.target; });
+    range_sends_.push_back(static_cast<std::size_t>(range.first - sends_.begin()));
+    counts.push_back(static_cast<std::uint64_t>(range.second - range.first));
+  }
+  std::vector<std::uint64_t> before(counts.size());
+  if (state_.topology.node_size() > 1) {
+    PMPI_Exscan(counts.data(), before.data(), static_cast<int>(counts.size()), MPI_UINT64_T,
+                MPI_SUM, state_.topology.node_comm());
+    if (state_.topology.node_rank() == 0) std::fill(before.begin(), before.end(), 0);
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const NodePlan::Target& target = plan.targets[i];
+    if (before[i] + counts[i] > target.chunks) {
+      // Never more than was announced: it would go over what others send.
+      remember({Code::kInternal, "a node has more to send than its leader announced"});
+      before[i] = std::min(before[i], target.chunks);
+      counts[i] = target.chunks - before[i];
+    }
+    ranges_.push_back({target.node, target.first + before[i], counts[i]});
+  }
+}
+
+void DumpRound::exchange(const NodePlan& plan) {
+  if (plan.rounds == 0) return;
+  ++state_.exchanges;
+  ExchangePlan out;
+  out.ranges = ranges_;
+  out.incoming = plan.incoming;
+  out.rounds = plan.rounds;
+  out.slot_size = slot_size_;
+  out.slots_per_round = state_.exchange->slots_per_round(slot_size_);
+  out.fill = [this](std::size_t range, std::uint64_t number, std::byte* slot) {
+    const Send& send = sends_[range_sends_[range] + number];
+    fill_slot(uniques_[send.unique], ranges_[range].first + number, slot);
+  };
+  out.drain = [this](std::span<const std::byte> slots) {
+    const Timer timer(storing_in_exchange_);
+    take_slots(slots);
+  };
+  state_.exchange->run(out);
+}
+
+void DumpRound::fill_slot(const Unique& u, std::uint64_t slot, std::byte* out) {
+  const Verdict& verdict = verdicts_[u.verdict];
+  Encoder header;
+  header.bytes().reserve(header_size_);
+  header.put(fingerprint_of(u));
+  header.put(u.length);
+  // Whatever is left in a window from before does not pass for this.
+  header.put(state_.exchanges);
+  header.put(static_cast<std::uint32_t>(slot));
+  header.put(verdict.holders);
+  std::memcpy(out, header.bytes().data(), header.size());
+  std::memcpy(out + header_size_, u.data, u.length);
+}
+
+void DumpRound::take_slots(std::span<const std::byte> slots) {
+  if (!status_.is_ok()) return;
+  const Topology& topology = state_.topology;
+  std::vector<StoredChunk> batch;
+  for (std::size_t at = 0; at < slots.size(); at += slot_size_) {
+    // Slots go round this node's ranks.
+    const std::uint64_t slot = slots_taken_++ * static_cast<std::uint64_t>(topology.node_size()) +
+                               static_cast<std::uint64_t>(topology.node_rank());
+    Decoder header(slots.subspan(at, header_size_));
+    StoredChunk chunk;
+    chunk.fingerprint = header.get_fingerprint();
+    const auto length = header.get<std::uint32_t>();
+    const auto exchange = header.get<std::uint32_t>();
+    const auto number = header.get<std::uint32_t>();
+    const NodeSet holders = header.get_nodes();
+    if (!header.ok() || length > slot_size_ - header_size_ || exchange != state_.exchanges ||
+        number != static_cast<std::uint32_t>(slot)) {
+      remember({Code::kInternal, "a copy that another node sent did not arrive"});
+      return;
+    }
+    chunk.data = slots.subspan(at + header_size_, length);
+    chunk.holders = state_.writer.holder_sets().number(holders);
+    stats_.bytes_received += length;
+    batch.push_back(chunk);
+    if (batch.size() == kStoreAtOnce) {
+      remember(state_.writer.store(batch));
+      batch.clear();
+      if (!status_.is_ok()) return;
+    }
+  }
+  remember(state_.writer.store(batch));
+}
+
+void DumpRound::put_to_guests() {
+  std::vector<StoredChunk> batch;
+  for (auto it = sends_.begin(); it != sends_.end() && status_.is_ok();) {
+    const NodeIndex target = it->target;
+    const bool reached = state_.topology.represented(target);
+    for (; it != sends_.end() && it->target == target; ++it) {
+      if (reached) continue;
+      const Unique& u = uniques_[it->unique];
+      batch.push_back({fingerprint_of(u), data_of(u),
+                       state_.writer.holder_sets().number(verdicts_[u.verdict].holders)});
+    }
+    if (!batch.empty()) remember(state_.writer.put(target, batch));
+    batch.clear();
+  }
+}
+
+// ---- The end ----------------------------------------------------------------------------------
+
+void DumpRound::name_holders() {
+  if (!status_.is_ok() || verdicts_.size() == 0) return;
+  std::vector<std::uint32_t> number(verdicts_.size());
+  for (std::uint32_t v = 0; v < number.size(); ++v) {
+    number[v] = holder_sets_.number(verdicts_[v].holders);
+  }
+  for (std::size_t i = first_piece_; i < result_.pieces.size(); ++i) {
+    DumpedPiece& piece = result_.pieces[i];
+    if (!piece.zero) piece.holders = number[uniques_[piece.holders].verdict];
+  }
+}
+
+// Remembers this rank's part of the result for later dumps.
+void DumpRound::settle(const plan::Dealer& dealer) {
+  std::vector<std::pair<Fingerprint, NodeSet>> chunks;
+  plan::Dealer::Deal deal;
+  for (const auto& element : frequent_.elements()) {
+    if (decider(element.fingerprint, state_.topology.node_size()) != state_.topology.node_rank()) {
+      continue;
+    }
+    dealer.deal(frequent_.designated(element), element.fingerprint.prefix(), deal);
+    chunks.emplace_back(element.fingerprint, deal.holders);
+  }
+  state_.settled.add(std::move(chunks), frequent_.elements().size());
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,67 @@
+# Sources of engine/: see the root Makefile.am for the variables.
+libdedup_engine_la_SOURCES += \
+  engine/agreement.cc \
+  engine/agreement.h \
+  engine/base_recipe.cc \
+  engine/base_recipe.h \
+  engine/chunk_source.cc \
+  engine/chunk_source.h \
+  engine/chunk_writer.cc \
+  engine/chunk_writer.h \
+  engine/commit.cc \
+  engine/commit.h \
+  engine/dedup.cc \
+  engine/dedup.h \
+  engine/dump.cc \
+  engine/dump.h \
+  engine/dump_round.cc \
+  engine/dump_round.h \
+  engine/exchange.cc \
+  engine/exchange.h \
+  engine/failpoint.cc \
+  engine/failpoint.h \
+  engine/file_view.cc \
+  engine/file_view.h \
+  engine/hasher.cc \
+  engine/hasher.h \
+  engine/job.cc \
+  engine/job.h \
+  engine/local_file.cc \
+  engine/local_file.h \
+  engine/log_dump.cc \
+  engine/log_dump.h \
+  engine/node_chunks.cc \
+  engine/node_chunks.h \
+  engine/node_plan.cc \
+  engine/node_plan.h \
+  engine/open_close.cc \
+  engine/open_close.h \
+  engine/open_file.cc \
+  engine/open_file.h \
+  engine/reader.cc \
+  engine/reader.h \
+  engine/reduction.cc \
+  engine/reduction.h \
+  engine/report.cc \
+  engine/report.h \
+  engine/rounds.cc \
+  engine/rounds.h \
+  engine/search.cc \
+  engine/search.h \
+  engine/set_size.cc \
+  engine/set_size.h \
+  engine/shard_build.cc \
+  engine/shard_build.h \
+  engine/topology.cc \
+  engine/topology.h \
+  engine/verdict.h \
+  engine/writer.cc \
+  engine/writer.h
+
+if BUILD_DRIVER
+noinst_PROGRAMS += test/integration/programs/rounds_check
+endif
+test_integration_programs_rounds_check_SOURCES = test/integration/programs/rounds_check.cc
+test_integration_programs_rounds_check_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) \
+  -DMPICH_SKIP_MPICXX
+test_integration_programs_rounds_check_LDADD = libdedup_engine.la libdedup_core.la $(MPI_LIBS)

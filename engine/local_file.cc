@@ -1,0 +1,143 @@
+#include "engine/local_file.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "plan/log_runs.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::size_t kOpenReaders = 64;  // of each kind
+
+std::mutex registry_mutex;
+std::unordered_map<Id128, std::weak_ptr<LocalFile>>& registry() {
+  static std::unordered_map<Id128, std::weak_ptr<LocalFile>> map;
+  return map;
+}
+
+// The cached reader of `number`, moved to the front, or what open() makes.
+template <typename Reader, typename Open>
+Result<std::shared_ptr<Reader>> cached(
+    std::list<std::pair<std::uint64_t, std::shared_ptr<Reader>>>& readers, std::uint64_t number,
+    Open&& open) {
+  const auto it = std::find_if(readers.begin(), readers.end(),
+                               [&](const auto& entry) { return entry.first == number; });
+  if (it != readers.end()) {
+    readers.splice(readers.begin(), readers, it);
+    return readers.front().second;
+  }
+  auto opened = open();
+  if (!opened.is_ok()) {
+    const Status& status = opened.status();
+    if (status.code() == Code::kNoSuchFile) return Status(Code::kNotFound, status.message());
+    return status;
+  }
+  readers.emplace_front(number, std::shared_ptr<Reader>(std::move(*opened)));
+  if (readers.size() > kOpenReaders) readers.pop_back();
+  return readers.front().second;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<LocalFile>> LocalFile::get(service::Client& client, const Id128& identity,
+                                                  const std::string& store_directory) {
+  std::shared_ptr<LocalFile> file;  // outlives the lock: its destructor takes it
+  const std::lock_guard lock(registry_mutex);
+  auto& entry = registry()[identity];
+  file = entry.lock();
+  if (file) return file;
+  file.reset(new LocalFile(client, identity, store_directory));
+  DEDUP_ASSIGN(file->store_, store::Store::open(store_directory, true));
+  entry = file;
+  return file;
+}
+
+LocalFile::LocalFile(service::Client& client, const Id128& identity, std::string store_directory)
+    : client_(&client), identity_(identity), store_directory_(std::move(store_directory)) {}
+
+LocalFile::~LocalFile() {
+  const std::lock_guard lock(registry_mutex);
+  const auto it = registry().find(identity_);
+  if (it != registry().end() && it->second.expired()) registry().erase(it);
+}
+
+Result<LocalFile::Appended> LocalFile::append(std::span<const std::byte> data) {
+  const std::lock_guard lock(mutex_);
+  if (!log_) {
+    DEDUP_ASSIGN(const service::NumberReply reply,
+                 client_->call(client_->self(), service::OpenLog{identity_}));
+    DEDUP_ASSIGN(log_, store::LogWriter::create(reply.path, identity_, reply.number));
+    log_number_ = reply.number;
+  }
+  DEDUP_ASSIGN(const std::uint64_t offset, log_->append(data));
+  return Appended{log_number_, offset};
+}
+
+void LocalFile::remember(const LoggedRun& run) {
+  const std::lock_guard lock(mutex_);
+  if (!runs_.empty()) {
+    LoggedRun& last = runs_.back();
+    if (last.end() == run.file_offset && last.log_offset + last.length == run.log_offset) {
+      last.length += run.length;
+      return;
+    }
+  }
+  runs_.push_back(run);
+}
+
+std::vector<LoggedRun> LocalFile::logged() const {
+  const std::lock_guard lock(mutex_);
+  return plan::newest_runs(runs_);
+}
+
+bool LocalFile::has_logged() const {
+  const std::lock_guard lock(mutex_);
+  return !runs_.empty();
+}
+
+std::uint64_t LocalFile::log_number() const {
+  const std::lock_guard lock(mutex_);
+  return log_number_;
+}
+
+Status LocalFile::discard_log() {
+  const std::lock_guard lock(mutex_);
+  runs_.clear();
+  runs_.shrink_to_fit();
+  return log_ ? log_->clear() : Status::ok();
+}
+
+Status LocalFile::read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out) {
+  std::shared_ptr<store::LogReader> reader;
+  {
+    const std::lock_guard lock(mutex_);
+    DEDUP_ASSIGN(reader, cached(logs_, number, [&] {
+                   return store::LogReader::open(store_->log_path(identity_, number));
+                 }));
+  }
+  return reader->read(offset, out);
+}
+
+Status LocalFile::read_chunks(std::uint64_t segment,
+                              std::span<const store::ChunkLocation> locations,
+                              std::span<const Fingerprint> fingerprints,
+                              std::span<const std::span<std::byte>> outs) {
+  std::shared_ptr<store::SegmentReader> reader;
+  {
+    const std::lock_guard lock(mutex_);
+    DEDUP_ASSIGN(reader, cached(segments_, segment, [&] {
+                   return store::SegmentReader::open(store_->segment_path(identity_, segment));
+                 }));
+  }
+  return reader->read_run(locations, fingerprints, outs);
+}
+
+void LocalFile::forget_segments() {
+  const std::lock_guard lock(mutex_);
+  segments_.clear();
+  logs_.clear();
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,87 @@
+// One process's share of an open file: its log of independent writes, and the segments and logs of
+// its own node's store that it reads from. Shared by all handles of the process on the file.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "service/client.h"
+#include "store/log.h"
+#include "store/segment.h"
+#include "store/store.h"
+
+namespace dedup::engine {
+
+// Bytes of the file that are in this process's log.
+struct LoggedRun {
+  std::uint64_t file_offset = 0;
+  std::uint64_t length = 0;
+  std::uint64_t log_offset = 0;
+  std::uint64_t end() const { return file_offset + length; }
+};
+
+// Thread-safe.
+class LocalFile {
+ public:
+  // The process's object for `identity`; made if there is none. It goes with its last user.
+  static Result<std::shared_ptr<LocalFile>> get(service::Client& client, const Id128& identity,
+                                                const std::string& store_directory);
+
+  // Appends data for file bytes that follow each other from `file_offset`; the log is made when
+  // first needed. Returns where it stands.
+  struct Appended {
+    std::uint64_t log = 0;  // the log's number
+    std::uint64_t offset = 0;
+  };
+  Result<Appended> append(std::span<const std::byte> data);
+  // Remembers what was appended, so that a commit can make chunks of it. Runs that continue the one
+  // before are joined: 24 bytes for each that does not.
+  void remember(const LoggedRun& run);
+
+  // What is logged, newest writes winning, sorted and disjoint; runs whose file bytes are adjacent
+  // stay separate if they are not adjacent in the log.
+  std::vector<LoggedRun> logged() const;
+  bool has_logged() const;
+  // The log's number; only while has_logged().
+  std::uint64_t log_number() const;
+  // All of it is chunks now: empties the log. Its offsets are never used again, so that nobody who
+  // still looks for the old bytes finds other ones.
+  Status discard_log();
+
+  // Reading this node's store. kNotFound if the file is gone (a commit made something else of it).
+  Status read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out);
+  Status read_chunks(std::uint64_t segment, std::span<const store::ChunkLocation> locations,
+                     std::span<const Fingerprint> fingerprints,
+                     std::span<const std::span<std::byte>> outs);
+  // A commit may have removed segments: forget what is open.
+  void forget_segments();
+
+  const std::string& store_directory() const { return store_directory_; }
+  ~LocalFile();
+
+ private:
+  LocalFile(service::Client& client, const Id128& identity, std::string store_directory);
+
+  service::Client* client_;
+  Id128 identity_;
+  std::string store_directory_;
+  std::unique_ptr<store::Store> store_;  // for paths
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<store::LogWriter> log_;
+  std::uint64_t log_number_ = 0;
+  std::vector<LoggedRun> runs_;  // in the order of writing
+  // Open readers, bounded: most recently used first.
+  std::list<std::pair<std::uint64_t, std::shared_ptr<store::SegmentReader>>> segments_;
+  std::list<std::pair<std::uint64_t, std::shared_ptr<store::LogReader>>> logs_;
+};
+
+}  // namespace dedup::engine

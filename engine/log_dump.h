@@ -1,0 +1,15 @@
+// Making chunks of what ranks have in their logs.
+#pragma once
+
+#include "base/status.h"
+#include "engine/open_file.h"
+
+namespace dedup::engine {
+
+// Collective, in rounds of bounded memory (a quarter of dedup_buffer). Each rank's logged data is
+// cut into chunks from the start of each run that is contiguous in the file; block homes replace
+// log pieces by chunks only where the log still is the newest, so that the order of writes stays as
+// it was. Afterwards the ranks' logs are empty. The caller holds the commit lock.
+Status dump_logs(OpenFile& file);
+
+}  // namespace dedup::engine

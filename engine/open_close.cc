@@ -1,0 +1,435 @@
+#include "engine/open_close.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "engine/agreement.h"
+#include "engine/commit.h"
+#include "engine/failpoint.h"
+#include "engine/search.h"
+#include "plan/choose.h"
+
+namespace dedup::engine {
+namespace {
+
+// Another job may commit between the search and the locks; then the search is done again.
+constexpr int kSearches = 5;
+
+// What rank 0 found out and all ranks need.
+struct Decision {
+  service::FileInfo info;
+  Id128 base;
+  bool attach = false;  // nobody in the job has the file yet, or only for reading
+  bool create = false;
+  std::vector<NodeIndex> adopt;
+  std::vector<plan::Leftover> drop;
+
+  Bytes encode() const {
+    Encoder e;
+    info.encode(e);
+    e.put(base);
+    e.put(static_cast<std::uint8_t>(attach));
+    e.put(static_cast<std::uint8_t>(create));
+    e.put(NodeSet(adopt.begin(), adopt.end()));
+    e.put(static_cast<std::uint32_t>(drop.size()));
+    for (const plan::Leftover& leftover : drop) {
+      e.put(leftover.node);
+      e.put(leftover.identity);
+    }
+    return e.take();
+  }
+  static Decision decode(std::span<const std::byte> bytes) {
+    Decoder d(bytes);
+    Decision out;
+    out.info = service::FileInfo::decode(d);
+    out.base = d.get_id();
+    out.attach = d.get<std::uint8_t>() != 0;
+    out.create = d.get<std::uint8_t>() != 0;
+    const NodeSet adopt = d.get_nodes();
+    out.adopt.assign(adopt.begin(), adopt.end());
+    const auto drops = d.get<std::uint32_t>();
+    for (std::uint32_t i = 0; i < drops && d.ok(); ++i) {
+      plan::Leftover leftover;
+      leftover.node = d.get<NodeIndex>();
+      leftover.identity = d.get_id();
+      out.drop.push_back(leftover);
+    }
+    return out;
+  }
+};
+
+class Opening {
+ public:
+  Opening(OpenFile& file, int amode) : file_(file), amode_(amode) {}
+
+  Status run() {
+    Status status;
+    if (file_.rank() == 0) {
+      auto reply = file_.client().call(file_.home, service::OpenBegin{file_.path});
+      status = reply.status();
+      if (status.is_ok()) begun_ = std::move(*reply);
+    }
+    DEDUP_TRY(agree(file_.comm(), status));
+    status = find_and_attach();
+    // The path's turn is given back whatever happened.
+    Status end;
+    if (file_.rank() == 0) {
+      const service::OpenEnd request{file_.path, status.is_ok(), file_.handle, decision_.info};
+      end = file_.client().call(file_.home, request).status();
+    }
+    DEDUP_TRY(status);
+    DEDUP_TRY(agree(file_.comm(), end));
+    DEDUP_ASSIGN(FileView view, FileView::from(decision_.info));
+    file_.set_view(std::move(view));
+    return Status::ok();
+  }
+
+  bool created() const { return decision_.create; }
+
+ private:
+  Status find_and_attach() {
+    std::uint8_t known = begun_.known ? 1 : 0;
+    PMPI_Bcast(&known, 1, MPI_UINT8_T, 0, file_.comm());
+    for (int i = 0; i < kSearches; ++i) {
+      Decision mine;
+      Status status;
+      if (known != 0) {
+        if (file_.rank() == 0) status = decide_known(mine);
+      } else {
+        auto found = search(*file_.job, file_.topology, file_.path, file_.hints.store);
+        status = found.status();
+        if (status.is_ok() && file_.rank() == 0) status = decide(*found, mine);
+      }
+      DEDUP_TRY(agree(file_.comm(), status));
+      Bytes bytes = file_.rank() == 0 ? mine.encode() : Bytes{};
+      broadcast(file_.comm(), 0, bytes);
+      decision_ = Decision::decode(bytes);
+      if (!decision_.attach) return Status::ok();
+      bool changed = false;
+      status = attach(changed);
+      const bool retry = all_max(file_.comm(), changed ? 1 : 0) != 0;
+      status = agree(file_.comm(), status);
+      if (status.is_ok() && !retry) return Status::ok();
+      if (known == 0) detach();
+      DEDUP_TRY(status);
+    }
+    return {Code::kFileInUse, file_.path + ": other jobs commit to the file all the time"};
+  }
+
+  // The job has it open already: at most the locks for writing are missing.
+  Status decide_known(Decision& out) {
+    if ((amode_ & MPI_MODE_CREATE) != 0 && (amode_ & MPI_MODE_EXCL) != 0) return exists();
+    out.info = begun_.info;
+    DEDUP_ASSIGN(const FileView view, FileView::from(begun_.info));
+    out.base = view.base();
+    if (file_.writable && !out.info.writable) {
+      plan::Choice choice;
+      choice.record = view.record;
+      for (std::size_t i = file_.job->nodes(); i < out.info.stores.size(); ++i) {
+        choice.missing.push_back({out.info.stores[i].uuid, out.info.stores[i].node});
+      }
+      if (view.committed) DEDUP_TRY(plan::check_quorum(choice));
+      out.attach = true;
+      make_writable(out.info);
+    }
+    return Status::ok();
+  }
+
+  Status decide(const SearchResult& found, Decision& out) {
+    for (const std::string& text : found.damaged) {
+      std::fprintf(stderr, "dedup: warning: %s: %s\n", file_.path.c_str(), text.c_str());
+    }
+    DEDUP_ASSIGN(plan::Choice choice, plan::choose_generation(file_.path, found.reports));
+    out.drop = choice.drop;
+    out.attach = true;
+    out.info.path = file_.path;
+    out.info.store_template = file_.hints.store;
+    out.info.stores = found.stores;
+    if (!choice.exists) {
+      if ((amode_ & MPI_MODE_CREATE) == 0) {
+        return {Code::kNoSuchFile, file_.path + ": no such file in the stores of this job's " +
+                                       std::to_string(file_.job->nodes()) + " nodes (" +
+                                       file_.hints.store + ")"};
+      }
+      out.create = true;
+      out.info.identity = Id128::random();
+    } else {
+      if ((amode_ & MPI_MODE_CREATE) != 0 && (amode_ & MPI_MODE_EXCL) != 0) return exists();
+      if (file_.writable) {
+        DEDUP_TRY(plan::check_quorum(choice));
+      } else if (const Status quorum = plan::check_quorum(choice); !quorum.is_ok()) {
+        std::fprintf(stderr, "dedup: warning: %s\n", quorum.message().c_str());
+      }
+      out.info.identity = choice.record.identity;
+      out.info.record = choice.record.encode();
+      out.info.size = choice.record.size;
+      out.info.stores = store_table(found.stores, choice.record);
+      out.base = choice.record.attempt;
+      out.adopt = choice.adopt;
+    }
+    if (file_.writable) make_writable(out.info);
+    return Status::ok();
+  }
+
+  void make_writable(service::FileInfo& info) const {
+    info.writable = true;
+    info.session = Id128::random();
+  }
+
+  Status exists() const {
+    return {Code::kFileExists, file_.path + ": the file is there already (MPI_MODE_EXCL)"};
+  }
+
+  // Leftovers first, then the locks, then what a broken commit left undone. `changed`: a store has
+  // another generation by now than the search found.
+  Status attach(bool& changed) {
+    for (const plan::Leftover& leftover : decision_.drop) {
+      if (!speak_for(leftover.node)) continue;
+      DEDUP_TRY(file_.client()
+                    .call(leftover.node,
+                          service::Drop{decision_.info.store_template, leftover.identity, {}})
+                    .status());
+    }
+    std::vector<std::pair<NodeIndex, service::Client::Pending<service::Attach>>> pending;
+    for (NodeIndex n = 0; n < file_.job->nodes(); ++n) {
+      if (!speak_for(n)) continue;
+      const service::Attach request{
+          decision_.info.identity,       file_.path,
+          decision_.info.store_template, decision_.base,
+          decision_.info.writable,       decision_.create || decision_.info.writable};
+      pending.emplace_back(n, file_.client().start(n, request));
+    }
+    Status status;
+    for (auto& [node, p] : pending) {
+      const auto reply = p.wait();
+      if (!reply.is_ok()) {
+        if (status.is_ok()) status = reply.status();
+      } else if (newer(node, reply->newest)) {
+        changed = true;
+      }
+    }
+    DEDUP_TRY(status);
+    for (const NodeIndex node : decision_.adopt) {
+      if (!speak_for(node) || changed) continue;
+      DEDUP_TRY(file_.client()
+                    .call(node, service::Adopt{decision_.info.identity, decision_.info.record})
+                    .status());
+    }
+    return Status::ok();
+  }
+
+  // Stores that took part in the base must still have it as their newest; others may have an older
+  // one, which the choice has seen.
+  bool newer(NodeIndex node, const Id128& newest) const {
+    if (newest == decision_.base || newest.is_zero()) return false;
+    if (decision_.base.is_zero()) return true;
+    for (const NodeIndex lacking : decision_.adopt) {
+      if (lacking == node) return false;
+    }
+    const auto record = store::CommitRecord::decode(decision_.info.record);
+    if (!record.is_ok()) return true;
+    for (const store::StoreEntry& entry : record->stores) {
+      if (entry.uuid == decision_.info.stores[node].uuid) return true;
+    }
+    return false;
+  }
+
+  void detach() {
+    for (NodeIndex n = 0; n < file_.job->nodes(); ++n) {
+      // A node that could not be attached has nothing to detach.
+      if (speak_for(n)) {
+        (void)file_.client().call(n, service::Detach{decision_.info.identity, false, {}});
+      }
+    }
+    (void)agree(file_.comm(), Status::ok());
+  }
+
+  bool speak_for(NodeIndex node) const { return file_.topology.speaker_for(node) == file_.rank(); }
+
+  OpenFile& file_;
+  int amode_;
+  service::OpenBeginReply begun_;  // on rank 0
+  Decision decision_;
+};
+
+// All ranks must have asked for the same: path, mode, hints, and be of one job.
+Status check_same(const OpenFile& file, int amode) {
+  Encoder encoder;
+  encoder.put(file.job->id());
+  encoder.put(std::string_view(file.path));
+  encoder.put(static_cast<std::uint32_t>(amode));
+  encoder.put(std::string_view(hints::agreement_text(file.hints)));
+  Bytes first = encoder.bytes();
+  broadcast(file.comm(), 0, first);
+  Status mine;
+  if (first != encoder.bytes()) {
+    Decoder decoder(first);
+    const Id128 job = decoder.get_id();
+    const std::string path = decoder.get_string();
+    const auto mode = decoder.get<std::uint32_t>();
+    const std::string hints = decoder.get_string();
+    if (job != file.job->id()) {
+      mine = Status(Code::kUnsupported, file.path +
+                                            ": the communicator has ranks of another "
+                                            "MPI_COMM_WORLD: open the file on ranks of one job");
+    } else if (path != file.path) {
+      mine = Status(Code::kNotSame, "rank 0 opens " + path + ", rank " +
+                                        std::to_string(file.rank()) + " opens " + file.path);
+    } else if (mode != static_cast<std::uint32_t>(amode)) {
+      mine =
+          Status(Code::kNotSame, file.path + ": ranks open the file with different access modes");
+    } else {
+      mine = Status(Code::kNotSame,
+                    file.path + ": ranks give different hints: " +
+                        hints::first_difference(hints, hints::agreement_text(file.hints)));
+    }
+  }
+  return agree(file.comm(), mine);
+}
+
+// The last handle of the job: every node lets go of the file.
+Status release_nodes(const OpenFile& file, bool drop, const service::FileInfo& info) {
+  service::Detach request{info.identity, drop, {}};
+  for (std::size_t i = file.job->nodes(); drop && i < info.stores.size(); ++i) {
+    request.stores_left.push_back(info.stores[i].uuid);
+  }
+  Status status;
+  for (NodeIndex n = 0; n < file.job->nodes(); ++n) {
+    if (file.topology.speaker_for(n) != file.rank()) continue;
+    const Status one = file.client().call(n, request).status();
+    if (status.is_ok()) status = one;
+  }
+  return status;
+}
+
+Status leave(OpenFile& file) {
+  service::CloseBeginReply reply;
+  Status status;
+  if (file.rank() == 0) {
+    if (file.delete_on_close) {
+      status = file.client().call(file.home, service::MarkDeleted{file.path}).status();
+    }
+    auto begun = file.client().call(file.home, service::CloseBegin{file.identity(), file.handle});
+    if (begun.is_ok()) {
+      reply = std::move(*begun);
+    } else {
+      status = begun.status();
+    }
+  }
+  status = agree(file.comm(), status);
+  Encoder encoder;
+  reply.encode(encoder);
+  Bytes bytes = encoder.take();
+  broadcast(file.comm(), 0, bytes);
+  Decoder decoder(bytes);
+  reply = service::CloseBeginReply::decode(decoder);
+  file.local.reset();
+  if (reply.last) {
+    const Status released = agree(file.comm(), release_nodes(file, reply.deleted, reply.info));
+    if (status.is_ok()) status = released;
+  }
+  Status end;
+  if (file.rank() == 0) end = file.client().call(file.home, service::CloseEnd{file.path}).status();
+  end = agree(file.comm(), end);
+  return status.is_ok() ? end : status;
+}
+
+// Deletes what all nodes' stores have of a path that this job does not have open.
+Status drop_everywhere(Job& job, const std::string& path, const hints::Hints& hints) {
+  DEDUP_ASSIGN(const SearchResult found, search_alone(job, path, hints.store));
+  bool any = false;
+  for (const plan::StoreReport& report : found.reports) {
+    for (const store::CommitRecord& record : report.records) {
+      any = true;
+      std::vector<Id128> left;
+      for (const store::StoreEntry& entry : record.stores) {
+        const bool here =
+            std::any_of(found.stores.begin(), found.stores.end(),
+                        [&](const service::StoreRef& store) { return store.uuid == entry.uuid; });
+        if (!here) left.push_back(entry.uuid);
+      }
+      const service::Drop request{hints.store, record.identity, left};
+      DEDUP_TRY(job.client().call(report.node, request).status());
+    }
+  }
+  if (any) return Status::ok();
+  return {Code::kNoSuchFile, path + ": no such file in the stores of this job's " +
+                                 std::to_string(job.nodes()) + " nodes (" + hints.store + ")"};
+}
+
+std::string standing_generation(const OpenFile& file) {
+  const auto view = file.view();
+  if (!view->committed) return "no generation of it was committed";
+  return plan::describe(view->record) + " stands";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OpenFile>> open_file(MPI_Comm comm, const std::string& path, int amode,
+                                            const Status& mine, const hints::Hints& hints) {
+  auto job = Job::get();
+  Status status = job.is_ok() ? mine : job.status();
+  DEDUP_TRY(agree(comm, status));
+  auto topology = Topology::build(comm, (*job)->nodes(), (*job)->my_node());
+  DEDUP_TRY(agree(comm, topology.status()));
+  auto file = std::make_unique<OpenFile>(**job, std::move(*topology));
+  file->path = path;
+  file->hints = hints;
+  file->home = service::file_home(path, file->job->nodes());
+  file->writable = (amode & MPI_MODE_RDONLY) == 0;
+  file->delete_on_close = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
+  DEDUP_TRY(check_same(*file, amode));
+  if (file->rank() == 0) file->handle = Id128::random();
+  PMPI_Bcast(&file->handle, sizeof file->handle, MPI_BYTE, 0, comm);
+
+  Opening opening(*file, amode);
+  const Status opened = opening.run();
+  if (!opened.is_ok()) {
+    const bool named = opened.message().find(path) != std::string::npos;
+    return named ? opened : opened.with_context(path);
+  }
+  file->changed = opening.created();
+  const std::string directory = hints::expand_store(file->view()->info.store_template,
+                                                    file->job->node_name(file->job->my_node()));
+  auto local = LocalFile::get(file->client(), file->identity(), directory);
+  status = agree(comm, local.status());
+  if (!status.is_ok()) {
+    (void)leave(*file);
+    return status;
+  }
+  file->local = std::move(*local);
+  if (file->writable) {
+    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), file->identity(),
+                                            directory, file->hints);
+    file->dumper_base = file->view()->base();
+  }
+  return file;
+}
+
+Status close_file(std::unique_ptr<OpenFile> file) {
+  Status status;
+  if (file->writable && !file->delete_on_close) {
+    status = commit(*file);
+    if (!status.is_ok() && file->rank() == 0) {
+      std::fprintf(stderr, "dedup: error: %s: close could not commit: %s; %s\n", file->path.c_str(),
+                   status.message().c_str(), standing_generation(*file).c_str());
+    }
+  }
+  failpoint("close.committed");
+  const Status left = leave(*file);
+  return status.is_ok() ? left : status;
+}
+
+Status delete_file(const std::string& path, const hints::Hints& hints) {
+  DEDUP_ASSIGN(Job* const job, Job::get());
+  const NodeIndex home = service::file_home(path, job->nodes());
+  // With the path's turn nobody opens or closes the file meanwhile.
+  DEDUP_ASSIGN(const service::OpenBeginReply begun,
+               job->client().call(home, service::OpenBegin{path}));
+  const Status status = begun.known ? job->client().call(home, service::MarkDeleted{path}).status()
+                                    : drop_everywhere(*job, path, hints);
+  const Status end = job->client().call(home, service::OpenEnd{path, false, {}, {}}).status();
+  return status.is_ok() ? end : status;
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,30 @@
+#include "engine/open_file.h"
+
+#include <utility>
+
+namespace dedup::engine {
+
+Status OpenFile::refresh_view() {
+  DEDUP_ASSIGN(service::FileInfo info, client().call(home, service::GetFile{identity_}));
+  DEDUP_ASSIGN(FileView fresh, FileView::from(std::move(info)));
+  set_view(std::move(fresh));
+  return Status::ok();
+}
+
+Result<JobLock> JobLock::take(const OpenFile& file, service::LockKind kind) {
+  const Id128 owner = Id128::random();
+  DEDUP_ASSIGN([[maybe_unused]] const service::Empty granted,
+               file.client().call(file.home, service::Lock{file.identity(), kind, owner}));
+  return JobLock(file, kind, owner);
+}
+
+JobLock::JobLock(JobLock&& other) noexcept
+    : file_(std::exchange(other.file_, nullptr)), kind_(other.kind_), owner_(other.owner_) {}
+
+JobLock::~JobLock() {
+  if (file_ == nullptr) return;
+  // If the home does not answer any more, there is nobody left to wait for the lock either.
+  (void)file_->client().call(file_->home, service::Unlock{file_->identity(), kind_, owner_});
+}
+
+}  // namespace dedup::engine

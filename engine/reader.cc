@@ -1,0 +1,353 @@
+#include "engine/reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "engine/base_recipe.h"
+#include "engine/chunk_source.h"
+
+namespace dedup::engine {
+namespace {
+
+// One window of a long access: as many fragments as these limits allow are read together.
+constexpr std::uint64_t kWindowBytes = std::uint64_t{4} << 20;
+constexpr std::size_t kWindowFragments = 16384;
+constexpr std::size_t kWindowBlocks = 64;
+
+// How often a window is resolved anew because what it was resolved to had gone meanwhile (a commit
+// of another handle turns logs into chunks and frees old generations).
+constexpr int kAttempts = 8;
+
+// Bytes of the file and where they come from. Sorted, disjoint; what no span covers is zeros.
+struct Span {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  const Piece* piece = nullptr;   // a chunk's slice …
+  const LogPiece* log = nullptr;  // … or a log's
+  const NodeSet* holders = nullptr;
+  const std::byte* bytes = nullptr;  // once fetched
+
+  std::uint64_t end() const { return offset + length; }
+};
+
+class Window {
+ public:
+  Window(OpenFile& file, std::span<const plan::Fragment> fragments)
+      : file_(file), view_(file.view()), fragments_(fragments) {
+    add_ranges();
+  }
+
+  Status read() {
+    for (int attempt = 1;; ++attempt) {
+      DEDUP_TRY(resolve());
+      const Status status = fetch();
+      if (status.is_ok()) break;
+      if (attempt == kAttempts) return status;
+      const Id128 before = view_->base();
+      DEDUP_TRY(file_.refresh_view());
+      view_ = file_.view();
+      // Nothing changed: asking again would give the same answer, unless it was a log that went.
+      if (view_->base() == before && !log_gone_) return status;
+      file_.local->forget_segments();
+    }
+    copy_out();
+    return Status::ok();
+  }
+
+ private:
+  // The fragments' file ranges, joined where they touch, cut at blocks.
+  void add_ranges() {
+    std::vector<ByteRange> sorted;
+    for (const plan::Fragment& f : fragments_) sorted.push_back({f.file_offset, f.length});
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<ByteRange> joined;
+    for (const ByteRange& range : sorted) {
+      if (!joined.empty() && range.offset <= joined.back().end()) {
+        const std::uint64_t end = std::max(joined.back().end(), range.end());
+        joined.back().length = end - joined.back().offset;
+      } else {
+        joined.push_back(range);
+      }
+    }
+    for (const ByteRange& range : joined) {
+      for (std::uint64_t at = range.offset; at < range.end();) {
+        const std::uint64_t end = std::min(range.end(), (at / kBlockSpan + 1) * kBlockSpan);
+        ranges_.push_back({at, end - at});
+        at = end;
+      }
+    }
+    resolved_.resize(ranges_.size());
+  }
+
+  Status resolve() {
+    std::vector<std::size_t> open(ranges_.size());
+    for (std::size_t i = 0; i < open.size(); ++i) open[i] = i;
+    while (!open.empty()) {
+      DEDUP_ASSIGN(const std::vector<std::size_t> need_base, ask_homes(open));
+      if (need_base.empty()) break;
+      DEDUP_TRY(install_base(need_base));
+      open = need_base;
+    }
+    build_spans();
+    return Status::ok();
+  }
+
+  // Resolves `which` ranges; returns those whose base block the home lacks.
+  Result<std::vector<std::size_t>> ask_homes(const std::vector<std::size_t>& which) {
+    std::map<NodeIndex, std::vector<std::size_t>> by_home;
+    for (const std::size_t i : which) by_home[home_of(i)].push_back(i);
+    std::vector<service::Client::Pending<service::Resolve>> pending;
+    for (const auto& [home, indexes] : by_home) {
+      service::Resolve request{file_.identity(), {}};
+      for (const std::size_t i : indexes) request.ranges.push_back(ranges_[i]);
+      pending.push_back(file_.client().start(home, request));
+    }
+    std::vector<std::size_t> need_base;
+    Status status;
+    std::size_t k = 0;
+    for (const auto& [home, indexes] : by_home) {
+      auto reply = pending[k++].wait();
+      if (!reply.is_ok()) {
+        status = reply.status();
+        continue;
+      }
+      if (reply->ranges.size() != indexes.size()) {
+        status = Status(Code::kInternal, "a block home answered for other ranges");
+        continue;
+      }
+      for (std::size_t j = 0; j < indexes.size(); ++j) {
+        resolved_[indexes[j]] = std::move(reply->ranges[j]);
+        if (resolved_[indexes[j]].base_needed) {
+          need_base.push_back(indexes[j]);
+          base_wanted_ = reply->base;
+        }
+      }
+    }
+    DEDUP_TRY(status);
+    return need_base;
+  }
+
+  Status install_base(const std::vector<std::size_t>& which) {
+    if (view_->base() != base_wanted_) {
+      DEDUP_TRY(file_.refresh_view());
+      view_ = file_.view();
+    }
+    if (!view_->committed) {
+      return Status(
+          Code::kInternal,
+          view_->info.path + ": a block home knows a generation that the file home does not");
+    }
+    std::vector<std::uint64_t> blocks;
+    for (const std::size_t i : which) blocks.push_back(ranges_[i].offset / kBlockSpan);
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+    DEDUP_ASSIGN(std::vector<Block> contents, BaseRecipe(file_.client(), *view_).read(blocks));
+    std::map<NodeIndex, service::InstallBase> requests;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      auto& request =
+          requests[service::block_home(file_.identity(), blocks[i], file_.client().nodes())];
+      request.identity = file_.identity();
+      request.attempt = view_->base();
+      request.blocks.push_back({blocks[i], std::move(contents[i])});
+    }
+    for (const auto& [home, request] : requests) {
+      DEDUP_TRY(file_.client().call(home, request).status());
+    }
+    return Status::ok();
+  }
+
+  NodeIndex home_of(std::size_t range) const {
+    return service::block_home(file_.identity(), ranges_[range].offset / kBlockSpan,
+                               file_.client().nodes());
+  }
+
+  void build_spans() {
+    spans_.clear();
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      const std::uint64_t block = ranges_[i].offset / kBlockSpan * kBlockSpan;
+      const service::ResolvedRange& r = resolved_[i];
+      for (const Piece& piece : r.content.pieces) {
+        if (piece.is_zero()) continue;
+        spans_.push_back({block + piece.begin, piece.length, &piece, nullptr,
+                          &r.content.holder_sets[piece.holders], nullptr});
+      }
+      for (const LogPiece& log : r.log) {
+        spans_.push_back({block + log.begin, log.length, nullptr, &log, nullptr, nullptr});
+      }
+    }
+    std::sort(spans_.begin(), spans_.end(),
+              [](const Span& a, const Span& b) { return a.offset < b.offset; });
+  }
+
+  Status fetch() {
+    log_gone_ = false;
+    std::uint64_t log_bytes = 0;
+    for (const Span& span : spans_) {
+      if (span.log != nullptr) log_bytes += span.length;
+    }
+    log_buffer_.resize(log_bytes);
+    std::uint64_t at = 0;
+    for (Span& span : spans_) {
+      if (span.log == nullptr) continue;
+      const std::span out(log_buffer_.data() + at, span.length);
+      const Status status = read_log(*span.log, out);
+      if (!status.is_ok()) {
+        log_gone_ = true;
+        return status.with_context(view_->info.path + ", " + range_text(span.offset, span.length));
+      }
+      span.bytes = out.data();
+      at += span.length;
+    }
+    return fetch_chunks();
+  }
+
+  Status read_log(const LogPiece& log, std::span<std::byte> out) {
+    if (log.node == file_.client().self()) {
+      return file_.local->read_log(log.log, log.log_offset, out);
+    }
+    DEDUP_ASSIGN(const service::BytesReply reply,
+                 file_.client().call(log.node, service::ReadLog{file_.identity(), log.log,
+                                                                log.log_offset, log.length}));
+    if (reply.bytes.size() != out.size()) {
+      return {Code::kIo, "node " + file_.job->node_name(log.node) + " gave a part of a log only"};
+    }
+    std::memcpy(out.data(), reply.bytes.data(), out.size());
+    return Status::ok();
+  }
+
+  // Each chunk once, however many spans it is in.
+  Status fetch_chunks() {
+    std::unordered_map<Fingerprint, std::size_t> position;
+    std::vector<WantedChunk> wanted;
+    std::vector<std::uint64_t> offsets;
+    std::vector<const Span*> first_span;
+    std::uint64_t bytes = 0;
+    for (const Span& span : spans_) {
+      if (span.piece == nullptr) continue;
+      const auto [it, is_new] = position.emplace(span.piece->fingerprint, wanted.size());
+      if (!is_new) continue;
+      wanted.push_back({span.piece->fingerprint, span.piece->chunk_length, span.holders, nullptr});
+      offsets.push_back(bytes);
+      first_span.push_back(&span);
+      bytes += span.piece->chunk_length;
+    }
+    if (wanted.empty()) return Status::ok();
+    chunk_buffer_.resize(bytes);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      wanted[i].out = chunk_buffer_.data() + offsets[i];
+    const ChunkSource source(file_.client(), *file_.local, file_.identity());
+    const std::vector<std::size_t> lost = source.fetch(wanted);
+    if (!lost.empty()) return lost_chunks(wanted, lost);
+    for (Span& span : spans_) {
+      if (span.piece == nullptr) continue;
+      span.bytes = wanted[position[span.piece->fingerprint]].out + span.piece->chunk_offset;
+    }
+    return Status::ok();
+  }
+
+  // Names the file, the first contiguous range that is lost, and the stores that had it.
+  Status lost_chunks(const std::vector<WantedChunk>& wanted,
+                     const std::vector<std::size_t>& lost) const {
+    const auto is_lost = [&](const Span& span) {
+      return span.piece != nullptr && std::any_of(lost.begin(), lost.end(), [&](std::size_t i) {
+               return wanted[i].fingerprint == span.piece->fingerprint;
+             });
+    };
+    const auto first = std::find_if(spans_.begin(), spans_.end(), is_lost);
+    std::uint64_t end = first->end();
+    NodeSet holders;
+    for (auto it = first; it != spans_.end() && it->offset <= end && is_lost(*it); ++it) {
+      end = it->end();
+      holders.insert(holders.end(), it->holders->begin(), it->holders->end());
+    }
+    std::sort(holders.begin(), holders.end());
+    holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
+    std::string stores;
+    for (const NodeIndex n : holders) {
+      const service::StoreRef& store = view_->info.stores[n];
+      if (!stores.empty()) stores += ", ";
+      stores += "store " + store.uuid.hex() + " of node " + store.node;
+      stores += n < file_.client().nodes() ? " (is here, but cannot give them)" : " (missing)";
+    }
+    if (stores.empty()) stores = "no store any more (lost before this generation)";
+    return {Code::kIo, view_->info.path + ", " + range_text(first->offset, end - first->offset) +
+                           ": no copy of these bytes is left; they were on " + stores};
+  }
+
+  void copy_out() const {
+    for (const plan::Fragment& f : fragments_) {
+      const std::uint64_t end = f.file_offset + f.length;
+      auto it = std::upper_bound(
+          spans_.begin(), spans_.end(), f.file_offset,
+          [](std::uint64_t offset, const Span& span) { return offset < span.end(); });
+      std::uint64_t at = f.file_offset;
+      for (; it != spans_.end() && it->offset < end; ++it) {
+        if (it->offset > at) std::memset(f.memory + (at - f.file_offset), 0, it->offset - at);
+        const std::uint64_t from = std::max(at, it->offset);
+        const std::uint64_t to = std::min(end, it->end());
+        std::memcpy(f.memory + (from - f.file_offset), it->bytes + (from - it->offset), to - from);
+        at = to;
+      }
+      if (at < end) std::memset(f.memory + (at - f.file_offset), 0, end - at);
+    }
+  }
+
+  OpenFile& file_;
+  std::shared_ptr<const FileView> view_;
+  std::span<const plan::Fragment> fragments_;
+  std::vector<ByteRange> ranges_;
+  std::vector<service::ResolvedRange> resolved_;  // one per range; spans point into them
+  Id128 base_wanted_;
+  std::vector<Span> spans_;
+  Bytes log_buffer_;
+  Bytes chunk_buffer_;
+  bool log_gone_ = false;
+};
+
+}  // namespace
+
+Result<std::uint64_t> read_access(OpenFile& file, const plan::Access& access) {
+  if (access.bytes == 0) return std::uint64_t{0};
+  std::optional<JobLock> atomic;
+  if (file.atomic) {
+    DEDUP_ASSIGN(JobLock lock, JobLock::take(file, service::LockKind::kAtomic));
+    atomic.emplace(std::move(lock));
+  }
+  DEDUP_ASSIGN(const service::SizeReply size,
+               file.client().call(file.home, service::GetSize{file.identity()}));
+  plan::FragmentWalk walk(access);
+  std::uint64_t read = 0;
+  std::vector<plan::Fragment> fragments;
+  bool at_end = false;
+  while (!at_end) {
+    fragments.clear();
+    std::uint64_t bytes = 0;
+    std::uint64_t last_block = UINT64_MAX;
+    std::size_t blocks = 0;
+    while (bytes < kWindowBytes && fragments.size() < kWindowFragments && blocks < kWindowBlocks) {
+      plan::Fragment f = walk.next(kWindowBytes - bytes);
+      if (f.length == 0 || f.file_offset >= size.size) {
+        at_end = true;
+        break;
+      }
+      if (f.file_offset + f.length > size.size) {
+        f.length = size.size - f.file_offset;
+        at_end = true;
+      }
+      const std::uint64_t end_block = (f.file_offset + f.length - 1) / kBlockSpan;
+      if (end_block != last_block) ++blocks;
+      last_block = end_block;
+      bytes += f.length;
+      fragments.push_back(f);
+      if (at_end) break;
+    }
+    if (fragments.empty()) break;
+    DEDUP_TRY(Window(file, fragments).read());
+    read += bytes;
+  }
+  return read;
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,17 @@
+// The tree that merges the nodes' frequent chunks (see plan/reduce.h).
+#pragma once
+
+#include "engine/topology.h"
+#include "plan/reduce.h"
+
+namespace dedup::engine {
+
+// Collective over the topology's communicator. `mine` is finished; the ranks of a node put in
+// disjoint fingerprints. Returns the same on all ranks: the merged set without singles. Two trees,
+// over the ranks of each node and over the nodes' leaders, then a broadcast down both:
+// 2 (log2 ranks a node + log2 nodes) messages one after the other, each of at most
+// F * (46 + 3 K) + 6 * nodes bytes.
+Result<plan::FrequentSet> reduce(const Topology& topology, plan::FrequentSet mine,
+                                 const plan::ReduceLimits& limits);
+
+}  // namespace dedup::engine

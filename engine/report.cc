@@ -1,0 +1,135 @@
+#include "engine/report.h"
+
+#include <fcntl.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace dedup::engine {
+namespace {
+
+struct Figure {
+  const char* name;
+  double (*value)(const DumpStats&);
+};
+
+template <auto Member>
+double field(const DumpStats& stats) {
+  return static_cast<double>(stats.*Member);
+}
+
+constexpr std::array<Figure, 11> kFigures = {{
+    {"bytes_written", field<&DumpStats::bytes_written>},
+    {"bytes_zero", field<&DumpStats::bytes_zero>},
+    {"bytes_unique_local", field<&DumpStats::bytes_unique_local>},
+    {"bytes_unique_collective", field<&DumpStats::bytes_unique_collective>},
+    {"bytes_stored", field<&DumpStats::bytes_stored>},
+    {"bytes_sent", field<&DumpStats::bytes_sent>},
+    {"bytes_received", field<&DumpStats::bytes_received>},
+    {"seconds_hashing", field<&DumpStats::seconds_hashing>},
+    {"seconds_reducing", field<&DumpStats::seconds_reducing>},
+    {"seconds_exchanging", field<&DumpStats::seconds_exchanging>},
+    {"seconds_storing", field<&DumpStats::seconds_storing>},
+}};
+
+bool is_bytes(std::string_view name) {
+  return name.starts_with("bytes_");
+}
+
+std::string number_text(std::string_view name, double value) {
+  if (is_bytes(name)) return std::to_string(static_cast<std::uint64_t>(value));
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6f", value);
+  return text;
+}
+
+nlohmann::json number_json(std::string_view name, double value) {
+  if (is_bytes(name)) return static_cast<std::uint64_t>(std::llround(value));
+  return value;
+}
+
+}  // namespace
+
+LastCommit collect_figures(const Topology& topology, const DumpStats& stats) {
+  std::array<double, kFigures.size()> mine;
+  std::array<double, kFigures.size()> total;
+  // Smallest and largest in one reduction: the smallest as the largest negative.
+  std::array<double, 2 * kFigures.size()> signed_mine;
+  std::array<double, 2 * kFigures.size()> extremes;
+  for (std::size_t i = 0; i < kFigures.size(); ++i) {
+    mine[i] = kFigures[i].value(stats);
+    signed_mine[2 * i] = mine[i];
+    signed_mine[2 * i + 1] = -mine[i];
+  }
+  PMPI_Allreduce(mine.data(), total.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM,
+                 topology.comm());
+  PMPI_Allreduce(signed_mine.data(), extremes.data(), static_cast<int>(extremes.size()), MPI_DOUBLE,
+                 MPI_MAX, topology.comm());
+  LastCommit last;
+  last.any = true;
+  last.ranks = topology.size();
+  for (std::size_t i = 0; i < kFigures.size(); ++i) {
+    last.figures.emplace_back(kFigures[i].name,
+                              OverRanks{mine[i], total[i], -extremes[2 * i + 1], extremes[2 * i]});
+  }
+  return last;
+}
+
+std::vector<std::pair<std::string, std::string>> describe(const LastCommit& last) {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (!last.any) return out;
+  out.emplace_back("dedup_last_generation", std::to_string(last.generation));
+  for (const auto& [name, figure] : last.figures) {
+    out.emplace_back("dedup_last_" + name, number_text(name, figure.mine));
+    out.emplace_back("dedup_last_total_" + name, number_text(name, figure.total));
+  }
+  return out;
+}
+
+Status append_report(const std::string& report_path, const std::string& file, const Id128& identity,
+                     const hints::Hints& hints, unsigned nodes, const LastCommit& last) {
+  nlohmann::ordered_json line;
+  line["file"] = file;
+  line["identity"] = identity.hex();
+  line["generation"] = last.generation;
+  for (const auto& [key, value] : hints::describe(hints)) {
+    if (key == "dedup_mode") line["mode"] = value;
+  }
+  line["replication"] = hints.replication;
+  line["chunk_size"] = hints.chunk_size;
+  line["ranks"] = last.ranks;
+  line["nodes"] = nodes;
+  for (const auto& [name, figure] : last.figures) {
+    line[name] = {{"total", number_json(name, figure.total)},
+                  {"min", number_json(name, figure.min)},
+                  {"avg", number_json(name, figure.total / last.ranks)},
+                  {"max", number_json(name, figure.max)}};
+  }
+  line["lowest_copies"] = last.lowest_copies;
+  line["node_sets"] = last.node_sets;
+  // A path in a file name need not be UTF-8: what is not is replaced, not refused.
+  const std::string text =
+      line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+
+  const int fd = open(report_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) return Status::from_errno(errno, "report file " + report_path);
+  // One write, so that lines of several jobs do not mix.
+  const ssize_t written = write(fd, text.data(), text.size());
+  Status status;
+  if (written != static_cast<ssize_t>(text.size())) {
+    status = Status::from_errno(written < 0 ? errno : ENOSPC, "report file " + report_path);
+  }
+  if (close(fd) != 0 && status.is_ok()) {
+    status = Status::from_errno(errno, "report file " + report_path);
+  }
+  return status;
+}
+
+}  // namespace dedup::engine

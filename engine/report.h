@@ -1,0 +1,44 @@
+// What the last commit did, for MPI_File_get_info (dedup_last_…) and for the report file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/dump.h"
+#include "engine/topology.h"
+#include "hints/hints.h"
+
+namespace dedup::engine {
+
+// A figure over the ranks of a handle.
+struct OverRanks {
+  double mine = 0;
+  double total = 0;
+  double min = 0;
+  double max = 0;
+};
+
+struct LastCommit {
+  bool any = false;
+  std::uint64_t generation = 0;
+  std::uint64_t lowest_copies = 0;  // of any chunk of the generation; 0 if it has none
+  std::uint64_t node_sets = 0;      // distinct sets of nodes that hold a chunk
+  std::vector<std::pair<std::string, OverRanks>> figures;  // DumpStats' fields by name
+  int ranks = 0;
+};
+
+// Collective: the figures of all ranks' `stats`.
+LastCommit collect_figures(const Topology& topology, const DumpStats& stats);
+
+// "dedup_last_bytes_stored" (this rank) and "dedup_last_total_bytes_stored" (all), and so on.
+std::vector<std::pair<std::string, std::string>> describe(const LastCommit& last);
+
+// Appends one JSON line (README, "Report"). One rank calls it.
+Status append_report(const std::string& report_path, const std::string& file, const Id128& identity,
+                     const hints::Hints& hints, unsigned nodes, const LastCommit& last);
+
+}  // namespace dedup::engine

@@ -1,0 +1,29 @@
+// Asking the nodes' stores which generations of a path they have.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/job.h"
+#include "engine/topology.h"
+#include "plan/choose.h"
+#include "service/messages.h"
+
+namespace dedup::engine {
+
+struct SearchResult {
+  std::vector<plan::StoreReport> reports;  // one for each node of the job, in order
+  std::vector<service::StoreRef> stores;   // likewise
+  std::vector<std::string> damaged;        // what could not be read, for a warning
+};
+
+// Collective: the speaker of each node asks it. The result is on rank 0, empty elsewhere.
+Result<SearchResult> search(Job& job, const Topology& topology, const std::string& path,
+                            const std::string& store_template);
+
+// The same by one process alone.
+Result<SearchResult> search_alone(Job& job, const std::string& path,
+                                  const std::string& store_template);
+
+}  // namespace dedup::engine

@@ -1,0 +1,245 @@
+#include "engine/writer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "engine/agreement.h"
+#include "engine/failpoint.h"
+#include "engine/rounds.h"
+#include "plan/block.h"
+
+namespace dedup::engine {
+namespace {
+
+// Small pieces are put together before they go to the log; larger ones go there from where they
+// are.
+constexpr std::size_t kStaging = std::size_t{1} << 20;
+constexpr std::size_t kUpdatesAtOnce = 32768;
+
+// Below this much on the rank that writes most, a dump costs more than it gives.
+constexpr std::uint64_t kWorthADump = std::uint64_t{256} << 10;
+
+// Collects what went to the log and tells the block homes.
+class HomeUpdates {
+ public:
+  explicit HomeUpdates(OpenFile& file) : file_(file) {}
+
+  void add(const LoggedRun& run, std::uint64_t log) {
+    for (std::uint64_t at = run.file_offset; at < run.end();) {
+      const std::uint64_t block = at / kBlockSpan;
+      const std::uint64_t end = std::min(run.end(), (block + 1) * kBlockSpan);
+      auto& request =
+          requests_[service::block_home(file_.identity(), block, file_.client().nodes())];
+      request.updates.push_back({block,
+                                 {static_cast<std::uint32_t>(at - block * kBlockSpan),
+                                  static_cast<std::uint32_t>(end - at), file_.client().self(), log,
+                                  run.log_offset + (at - run.file_offset)}});
+      ++count_;
+      at = end;
+    }
+  }
+  bool full() const { return count_ >= kUpdatesAtOnce; }
+
+  Status send() {
+    std::vector<service::Client::Pending<service::WriteLog>> pending;
+    for (auto& [home, request] : requests_) {
+      request.identity = file_.identity();
+      pending.push_back(file_.client().start(home, request));
+    }
+    Status status;
+    for (auto& p : pending) {
+      const auto reply = p.wait();
+      if (!reply.is_ok()) status = reply.status();
+    }
+    requests_.clear();
+    count_ = 0;
+    return status;
+  }
+
+ private:
+  OpenFile& file_;
+  std::map<NodeIndex, service::WriteLog> requests_;
+  std::size_t count_ = 0;
+};
+
+// Writes fragments to the log, gathering those that are small or follow each other in the file.
+class LogStream {
+ public:
+  explicit LogStream(OpenFile& file) : file_(file), updates_(file) {}
+
+  Status add(const plan::Fragment& f) {
+    end_ = std::max(end_, f.file_offset + f.length);
+    if (f.length >= kStaging / 4) {
+      DEDUP_TRY(flush());
+      staged_runs_.push_back({f.file_offset, f.length, 0});
+      return append({f.memory, f.length});
+    }
+    if (staged_.size() + f.length > kStaging) DEDUP_TRY(flush());
+    if (!staged_runs_.empty() && staged_runs_.back().end() == f.file_offset) {
+      staged_runs_.back().length += f.length;
+    } else {
+      staged_runs_.push_back({f.file_offset, f.length, staged_.size()});
+    }
+    staged_.insert(staged_.end(), f.memory, f.memory + f.length);
+    return Status::ok();
+  }
+
+  Status finish() {
+    DEDUP_TRY(flush());
+    return updates_.send();
+  }
+
+  std::uint64_t end() const { return end_; }
+
+ private:
+  Status flush() {
+    if (staged_.empty()) return Status::ok();
+    const Status status = append(staged_);
+    staged_.clear();
+    return status;
+  }
+
+  Status append(std::span<const std::byte> data) {
+    DEDUP_ASSIGN(const LocalFile::Appended at, file_.local->append(data));
+    for (LoggedRun run : staged_runs_) {
+      run.log_offset += at.offset;
+      file_.local->remember(run);
+      updates_.add(run, at.log);
+    }
+    staged_runs_.clear();
+    return updates_.full() ? updates_.send() : Status::ok();
+  }
+
+  OpenFile& file_;
+  HomeUpdates updates_;
+  Bytes staged_;
+  std::vector<LoggedRun> staged_runs_;  // log offsets relative to what is staged
+  std::uint64_t end_ = 0;
+};
+
+Status write_to_log(OpenFile& file, const plan::Access& access) {
+  if (access.bytes == 0) return Status::ok();
+  file.changed = true;
+  LogStream stream(file);
+  plan::FragmentWalk walk(access);
+  for (;;) {
+    const plan::Fragment f = walk.next(std::uint64_t{64} << 20);
+    if (f.length == 0) break;
+    DEDUP_TRY(stream.add(f));
+  }
+  DEDUP_TRY(stream.finish());
+  return extend(file, stream.end());
+}
+
+// Tells the block homes what a dump made of this rank's data, about one payload at a time.
+Status publish(OpenFile& file, const DumpResult& result) {
+  plan::BlockBuilder builder(result.holder_sets);
+  Status status;
+  for (std::size_t i = 0; i < result.pieces.size(); ++i) {
+    builder.add(file_piece(result.pieces[i]));
+    const bool last = i + 1 == result.pieces.size();
+    if (!last && builder.message_size() < service::kPayload) continue;
+    std::map<NodeIndex, service::WriteChunks> requests;
+    builder.take([&](std::uint64_t number, Block&& content) {
+      auto& request = requests[service::block_home(file.identity(), number, file.client().nodes())];
+      request.identity = file.identity();
+      request.updates.push_back({number, std::move(content)});
+    });
+    std::vector<service::Client::Pending<service::WriteChunks>> pending;
+    for (const auto& [home, request] : requests) {
+      pending.push_back(file.client().start(home, request));
+    }
+    for (auto& p : pending) {
+      const auto reply = p.wait();
+      if (!reply.is_ok() && status.is_ok()) status = reply.status();
+    }
+  }
+  return status;
+}
+
+std::uint64_t end_of(const DumpResult& result) {
+  std::uint64_t end = 0;
+  for (const DumpedPiece& piece : result.pieces) {
+    end = std::max(end, piece.file_offset + piece.length);
+  }
+  return end;
+}
+
+// All rounds of one collective write. The first error on any rank ends it on all.
+Status dump_rounds(OpenFile& file, const plan::Access& access, std::uint64_t& end) {
+  DEDUP_ASSIGN(RoundSource rounds, RoundSource::create(file.topology, access, file.hints.chunk_size,
+                                                       file.hints.buffer / 2));
+  std::vector<DumpRun> runs;
+  for (;;) {
+    DEDUP_ASSIGN(const bool more, rounds.next(runs));
+    if (!more) return Status::ok();
+    auto result = file.dumper->dump(runs);
+    DEDUP_TRY(result.status());
+    failpoint("write.dumped");
+    file.since_commit += result->stats;
+    end = std::max(end, end_of(*result));
+    DEDUP_TRY(agree(file.comm(), publish(file, *result)));
+  }
+}
+
+}  // namespace
+
+plan::FilePiece file_piece(const DumpedPiece& piece) {
+  plan::FilePiece out;
+  out.file_offset = piece.file_offset;
+  out.length = piece.length;
+  out.chunk_length = piece.zero ? 0 : piece.length;
+  out.holders = piece.holders;
+  out.fingerprint = piece.fingerprint;
+  return out;
+}
+
+Status extend(OpenFile& file, std::uint64_t end) {
+  return file.client().call(file.home, service::ExtendSize{file.identity(), end}).status();
+}
+
+Status write_independent(OpenFile& file, const plan::Access& access) {
+  if (!file.atomic) return write_to_log(file, access);
+  DEDUP_ASSIGN(const JobLock lock, JobLock::take(file, service::LockKind::kAtomic));
+  return write_to_log(file, access);
+}
+
+Status begin_dumps(OpenFile& file) {
+  Id128 base;
+  Status status;
+  if (file.rank() == 0) {
+    status = file.refresh_view();
+    base = file.view()->base();
+  }
+  PMPI_Bcast(&base, sizeof base, MPI_BYTE, 0, file.comm());
+  if (file.dumper_base != base) {
+    file.dumper->new_generation();
+    file.dumper_base = base;
+  }
+  return agree(file.comm(), status);
+}
+
+Status write_collective(OpenFile& file, const plan::Access& access) {
+  if (file.atomic || all_max(file.comm(), access.bytes) < kWorthADump) {
+    return agree(file.comm(), write_independent(file, access));
+  }
+  file.changed = true;
+  // All ranks are here now, so whoever waits for a commit of this file to end does not keep a rank
+  // of that commit from reaching it.
+  std::optional<JobLock> lock;
+  Status status;
+  if (file.rank() == 0) {
+    auto taken = JobLock::take(file, service::LockKind::kDump);
+    status = taken.status();
+    if (status.is_ok()) lock.emplace(std::move(*taken));
+  }
+  DEDUP_TRY(agree(file.comm(), status));
+  DEDUP_TRY(begin_dumps(file));
+  std::uint64_t end = 0;
+  DEDUP_TRY(dump_rounds(file, access, end));
+  return agree(file.comm(), end == 0 ? Status::ok() : extend(file, end));
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,34 @@
+// Writing: independent writes go to this rank's log, large collective ones through the dump.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/dump.h"
+#include "engine/open_file.h"
+#include "plan/access.h"
+#include "plan/block.h"
+
+namespace dedup::engine {
+
+// Writes all of `access` to this rank's log and makes it known to the block homes: when this
+// returns, every rank that reads sees it. Local: talks to services only.
+Status write_independent(OpenFile& file, const plan::Access& access);
+
+// Collective: dumps what all ranks write, or, if that is little, logs it until the next commit.
+// Synchronises at its end, so that the call has one place in the order of writes on all ranks.
+Status write_collective(OpenFile& file, const plan::Access& access);
+
+// The recipe's form of a dumped piece.
+plan::FilePiece file_piece(const DumpedPiece& piece);
+
+// Raises the file's size to `end` if it is smaller.
+Status extend(OpenFile& file, std::uint64_t end);
+
+// Collective. To be called before dumps, when all ranks are in the call: if another handle has
+// committed since this one's last dump, makes the dumper begin anew.
+Status begin_dumps(OpenFile& file);
+
+}  // namespace dedup::engine
