@@ -1,0 +1,172 @@
+/* How the driver gets into an unmodified ROMIO: the linker's --wrap turns ROMIO's calls of these
+ * functions into calls of ours, which see to dedup: files and pass everything else on.
+ */
+#include <strings.h>
+
+#include "adio/ad_dedup.h"
+#include "adio/flatten.h"
+#include "adio/romio_glue.h"
+#include "adio/romio_threads.h"
+
+void __real_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype, ADIOI_Fns** ops,
+                                 int* error_code);
+void __wrap_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype, ADIOI_Fns** ops,
+                                 int* error_code);
+MPI_File __real_ADIO_Open(MPI_Comm orig_comm, MPI_Comm comm, const char* filename, int file_system,
+                          ADIOI_Fns* ops, int access_mode, ADIO_Offset disp, MPI_Datatype etype,
+                          MPI_Datatype filetype, MPI_Info info, int perm, int* error_code);
+MPI_File __wrap_ADIO_Open(MPI_Comm orig_comm, MPI_Comm comm, const char* filename, int file_system,
+                          ADIOI_Fns* ops, int access_mode, ADIO_Offset disp, MPI_Datatype etype,
+                          MPI_Datatype filetype, MPI_Info info, int perm, int* error_code);
+void __real_ADIO_Set_view(ADIO_File fd, ADIO_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+                          MPI_Info info, int* error_code);
+void __wrap_ADIO_Set_view(ADIO_File fd, ADIO_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+                          MPI_Info info, int* error_code);
+void __real_ADIO_Get_shared_fp(ADIO_File fd, ADIO_Offset size, ADIO_Offset* shared_fp,
+                               int* error_code);
+void __wrap_ADIO_Get_shared_fp(ADIO_File fd, ADIO_Offset size, ADIO_Offset* shared_fp,
+                               int* error_code);
+ADIOI_Flatlist_node* __real_ADIOI_Flatten_and_find(MPI_Datatype datatype);
+ADIOI_Flatlist_node* __wrap_ADIOI_Flatten_and_find(MPI_Datatype datatype);
+void __real_ADIOI_Get_position(ADIO_File fd, ADIO_Offset* offset);
+void __wrap_ADIOI_Get_position(ADIO_File fd, ADIO_Offset* offset);
+void __real_ADIOI_Get_byte_offset(ADIO_File fd, ADIO_Offset offset, ADIO_Offset* byte);
+void __wrap_ADIOI_Get_byte_offset(ADIO_File fd, ADIO_Offset offset, ADIO_Offset* byte);
+void __real_ADIOI_Get_eof_offset(ADIO_File fd, ADIO_Offset* offset);
+void __wrap_ADIOI_Get_eof_offset(ADIO_File fd, ADIO_Offset* offset);
+void __real_ADIO_Set_shared_fp(ADIO_File fd, ADIO_Offset offset, int* error_code);
+void __wrap_ADIO_Set_shared_fp(ADIO_File fd, ADIO_Offset offset, int* error_code);
+
+static int has_prefix(const char* name) {
+  return name != NULL && strncasecmp(name, AD_DEDUP_PREFIX, strlen(AD_DEDUP_PREFIX)) == 0;
+}
+
+static int is_ours(ADIO_File fd) {
+  return fd->fns == &ADIO_DEDUP_operations;
+}
+
+/* As in ROMIO, ROMIO_FSTYPE_FORCE comes before the name's own prefix. */
+void __wrap_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype, ADIOI_Fns** ops,
+                                 int* error_code) {
+  const char* forced = getenv("ROMIO_FSTYPE_FORCE");
+  dedup_check_mpi_version();
+  if (filename == NULL || !has_prefix(forced != NULL ? forced : filename)) {
+    __real_ADIO_ResolveFileType(comm, filename, fstype, ops, error_code);
+    return;
+  }
+  *fstype = AD_DEDUP_FILE_SYSTEM;
+  *ops = &ADIO_DEDUP_operations;
+  *error_code = MPI_SUCCESS;
+}
+
+/* True while ROMIO opens the hidden file in which its other drivers keep a shared pointer. */
+static __thread int opening_hidden_file;
+
+/* A file inherits the error handler that MPI_FILE_NULL has at that moment. The library keeps that
+ * one; ROMIO's own variable never hears of it. */
+MPI_File __wrap_ADIO_Open(MPI_Comm orig_comm, MPI_Comm comm, const char* filename, int file_system,
+                          ADIOI_Fns* ops, int access_mode, ADIO_Offset disp, MPI_Datatype etype,
+                          MPI_Datatype filetype, MPI_Info info, int perm, int* error_code) {
+  MPI_File file = __real_ADIO_Open(orig_comm, comm, filename, file_system, ops, access_mode, disp,
+                                   etype, filetype, info, perm, error_code);
+  if (file != MPI_FILE_NULL && !opening_hidden_file) file->err_handler = dedup_default_errhandler();
+  return file;
+}
+
+void __wrap_ADIO_Get_shared_fp(ADIO_File fd, ADIO_Offset size, ADIO_Offset* shared_fp,
+                               int* error_code) {
+  if (!is_ours(fd)) {
+    opening_hidden_file = 1;
+    __real_ADIO_Get_shared_fp(fd, size, shared_fp, error_code);
+    opening_hidden_file = 0;
+    return;
+  }
+  dedup_error error;
+  MPI_Offset before = 0;
+  ad_dedup(fd)->shared_used = 1;
+  const int entered = dedup_cs_suspend();
+  const int error_class = dedup_shared_fetch_add(ad_dedup(fd)->engine, size, &before, &error);
+  dedup_cs_resume(entered);
+  *shared_fp = before;
+  *error_code = MPI_SUCCESS;
+  if (error_class != MPI_SUCCESS) {
+    *error_code = ad_dedup_error_code("ADIO_Get_shared_fp", __LINE__, &error);
+  }
+}
+
+void __wrap_ADIO_Set_shared_fp(ADIO_File fd, ADIO_Offset offset, int* error_code) {
+  if (!is_ours(fd)) {
+    opening_hidden_file = 1;
+    __real_ADIO_Set_shared_fp(fd, offset, error_code);
+    opening_hidden_file = 0;
+    return;
+  }
+  dedup_error error;
+  ad_dedup(fd)->shared_used = 1;
+  const int entered = dedup_cs_suspend();
+  const int error_class = dedup_shared_set(ad_dedup(fd)->engine, offset, &error);
+  dedup_cs_resume(entered);
+  *error_code = MPI_SUCCESS;
+  if (error_class != MPI_SUCCESS) {
+    *error_code = ad_dedup_error_code("ADIO_Set_shared_fp", __LINE__, &error);
+  }
+}
+
+/* ---- Views ------------------------------------------------------------------------------------
+ */
+
+/* True while ROMIO sets the view of a file of ours. */
+static __thread int setting_our_view;
+
+/* ROMIO checks the types of a new view by its own lists, which can be wrong (flatten.h). */
+ADIOI_Flatlist_node* __wrap_ADIOI_Flatten_and_find(MPI_Datatype datatype) {
+  return setting_our_view ? dedup_flatten(datatype) : __real_ADIOI_Flatten_and_find(datatype);
+}
+
+/* A new view starts with both pointers at 0. ROMIO sets the shared one only where its hidden file
+ * is open; here each rank does that used it, before the barrier that ends MPI_File_set_view. */
+void __wrap_ADIO_Set_view(ADIO_File fd, ADIO_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
+                          MPI_Info info, int* error_code) {
+  setting_our_view = is_ours(fd);
+  __real_ADIO_Set_view(fd, disp, etype, filetype, info, error_code);
+  setting_our_view = 0;
+  if (!is_ours(fd)) return;
+  ad_dedup_forget_view(&ad_dedup(fd)->view);
+  if (*error_code != MPI_SUCCESS) return;
+  fd->fp_ind = ad_dedup_file_byte(fd, 0);
+  if (ad_dedup(fd)->shared_used) {
+    __wrap_ADIO_Set_shared_fp(fd, 0, error_code);
+    ad_dedup(fd)->shared_used = 0;
+  }
+}
+
+/* ROMIO steps through the view from its start for these. All of them count etypes. */
+
+void __wrap_ADIOI_Get_position(ADIO_File fd, ADIO_Offset* offset) {
+  if (!is_ours(fd)) {
+    __real_ADIOI_Get_position(fd, offset);
+  } else {
+    *offset = ad_dedup_data_byte(fd, fd->fp_ind) / (ADIO_Offset)fd->etype_size;
+  }
+}
+
+void __wrap_ADIOI_Get_byte_offset(ADIO_File fd, ADIO_Offset offset, ADIO_Offset* byte) {
+  if (!is_ours(fd)) {
+    __real_ADIOI_Get_byte_offset(fd, offset, byte);
+  } else {
+    *byte = ad_dedup_file_byte(fd, offset * (ADIO_Offset)fd->etype_size);
+  }
+}
+
+/* The first etype that begins at or behind the file's end. */
+void __wrap_ADIOI_Get_eof_offset(ADIO_File fd, ADIO_Offset* offset) {
+  if (!is_ours(fd)) {
+    __real_ADIOI_Get_eof_offset(fd, offset);
+    return;
+  }
+  ADIO_Fcntl_t get = {0};
+  int error_code;
+  ADIO_Fcntl(fd, ADIO_FCNTL_GET_FSIZE, &get, &error_code);
+  const ADIO_Offset etype = (ADIO_Offset)fd->etype_size;
+  *offset = get.fsize <= fd->disp ? 0 : (ad_dedup_data_byte(fd, get.fsize) + etype - 1) / etype;
+}
