@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+"""What the driver's reports say about heat3d's checkpoints, as a table and as pictures."""
+
+import argparse
+import json
+import os
+import sys
+
+MODES = ("none", "local", "collective")
+
+
+def commits(path):
+    """The commits in the report at `path`, oldest first: one JSON object a line."""
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
+
+
+def last_commit(path):
+    found = commits(path)
+    if not found:
+        sys.exit(f"report.py: {path} names no commit")
+    return found[-1]
+
+
+def megabytes(count):
+    return f"{count / 1e6:.1f} MB"
+
+
+def table(args):
+    """Prints what one checkpoint costs in each mode, and with plain copies of everything."""
+    last = {mode: last_commit(getattr(args, mode)) for mode in MODES}
+    some = last["collective"]
+    for mode, commit in last.items():
+        for key in ("replication", "nodes", "ranks"):
+            if commit[key] != some[key]:
+                sys.exit(f"report.py: the reports differ in {key}: {commit[key]} in mode {mode}")
+        if commit["mode"] != mode:
+            sys.exit(f"report.py: {getattr(args, mode)} is of mode {commit['mode']}, not {mode}")
+    written = some["bytes_written"]["total"]
+    copies = some["replication"]
+    print(f"One checkpoint of {some['ranks']} ranks on {some['nodes']} nodes, K = {copies}: "
+          f"{megabytes(written)} written by the program")
+    print()
+    print(f"{'mode':<24}{'stored':>12}{'sent':>12}{'stored/written':>16}{'fewest copies':>15}")
+
+    def row(name, stored, sent, fewest):
+        print(f"{name:<24}{megabytes(stored):>12}{megabytes(sent):>12}{stored / written:>16.2f}"
+              f"{fewest:>15}")
+
+    row(f"plain {copies}-fold replication", copies * written, (copies - 1) * written, copies)
+    for mode in MODES:
+        commit = last[mode]
+        row(mode, commit["bytes_stored"]["total"], commit["bytes_sent"]["total"],
+            commit["lowest_copies"])
+
+
+def stored_bytes(directory):
+    """The sizes of all files in `directory` and below."""
+    return sum(os.stat(os.path.join(parent, name)).st_size
+               for parent, _, names in os.walk(directory) for name in names)
+
+
+def load(args):
+    """Prints the bytes in each node's store as a JSON object."""
+    print(json.dumps({node: stored_bytes(os.path.join(args.stores, node))
+                      for node in sorted(os.listdir(args.stores))}))
+
+
+def read_load(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def plot_field(result, size, output):
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    field = np.fromfile(result, dtype="<f8").reshape(size, size, size)
+    # The cut through the middle of the hot ball (see start() in heat.cc).
+    figure, axes = plt.subplots(figsize=(5.5, 4.5), layout="constrained")
+    image = axes.imshow(field[:, size // 3, :], origin="lower", cmap="inferno")
+    figure.colorbar(image, label="temperature (K)")
+    axes.set(xlabel="x", ylabel="z", title="heat3d, cut at y = size / 3")
+    figure.savefig(output, dpi=120)
+
+
+def plot_load(loads, lost, output):
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    nodes = sorted(loads["collective"])
+    places = np.arange(len(nodes))
+    width = 0.8 / len(MODES)
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for i, mode in enumerate(MODES):
+        values = [loads[mode][node] / 1e6 for node in nodes]
+        axes.bar(places + (i - 1) * width, values, width, label=mode)
+    axes.set_xticks(places, [f"{node}\n(lost later)" if node in lost else node for node in nodes])
+    axes.set(ylabel="MB in the node's store", title="Bytes a node stores, by mode")
+    axes.set_ylim(top=1.2 * axes.get_ylim()[1])  # room for the legend
+    axes.legend(loc="upper center", ncols=len(MODES))
+    figure.savefig(output, dpi=120)
+
+
+def plot(args):
+    import matplotlib
+    matplotlib.use("Agg")
+
+    os.makedirs(args.output, exist_ok=True)
+    plot_field(args.result, args.size, os.path.join(args.output, "field.png"))
+    plot_load({mode: read_load(getattr(args, mode)) for mode in MODES}, args.lost.split(","),
+              os.path.join(args.output, "load.png"))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+
+    command = commands.add_parser("table", help="compare the last commit of three reports")
+    for mode in MODES:
+        command.add_argument(f"--{mode}", required=True, metavar="REPORT")
+    command.set_defaults(run=table)
+
+    command = commands.add_parser("load", help="print the bytes in each node's store")
+    command.add_argument("stores", help="the directory that holds the nodes' stores")
+    command.set_defaults(run=load)
+
+    command = commands.add_parser("plot", help="draw field.png and load.png")
+    for mode in MODES:
+        command.add_argument(f"--{mode}", required=True, metavar="LOAD", help="output of load")
+    command.add_argument("--result", required=True, help="what heat3d --result wrote")
+    command.add_argument("--size", required=True, type=int, help="cells along each axis")
+    command.add_argument("--lost", default="", help="nodes to mark, separated by commas")
+    command.add_argument("--output", required=True, help="directory for the pictures")
+    command.set_defaults(run=plot)
+
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()
