@@ -1,0 +1,123 @@
+"""What MPI_File_* functions do on dedup: files, on several layouts of ranks and nodes.
+
+The cases are in C, see programs/. With DEDUP_TEST_PREFIX=ufs: they run on ROMIO's own driver.
+"""
+
+import pytest
+
+from conftest import LAYOUTS, cases_of, layout_name, only_dedup
+
+PROGRAMS = ["modes", "data", "views", "nonblocking", "handles", "visibility"]
+CASES = [pytest.param(program, case, id=f"{program}-{case}",
+                      marks=[pytest.mark.long] if case.startswith("more_") else [])
+         for program in PROGRAMS for case in cases_of(program)]
+
+
+# Each case by itself on two layouts; on the others all cases of a program in one job.
+BY_CASE = [LAYOUTS[1], LAYOUTS[3]]
+
+
+def layouts(quick):
+    return [pytest.param(layout, id=layout_name(layout),
+                         marks=[] if layout in quick else [pytest.mark.long])
+            for layout in LAYOUTS]
+
+
+@pytest.mark.parametrize("layout", layouts(BY_CASE))
+@pytest.mark.parametrize("program, case", CASES)
+def test_case(run_case, program, case, layout):
+    run_case(program, case, layout)
+
+
+@pytest.mark.parametrize("layout", layouts([LAYOUTS[0], LAYOUTS[2]]))
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_all_cases_in_one_job(mpirun, stores, program, layout):
+    """What one case leaves behind, in the job or in the stores, is no other's trouble."""
+    cases = sum(not case.startswith("more_") for case in cases_of(program))
+    result = mpirun(layout.ranks, program, stores.name(), nodes=layout.nodes)
+    assert result.stdout.splitlines()[-1] == f"{cases} cases passed"
+
+
+@pytest.mark.parametrize("environment", [
+    {"DEDUP_REPLICATION": "1"},
+    {"DEDUP_REPLICATION": "9"},  # more than there are nodes
+    {"DEDUP_CHUNK_SIZE": "512", "DEDUP_THRESHOLD": "4"},
+    {"DEDUP_CHUNK_SIZE": "1 MiB", "DEDUP_FINGERPRINT": "sha1"},
+    {"DEDUP_MODE": "local"},
+    {"DEDUP_MODE": "none", "DEDUP_EXCHANGE": "send"},
+    {"DEDUP_BUFFER": "1 MiB", "DEDUP_PARTNERS": "ring", "DEDUP_FSYNC": "never"},
+], ids=lambda e: "-".join(f"{k.removeprefix('DEDUP_').lower()}={v}" for k, v in e.items()))
+@pytest.mark.parametrize("program, case", [
+    ("data", "overwriting"), ("data", "large_blocks"), ("data", "zeros"), ("views", "random_views"),
+    ("visibility", "random_operations"), ("visibility", "random_operations_on_two_handles")])
+@only_dedup
+def test_case_with_other_hints(run_case, program, case, environment):
+    run_case(program, case, LAYOUTS[3], env=environment)
+
+
+@pytest.mark.parametrize("writers", LAYOUTS, ids=layout_name)
+def test_reopening_with_another_number_of_ranks(mpirun, stores, writers):
+    name = stores.name()
+    # A job of one rank reaches one node's store, so all must have everything.
+    env = {"DEDUP_REPLICATION": 4}
+    mpirun(writers.ranks, "reopen", "write", name, nodes=writers.nodes, env=env)
+    for ranks in (1, 3, 4, 7):
+        mpirun(ranks, "reopen", "check", name, nodes=4, env=env)
+    mpirun(2, "reopen", "patch", name, nodes=4, env=env)
+    for ranks in (1, 5):
+        mpirun(ranks, "reopen", "check-patched", name, nodes=4, env=env)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=layout_name)
+@pytest.mark.parametrize("program", ["fortran_mpi", "fortran_f08"])
+def test_fortran(mpirun, stores, program, layout):
+    result = mpirun(layout.ranks, program, stores.name(), nodes=layout.nodes)
+    assert result.stdout.split() == ["Fortran", "passed"]
+
+
+# ---- Names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["with space", "ünïcode", "a%nb", "x" * 200, "deep/er/../file"],
+                         ids=["space", "unicode", "percent", "long", "dots"])
+@only_dedup
+def test_names(mpirun, stores, file):
+    mpirun(3, "reopen", "write", stores.name(file), nodes=2)
+    mpirun(2, "reopen", "check", stores.name(file), nodes=2)
+
+
+@only_dedup
+def test_relative_names_are_those_of_the_working_directory(mpirun, stores):
+    for directory in ("here", "there"):
+        (stores.files / directory).mkdir()
+    in_here, in_there = ([["env", "-C", stores.files / d] for d in ("here", "there")])
+    mpirun(3, "reopen", "write", "dedup:file", nodes=3, wrapper=in_here)
+    mpirun(3, "reopen", "check", stores.name("here/file"), nodes=3)
+    mpirun(3, "reopen", "check", "dedup:../here/./file", nodes=3, wrapper=in_there)
+    result = mpirun(3, "reopen", "check", "dedup:file", nodes=3, wrapper=in_there, expect=None)
+    assert "no such file" in result.stderr
+    assert not list((stores.files / "here").iterdir())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@only_dedup
+def test_every_file_on_the_driver(mpirun, stores, program):
+    """As with --all-files: names without a prefix, nothing on the real file system."""
+    mpirun(4, program, stores.files / "plain", nodes=2, env={"ROMIO_FSTYPE_FORCE": "dedup:"})
+    assert not list(stores.files.glob("plain*"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@only_dedup
+def test_other_files_are_served_as_ever(mpirun, stores, program):
+    """The library brings its own ROMIO, which must be as good as the one it hides."""
+    mpirun(4, program, f"ufs:{stores.files}/plain", nodes=2)
+    assert list(stores.files.glob("plain*"))
+
+
+@only_dedup
+def test_visibility_by_mpis_own_rule(mpirun, stores):
+    env = {"DEDUP_VISIBILITY": "sync"}
+    mpirun(4, "reopen", "write", stores.name(), nodes=4, env=env)
+    mpirun(3, "reopen", "patch", stores.name(), nodes=3, env=env)
+    mpirun(5, "reopen", "check-patched", stores.name(), nodes=3, env=env)

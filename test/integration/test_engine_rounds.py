@@ -1,0 +1,14 @@
+"""How collective writes become rounds of a dump: a C++ program over the engine, without files."""
+
+import pytest
+
+from conftest import only_dedup
+
+
+@only_dedup
+@pytest.mark.parametrize("ranks", [1, 2, pytest.param(3, marks=pytest.mark.long),
+                                   pytest.param(5, marks=pytest.mark.long)])
+def test_rounds(mpirun, build, ranks):
+    program = build / "test" / "integration" / "programs" / "rounds_check"
+    result = mpirun(ranks, program, timeout=600)
+    assert "rounds_check: 50 writes" in result.stdout

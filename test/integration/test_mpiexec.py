@@ -1,0 +1,514 @@
+"""dedup-mpiexec: what reaches the MPI processes, and what comes back.
+
+Most tests run it in a tree of their own, with marking libraries in place of the real ones, so that
+they can see which processes a library was loaded into.
+"""
+
+import collections
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+
+import pytest
+
+BUILD = pathlib.Path(
+    os.environ.get("DEDUP_BUILD") or pathlib.Path(__file__).resolve().parents[2] / "build"
+).resolve()
+TIMEOUT = 60
+
+# Appends the path of the program it was loaded into to the file that MARK_<NAME> names.
+MARKING_LIBRARY = r"""
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((constructor)) static void mark(void) {
+  char line[4200];
+  const char* name = getenv(VARIABLE);
+  if (!name) return;
+  ssize_t size = readlink("/proc/self/exe", line, 4096);
+  int file = open(name, O_WRONLY | O_APPEND | O_CREAT, 0600);
+  if (size < 0 || file < 0) abort();
+  line[size++] = '\n';
+  if (write(file, line, (size_t)size) != size) abort();
+  close(file);
+}
+"""
+
+SHOW = 'echo "$PMI_RANK|${DEDUP_NODE-}|${DEDUP_STORE-}|${LD_PRELOAD-}|${ROMIO_FSTYPE_FORCE-}|$*"'
+Rank = collections.namedtuple("Rank", "rank node store preload force arguments")
+
+
+def make_tree(root, yield_library=True):
+    for part in ("bin", "lib", "tools"):
+        (root / part).mkdir(parents=True)
+    shutil.copy(BUILD / "tools" / "dedup-mpiexec", root / "bin")
+    shutil.copy(BUILD / "tools" / "dedup-rank", root / "tools")
+    (root / "mark.c").write_text(MARKING_LIBRARY)
+    libraries = [("libromio-dedup.so", "MARK_DRIVER")]
+    if yield_library:
+        libraries.append(("libdedup-yield.so", "MARK_YIELD"))
+    for name, variable in libraries:
+        subprocess.run(
+            ["gcc", "-shared", "-fPIC", f'-DVARIABLE="{variable}"', root / "mark.c", "-o",
+             root / "lib" / name], check=True)
+    return root
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    return make_tree(tmp_path_factory.mktemp("mpiexec") / "build")
+
+
+@pytest.fixture
+def run(tree, tmp_path):
+    """Runs dedup-mpiexec with these arguments; environment= adds variables (None removes)."""
+
+    def run_it(*arguments, environment=None, program=None, stdin="", cwd=None):
+        # Stores named by default must not depend on, or end up in, the user's environment.
+        variables = {k: v for k, v in os.environ.items()
+                     if not k.startswith(("DEDUP_", "HYDRA_", "SLURM_", "PBS_"))}
+        for name in ("LD_PRELOAD", "ROMIO_FSTYPE_FORCE", "MPIEXEC"):
+            variables.pop(name, None)
+        for name, value in (environment or {}).items():
+            variables[name] = str(value)
+        return subprocess.run(
+            [program or tree / "bin" / "dedup-mpiexec", *map(str, arguments)],
+            env=variables, input=stdin, capture_output=True, text=True, timeout=TIMEOUT,
+            cwd=cwd or tmp_path)
+
+    return run_it
+
+
+@pytest.fixture
+def ranks(run):
+    """Runs `options… sh -c SHOW` and returns what each rank saw, by rank."""
+
+    def ranks_of(*options, **keywords):
+        return parse_ranks(run(*options, "sh", "-c", SHOW, "sh", **keywords))
+
+    return ranks_of
+
+
+def parse_ranks(result):
+    assert result.returncode == 0, result.stderr
+    seen = sorted((Rank(*line.split("|")) for line in result.stdout.splitlines()),
+                  key=lambda rank: int(rank.rank))
+    assert [int(rank.rank) for rank in seen] == list(range(len(seen)))
+    return seen
+
+
+def nodes_of(seen):
+    return [rank.node for rank in seen]
+
+
+def assert_usage_error(result, *parts):
+    assert result.returncode == 2, (result.returncode, result.stderr)
+    assert result.stdout == ""
+    message = result.stderr.splitlines()[0]
+    assert message.startswith("dedup-mpiexec: ")
+    for part in parts:
+        assert part in message
+    assert "Usage: dedup-mpiexec" in result.stderr
+
+
+# ---- Nodes and stores ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "nodes, count, expected",
+    [
+        ("1", 3, "n0 n0 n0"),
+        ("2", 4, "n0 n0 n1 n1"),
+        ("6", 12, "n0 n0 n1 n1 n2 n2 n3 n3 n4 n4 n5 n5"),
+        ("2", 5, "n0 n0 n0 n1 n1"),
+        ("4", 5, "n0 n0 n1 n2 n3"),
+        ("4", 7, "n0 n0 n1 n1 n2 n2 n3"),
+        ("5", 2, "n0 n1"),
+        ("003", 3, "n0 n1 n2"),
+        ("n2,n4,n5", 3, "n2 n4 n5"),
+        ("n2,n4,n5", 4, "n2 n2 n4 n5"),
+        ("n2,n4,n5", 2, "n2 n4"),
+        ("n3", 2, "n3 n3"),
+        ("7,1", 2, "7 1"),
+        ("a.b,A-b_c,.x", 3, "a.b A-b_c .x"),
+    ],
+)
+def test_ranks_are_dealt_to_nodes_in_blocks(ranks, nodes, count, expected):
+    assert nodes_of(ranks("--nodes", nodes, "-n", count)) == expected.split()
+
+
+def test_blocks_run_over_all_sections(run):
+    show = ["sh", "-c", SHOW, "sh"]
+    seen = parse_ranks(run("--nodes", "3", "-n", "2", *show, "first", ":", "-np", "4", *show,
+                           "second", "x=:", ":", *show, "third"))
+    assert nodes_of(seen) == "n0 n0 n0 n1 n1 n2 n2".split()
+    assert [rank.arguments for rank in seen] == ["first"] * 2 + ["second x=:"] * 4 + ["third"]
+
+
+def test_application_numbers_stay_those_of_the_sections(run):
+    show = ["sh", "-c", 'echo "$PMI_RANK $PMI_SIZE"']
+    result = run("--nodes", "2", "-n", "1", *show, ":", "-n", "2", *show)
+    assert sorted(result.stdout.splitlines()) == ["0 3", "1 3", "2 3"]
+
+
+def test_without_nodes_nothing_is_simulated(ranks):
+    seen = ranks("-n", 2)
+    assert [(rank.node, rank.store, rank.force) for rank in seen] == [("", "", "")] * 2
+
+
+def test_stores_of_simulated_nodes(ranks, tmp_path):
+    default = f"/tmp/dedup-{os.getuid()}-%n"
+    assert ranks("--nodes", 2, "-n", 1)[0].store == default
+    for value, expected in [
+        ("/s/%n/x", "/s/%n/x"),
+        (f"{tmp_path}/s", f"{tmp_path}/s/%n"),
+        (f"{tmp_path}/50%%n/", f"{tmp_path}/50%%n/%n"),
+    ]:
+        seen = ranks("--nodes", 2, "-n", 1, environment={"DEDUP_STORE": value})
+        assert seen[0].store == expected
+    given = ranks("--nodes", 2, "-genv", "DEDUP_STORE", "/mine/%n", "-n", 1)
+    assert given[0].store == "/mine/%n"
+
+
+def test_the_users_store_stays_without_nodes(ranks):
+    assert ranks("-n", 1, environment={"DEDUP_STORE": "/s"})[0].store == "/s"
+
+
+def test_store_option(ranks, tmp_path):
+    assert ranks("--store", tmp_path / "a b", "-n", 1)[0].store == f"{tmp_path}/a b/%n"
+    assert not (tmp_path / "a b").exists()
+    assert ranks("--store=rel", "-n", 1)[0].store == f"{tmp_path}/rel/%n"
+    assert ranks("--store", "/", "-n", 1)[0].store == "/%n"
+    assert ranks("--store", f"{tmp_path}/5%n/", "-n", 1)[0].store == f"{tmp_path}/5%%n/%n"
+    seen = ranks("--nodes=2", "--store", tmp_path / "x" / "y", "-n", 1,
+                 environment={"DEDUP_STORE": "/other/%n"})
+    assert seen[0].store == f"{tmp_path}/x/y/%n"
+    assert (tmp_path / "x" / "y").is_dir()
+
+
+def test_a_store_that_cannot_be_made(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("--nodes", 2, "--store", tmp_path / "file" / "s", "-n", 1, "true")
+    assert result.returncode == 1
+    assert "cannot make the directory" in result.stderr
+
+
+def test_all_files(ranks):
+    assert ranks("--all-files", "-n", 1)[0].force == "dedup:"
+
+
+# ---- Preloading ---------------------------------------------------------------------------------
+
+
+def test_preloaded_into_the_processes_only(run, tmp_path):
+    marks = tmp_path / "marks"
+    result = run("-n", 3, "/bin/sleep", "0", environment={"MARK_DRIVER": marks})
+    assert result.returncode == 0
+    assert marks.read_text().splitlines() == [os.path.realpath("/bin/sleep")] * 3
+
+
+def test_preloaded_into_simulated_nodes_processes(run, tree, tmp_path):
+    marks = tmp_path / "marks"
+    result = run("--nodes", 3, "-n", 3, "/bin/sleep", "0", environment={"MARK_DRIVER": marks})
+    assert result.returncode == 0
+    loaded = collections.Counter(marks.read_text().splitlines())
+    assert loaded == {os.path.realpath("/bin/sleep"): 3, str(tree / "tools" / "dedup-rank"): 3}
+
+
+def test_an_existing_preload_is_kept(ranks, tree, tmp_path):
+    driver = str(tree / "lib" / "libromio-dedup.so")
+    mine = tmp_path / "mine.so"
+    shutil.copy(driver, mine)
+    off = {"DEDUP_YIELD": "0"}
+    assert ranks("-n", 1, environment=off)[0].preload == driver
+    both = f"{mine}:{driver}"
+    inherited = {"LD_PRELOAD": mine, **off}
+    assert ranks("-n", 1, environment=inherited)[0].preload == both
+    assert ranks("-genvnone", "-n", 1, environment=inherited)[0].preload == driver
+    for option in (["-genv", "LD_PRELOAD", mine], ["-genv", f"LD_PRELOAD={mine}"],
+                   [f"-genv=LD_PRELOAD={mine}"], ["-genv=LD_PRELOAD", mine],
+                   ["--GENV", "LD_PRELOAD", mine], ["-env", "LD_PRELOAD", mine]):
+        assert ranks(*option, "-n", 1, environment=off)[0].preload == both, option
+        assert ranks("--nodes", 2, *option, "-n", 1, environment=off)[0].preload == both, option
+    assert ranks("-genv", "LD_PRELOAD", "", "-n", 1, environment=inherited)[0].preload == driver
+
+
+def test_a_local_preload_is_that_sections(run, tree, tmp_path):
+    driver = str(tree / "lib" / "libromio-dedup.so")
+    mine = tmp_path / "mine.so"
+    shutil.copy(driver, mine)
+    show = ["sh", "-c", SHOW, "sh"]
+    seen = parse_ranks(run("-n", 1, "-env", "LD_PRELOAD", mine, *show, ":", "-n", 1, *show,
+                           environment={"DEDUP_YIELD": "0"}))
+    assert [rank.preload for rank in seen] == [f"{mine}:{driver}", driver]
+
+
+@pytest.fixture
+def cores(tmp_path):
+    """An environment in which nproc says there are 2 cores."""
+    fake = tmp_path / "fake"
+    fake.mkdir()
+    (fake / "nproc").write_text("#!/bin/sh\necho 2\n")
+    (fake / "nproc").chmod(0o755)
+    return {"PATH": f"{fake}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        (["-n", "1"], False),
+        (["-n", "2"], False),
+        (["-n", "3"], True),
+        (["-np=3"], True),
+        (["-n", "3x"], True),  # hydra reads it as 3
+        (["-ppn", "3"], True),
+        (["-ppn", "2"], False),
+        (["-n", "0"], False),
+        (["-hosts", "localhost", "-n", "3"], True),
+        (["-hosts", "localhost,127.0.0.1", "-launcher", "fork", "-n", "4"], False),
+        (["-hosts", "localhost,127.0.0.1", "-launcher", "fork", "-n", "5"], True),
+        (["-f", "hostfile", "-launcher", "fork", "-n", "4"], False),
+        (["-f", "hostfile", "-launcher", "fork", "-n", "5"], True),
+    ],
+)
+def test_ranks_yield_if_there_are_more_than_cores(ranks, tree, tmp_path, cores, options, expected):
+    (tmp_path / "hostfile").write_text("# hosts\nlocalhost\n\n127.0.0.1\n")
+    library = str(tree / "lib" / "libdedup-yield.so")
+    for rank in ranks(*options, environment=cores):
+        assert (library in rank.preload.split(":")) == expected
+
+
+def test_yielding_counts_the_ranks_of_all_sections(run, tree, cores):
+    show = ["sh", "-c", SHOW, "sh"]
+    seen = parse_ranks(run("-n", 2, *show, ":", *show, environment=cores))
+    assert all("libdedup-yield.so" in rank.preload for rank in seen)
+
+
+def test_yielding_by_request(ranks, run, cores, tmp_path):
+    for request, count, expected in [("0", 3, False), ("1", 1, True), ("", 3, True)]:
+        environment = {**cores, "DEDUP_YIELD": request}
+        for rank in ranks("-n", count, environment=environment):
+            assert ("libdedup-yield.so" in rank.preload) == expected
+    assert_usage_error(run("-n", 1, "true", environment={"DEDUP_YIELD": "yes"}), "DEDUP_YIELD=yes")
+
+
+def test_without_the_yield_library(run, tmp_path, cores):
+    tree = make_tree(tmp_path / "tree", yield_library=False)
+    program = tree / "bin" / "dedup-mpiexec"
+    result = run("-n", 3, "sh", "-c", "echo $LD_PRELOAD", program=program, environment=cores)
+    assert result.stdout.splitlines() == [str(tree / "lib" / "libromio-dedup.so")] * 3
+    result = run("-n", 1, "true", program=program, environment={"DEDUP_YIELD": "1"})
+    assert result.returncode == 1
+    assert "libdedup-yield.so" in result.stderr
+
+
+# ---- What is passed on, and back ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nodes", [[], ["--nodes", "2"]])
+@pytest.mark.parametrize("code", [0, 1, 2, 7, 255])
+def test_the_exit_code_is_mpiexecs(run, nodes, code):
+    assert run(*nodes, "-n", 2, "sh", "-c", f"exit {code}").returncode == code
+
+
+@pytest.mark.parametrize("nodes", [[], ["--nodes", "2"]])
+def test_a_killed_rank_and_a_missing_program(run, nodes):
+    plain = subprocess.run(["mpiexec", "-n", "1", "sh", "-c", "kill -SEGV $$"], text=True,
+                           capture_output=True, timeout=TIMEOUT, check=False)
+    assert run(*nodes, "-n", 1, "sh", "-c", "kill -SEGV $$").returncode == plain.returncode != 0
+    missing = run(*nodes, "-n", 1, "/no/such/program")
+    assert missing.returncode == 255
+    assert "/no/such/program" in missing.stderr
+
+
+@pytest.mark.parametrize("nodes", [[], ["--nodes", "2"]])
+def test_standard_input_goes_to_rank_0(run, nodes):
+    # The others have a standard input that never ends, with mpiexec too.
+    result = run(*nodes, "-n", 2, "sh", "-c", '[ "$PMI_RANK" != 0 ] || cat', stdin="a line\n")
+    assert (result.returncode, result.stdout) == (0, "a line\n")
+
+
+@pytest.mark.parametrize("nodes", [[], ["--nodes", "1"]])
+def test_arguments_arrive_unchanged(run, nodes):
+    awkward = ["", "a b", "*", "$HOME", '"', "'", "\\", "--nodes", "--store=x", "-n", "x:y", "::",
+               "--help", "%n", "line\nline"]
+    result = run(*nodes, "-n", 1, "sh", "-c", 'for a; do printf "<%s>" "$a"; done', "sh", *awkward)
+    assert result.stdout == "".join(f"<{argument}>" for argument in awkward)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-genv", "A", "from option", "-n", "1"],
+        ["-genv", "A=from option", "-np", "1"],
+        ["-n", "1", "-env", "A", "from option"],
+        ["-genvnone", "-genv", "A", "from option"],
+        ["-genvlist", "PATH,A"],
+        ["-hosts", "localhost", "-ppn", "1", "-genvall"],
+        ["-f", "hosts", "-launcher", "fork", "-bind-to", "none", "-usize", "INFINITE"],
+        ["-wdir", "/", "-print-all-exitcodes", "-disable-auto-cleanup"],
+        ["-iface", "lo", "-gpus-per-proc=0"],
+    ],
+)
+def test_mpiexecs_options_and_their_arguments(run, tmp_path, options):
+    (tmp_path / "hosts").write_text("localhost\n")
+    result = run(*options, "/bin/sh", "-c", "echo $A", environment={"A": "from option"})
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[0] == "from option"
+
+
+def test_output_options(run, tmp_path):
+    assert run("-l", "-n", 1, "echo", "x").stdout == "[0] x\n"
+    assert run("-prepend-pattern", "%r> ", "-n", 1, "echo", "x").stdout == "0> x\n"
+    run("-outfile", tmp_path / "out.%r", "-n", 2, "echo", "x")
+    assert [(tmp_path / f"out.{rank}").read_text() for rank in range(2)] == ["x\n"] * 2
+    assert run("-wdir", "/", "-n", 1, "pwd").stdout == "/\n"
+
+
+def test_configuration_file(run, tree, tmp_path):
+    (tmp_path / "sections").write_text("-n 1 env\n-n 1 env\n")
+    result = run("-configfile", "sections")
+    assert result.stdout.count("libromio-dedup.so") == 2
+    assert_usage_error(run("--nodes", 2, "-configfile", "sections"), "-configfile")
+
+
+def test_mpiexecs_own_information(run):
+    for options in (["-help"], ["-h"], ["-genv", "-help"], ["-np", "--help"], ["-info"]):
+        plain = subprocess.run(["mpiexec", *options], capture_output=True, text=True,
+                               timeout=TIMEOUT, check=False)
+        result = run(*options)
+        assert result.stdout.replace("/usr/bin/", "./") == plain.stdout.replace("/usr/bin/", "./")
+        assert result.returncode == plain.returncode
+
+
+def test_help_and_version(run):
+    result = run("--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    for option in ("--nodes", "--store", "--all-files", "MPIEXEC", "DEDUP_YIELD"):
+        assert option in result.stdout
+    result = run("--version", "--nodes")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.split()[0] == "dedup-mpiexec" and len(result.stdout.split()) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments, parts",
+    [
+        ([], ["no program"]),
+        (["-n", "2"], ["no program"]),
+        (["--all-files"], ["no program"]),
+        (["-n"], ["-n needs an argument"]),
+        (["-genv", "A"], ["-genv A needs a value"]),
+        (["-genv"], ["-genv needs an argument"]),
+        (["-frobnicate", "2", "true"], ["unknown option -frobnicate"]),
+        (["-verbose=2", "true"], ["-verbose takes no argument"]),
+        ([":", "true"], ["before ':'"]),
+        (["true", ":"], ["after ':'"]),
+        (["true", ":", "-n", "2"], ["after ':'"]),
+        (["true", ":", "--nodes", "2", "true"], ["--nodes must come before"]),
+        (["true", ":", "--store=x", "true"], ["--store must come before"]),
+        (["", "x"], ["empty"]),
+        (["--nodes"], ["--nodes needs an argument"]),
+        (["--nodes=", "true"], ["--nodes needs an argument"]),
+        (["--store"], ["--store needs an argument"]),
+        (["--store", "", "true"], ["--store needs an argument"]),
+        (["--nodes", "0", "true"], ["--nodes 0"]),
+        (["--nodes", "00", "true"], ["--nodes 00"]),
+        (["--nodes", "10000", "true"], ["--nodes 10000"]),
+        (["--nodes", "99999999999999999999999", "true"], ["--nodes 999"]),
+        (["--nodes", "-3", "true"], ["'-3'"]),
+        (["--nodes", "-n", "true"], ["'-n'"]),
+        (["--nodes", "a,,b", "true"], ["''"]),
+        (["--nodes", "a,", "true"], ["empty"]),
+        (["--nodes", ",a", "true"], ["''"]),
+        (["--nodes", "a/b", "true"], ["'a/b'"]),
+        (["--nodes", "a,..", "true"], ["'..'"]),
+        (["--nodes", "a,.", "true"], ["'.'"]),
+        (["--nodes", "a b", "true"], ["'a b'"]),
+        (["--nodes", "n\u00e4", "true"], ["'n\u00e4'"]),
+        (["--nodes", "*", "true"], ["'*'"]),
+        (["--nodes", "a,b,a", "true"], ["a is named twice"]),
+        (["--nodes", "2", "-pmi-port", "true"], ["-pmi-port"]),
+    ],
+)
+def test_wrong_arguments(run, arguments, parts):
+    assert_usage_error(run(*arguments), *parts)
+
+
+# ---- Finding mpiexec and the libraries ----------------------------------------------------------
+
+
+def test_mpiexec_variable(run, tree, tmp_path):
+    other = tmp_path / "other mpiexec"
+    other.write_text('#!/bin/sh\nprintf "<%s>" "$@"\nexit 9\n')
+    other.chmod(0o755)
+    result = run("-n", 2, "prog", environment={"MPIEXEC": other, "DEDUP_YIELD": "0"})
+    library = tree / "lib" / "libromio-dedup.so"
+    assert result.returncode == 9
+    assert result.stdout == f"<-genv><LD_PRELOAD><{library}><-n><2><prog>"
+    result = run("-n", 1, "true", environment={"MPIEXEC": "no-such-mpiexec"})
+    assert result.returncode == 1
+    assert "MPIEXEC=no-such-mpiexec" in result.stderr
+
+
+def test_mpiexec_variable_that_names_this_program(run, tree):
+    result = run("-n", 1, "echo", "x",
+                 environment={"MPIEXEC": tree / "bin" / "dedup-mpiexec"})
+    assert (result.returncode, result.stdout) == (0, "x\n")
+
+
+def test_called_through_links_and_path(run, tree, tmp_path):
+    library = str(tree / "lib" / "libromio-dedup.so")
+    show = ["-n", 1, "sh", "-c", "echo $LD_PRELOAD"]
+    (tmp_path / "one").symlink_to(tree / "bin" / "dedup-mpiexec")
+    (tmp_path / "two").symlink_to("one")
+    assert library in run(*show, program=tmp_path / "two").stdout
+    path = {"PATH": f"{tree / 'bin'}:{os.environ['PATH']}"}
+    result = run("-c", 'dedup-mpiexec -n 1 sh -c "echo \\$LD_PRELOAD"', program="/bin/sh",
+                 environment=path)
+    assert library in result.stdout
+
+
+def test_installed_elsewhere(run, tree, tmp_path):
+    """An installed tree that was moved as a whole: configured for /pre/fix, now below tmp_path."""
+    text = (tree / "bin" / "dedup-mpiexec").read_text()
+    lines = []
+    for line in text.splitlines():
+        for name, value in [("bindir", "/pre/fix/bin"), ("libdir", "/pre/fix/lib/x86_64"),
+                            ("helperdir", "/pre/fix/libexec/dedup")]:
+            if line.startswith(f"{name}='"):
+                line = f"{name}='{value}'"
+        lines.append(line)
+    for part in ("bin", "lib/x86_64", "libexec/dedup"):
+        (tmp_path / part).mkdir(parents=True)
+    program = tmp_path / "bin" / "dedup-mpiexec"
+    program.write_text("\n".join(lines) + "\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    result = run("-n", 1, "true", program=program)
+    assert result.returncode == 1
+    assert "cannot find libromio-dedup.so" in result.stderr
+    shutil.copy(tree / "lib" / "libromio-dedup.so", tmp_path / "lib" / "x86_64")
+    shutil.copy(tree / "tools" / "dedup-rank", tmp_path / "libexec" / "dedup")
+    result = run("--nodes", 2, "-n", 2, "sh", "-c", "echo $DEDUP_NODE $LD_PRELOAD",
+                 program=program, environment={"DEDUP_YIELD": "0"})
+    library = tmp_path / "lib" / "x86_64" / "libromio-dedup.so"
+    assert sorted(result.stdout.splitlines()) == [f"n0 {library}", f"n1 {library}"]
+
+
+def test_a_place_that_cannot_be_preloaded_from(run, tmp_path):
+    tree = make_tree(tmp_path / "a b")
+    result = run("-n", 1, "true", program=tree / "bin" / "dedup-mpiexec")
+    assert result.returncode == 1
+    assert "space" in result.stderr
+
+
+def test_an_mpiexec_that_does_not_number_its_ranks(run, tmp_path):
+    other = tmp_path / "other"
+    other.write_text('#!/bin/sh\nwhile [ "$1" != go ]; do shift; done\nshift\nexec "$@"\n')
+    other.chmod(0o755)
+    result = run("--nodes", 2, "-wdir", "go", "true", environment={"MPIEXEC": other})
+    assert result.returncode == 255
+    assert "PMI_RANK" in result.stderr

@@ -1,0 +1,4 @@
+# Programs that the integration tests need.
+noinst_PROGRAMS += test/tools/store_walk
+test_tools_store_walk_SOURCES = test/tools/store_walk.cc
+test_tools_store_walk_LDADD = libdedup_core.la

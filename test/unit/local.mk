@@ -1,0 +1,1 @@
+# Sources of test/unit/: see the root Makefile.am for the variables.

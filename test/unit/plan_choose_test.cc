@@ -1,0 +1,175 @@
+#include "plan/choose.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace dedup::plan {
+namespace {
+
+Id128 id(std::uint8_t n) {
+  Id128 out;
+  out.bytes[15] = n;
+  return out;
+}
+
+constexpr char kPath[] = "/scratch/ckpt";
+
+// Simulated stores and jobs: a job opens the stores it is given and commits on all of them, as the
+// engine does.
+class Stores {
+ public:
+  explicit Stores(int count) : records_(static_cast<std::size_t>(count)) {}
+
+  std::vector<StoreReport> reports(const std::vector<int>& present) const {
+    std::vector<StoreReport> out;
+    for (const int s : present) {
+      StoreReport report;
+      report.node = static_cast<NodeIndex>(out.size());
+      report.store = id(static_cast<std::uint8_t>(100 + s));
+      report.node_name = "n" + std::to_string(s);
+      report.records = records_[static_cast<std::size_t>(s)];
+      report.deleted = deleted_;
+      out.push_back(report);
+    }
+    return out;
+  }
+
+  // The record that a job on `present` commits on top of `base` (nullptr: a new file).
+  store::CommitRecord next(const std::vector<int>& present, const store::CommitRecord* base) {
+    store::CommitRecord record;
+    if (base != nullptr) record = *base;
+    record.path = kPath;
+    record.replication = 3;
+    if (base == nullptr) record.identity = id(++identities_);
+    record.parent = record.attempt;
+    record.attempt = id(++attempts_);
+    ++record.number;
+    record.stores.clear();
+    for (const int s : present) {
+      record.stores.push_back({id(static_cast<std::uint8_t>(100 + s)), "n" + std::to_string(s)});
+    }
+    record.lineage.push_back({id(static_cast<std::uint8_t>(50 + ++sessions_)), record.number});
+    return record;
+  }
+
+  void put(const std::vector<int>& on, const store::CommitRecord& record) {
+    for (const int s : on) records_[static_cast<std::size_t>(s)] = {record};
+  }
+  void mark_deleted(const Id128& identity) { deleted_.push_back(identity); }
+
+ private:
+  std::vector<std::vector<store::CommitRecord>> records_;
+  std::vector<Id128> deleted_;
+  std::uint8_t identities_ = 0;
+  std::uint8_t attempts_ = 0;
+  std::uint8_t sessions_ = 0;
+};
+
+const std::vector<int> kAll = {0, 1, 2, 3, 4, 5};
+
+TEST(ChooseGeneration, NothingThere) {
+  Stores stores(6);
+  const auto choice = choose_generation(kPath, stores.reports(kAll));
+  ASSERT_TRUE(choice.is_ok());
+  EXPECT_FALSE(choice->exists);
+}
+
+TEST(ChooseGeneration, TakesTheNewestAndFinishesItWhereItIsMissing) {
+  Stores stores(6);
+  const auto first = stores.next(kAll, nullptr);
+  stores.put(kAll, first);
+  const auto second = stores.next(kAll, &first);
+  stores.put({0, 1, 2}, second);  // the job died between the renames
+  const auto choice = choose_generation(kPath, stores.reports(kAll));
+  ASSERT_TRUE(choice.is_ok());
+  ASSERT_TRUE(choice->exists);
+  EXPECT_EQ(choice->record.attempt, second.attempt);
+  EXPECT_EQ(choice->adopt, (std::vector<NodeIndex>{3, 4, 5}));
+  EXPECT_TRUE(choice->missing.empty());
+}
+
+TEST(ChooseGeneration, AnOlderStoreThatComesBackIsAnAncestor) {
+  Stores stores(6);
+  const auto first = stores.next(kAll, nullptr);
+  stores.put(kAll, first);
+  const std::vector<int> four = {0, 1, 2, 3};
+  auto record = first;
+  for (int i = 0; i < 5; ++i) record = stores.next(four, &record);
+  stores.put(four, record);
+  const auto choice = choose_generation(kPath, stores.reports({5, 0, 1, 2, 3, 4}));
+  ASSERT_TRUE(choice.is_ok());
+  EXPECT_EQ(choice->record.attempt, record.attempt);
+  EXPECT_TRUE(choice->adopt.empty());  // stores 4 and 5 are not the newest generation's
+}
+
+TEST(ChooseGeneration, TwoLinesAreAConflictThatNamesBothWhateverTheirNumbers) {
+  Stores stores(6);
+  const auto first = stores.next(kAll, nullptr);
+  const auto left = stores.next({0, 1, 2}, &first);
+  const auto right = stores.next({3, 4, 5}, &first);
+  const auto right_again = stores.next({3, 4, 5}, &right);
+  stores.put({0, 1, 2}, left);
+  stores.put({3, 4, 5}, right_again);
+  const auto choice = choose_generation(kPath, stores.reports(kAll));
+  ASSERT_FALSE(choice.is_ok());
+  EXPECT_EQ(choice.status().code(), Code::kConflict);
+  EXPECT_NE(choice.status().message().find(left.attempt.hex()), std::string::npos);
+  EXPECT_NE(choice.status().message().find(right_again.attempt.hex()), std::string::npos);
+}
+
+TEST(ChooseGeneration, TwoIdentitiesAreAConflictUnlessOneWasDeleted) {
+  Stores stores(6);
+  const auto old_file = stores.next({0, 1, 2}, nullptr);
+  const auto new_file = stores.next({3, 4, 5}, nullptr);
+  stores.put({0, 1, 2}, old_file);
+  stores.put({3, 4, 5}, new_file);
+  EXPECT_EQ(choose_generation(kPath, stores.reports(kAll)).status().code(), Code::kConflict);
+  stores.mark_deleted(old_file.identity);
+  const auto choice = choose_generation(kPath, stores.reports(kAll));
+  ASSERT_TRUE(choice.is_ok());
+  EXPECT_EQ(choice->record.identity, new_file.identity);
+  ASSERT_EQ(choice->drop.size(), 3u);
+  EXPECT_EQ(choice->drop[0].node, 0);
+  EXPECT_EQ(choice->drop[0].identity, old_file.identity);
+}
+
+TEST(CheckQuorum, AllButKMinusOneStoresMustBeThere) {
+  Stores stores(6);
+  const auto record = stores.next(kAll, nullptr);
+  stores.put(kAll, record);
+  for (int present = 1; present <= 6; ++present) {
+    const std::vector<int> some(kAll.begin(), kAll.begin() + present);
+    const auto choice = choose_generation(kPath, stores.reports(some));
+    ASSERT_TRUE(choice.is_ok());
+    const Status quorum = check_quorum(*choice);
+    EXPECT_EQ(quorum.is_ok(), present >= 4) << present;
+    if (!quorum.is_ok()) {
+      EXPECT_NE(quorum.message().find("node n5"), std::string::npos) << quorum.message();
+    }
+  }
+}
+
+// Whatever two jobs on disjoint stores do, they cannot both write on one generation.
+TEST(CheckQuorum, DisjointJobsCannotBothWriteIfKIsAtMostHalf) {
+  for (unsigned subset = 0; subset < 64; ++subset) {
+    Stores stores(6);
+    const auto record = stores.next(kAll, nullptr);
+    stores.put(kAll, record);
+    std::vector<int> left;
+    std::vector<int> right;
+    for (int s = 0; s < 6; ++s) ((subset >> s & 1) != 0 ? left : right).push_back(s);
+    int writers = 0;
+    for (const auto& some : {left, right}) {
+      const auto choice = choose_generation(kPath, stores.reports(some));
+      ASSERT_TRUE(choice.is_ok());
+      if (choice->exists && check_quorum(*choice).is_ok()) ++writers;
+    }
+    EXPECT_LE(writers, 1);
+  }
+}
+
+}  // namespace
+}  // namespace dedup::plan

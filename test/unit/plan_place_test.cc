@@ -1,0 +1,410 @@
+#include "plan/place.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "plan/slots.h"
+
+namespace dedup::plan {
+namespace {
+
+constexpr std::uint64_t kPlenty = std::uint64_t{1} << 50;
+constexpr std::uint32_t kOverhead = 44;
+
+Fingerprint fingerprint_of(std::uint64_t number) {
+  Fingerprint f;
+  const std::uint64_t spread = number * 0x9e3779b97f4a7c15u;
+  std::memcpy(f.bytes.data(), &spread, sizeof spread);
+  std::memcpy(f.bytes.data() + 8, &number, sizeof number);
+  return f;
+}
+
+std::uint32_t length_of(std::uint64_t chunk) {
+  return 512 + static_cast<std::uint32_t>(chunk % 7) * 100;
+}
+
+// What each position receives if every node sends its load to each of the K - 1 next ones.
+std::uint64_t received_most(const std::vector<NodeIndex>& order,
+                            const std::vector<std::uint64_t>& load, unsigned copies) {
+  std::vector<std::uint64_t> received(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (unsigned j = 1; j < copies; ++j) received[(i + j) % order.size()] += load[order[i]];
+  }
+  return *std::max_element(received.begin(), received.end());
+}
+
+// The paper's Figure 2: six ranks, K = 3, two of them send 100 chunks to each partner, the rest 10.
+TEST(PlanPlace, PapersExample) {
+  const std::vector<std::uint64_t> load{100, 100, 10, 10, 10, 10};
+  std::vector<SendLoad> loads;
+  std::vector<NodeIndex> ring(6);
+  std::iota(ring.begin(), ring.end(), NodeIndex{0});
+  for (const NodeIndex n : ring) loads.push_back({n, 2 * load[n]});
+  EXPECT_EQ(received_most(ring, load, 3), 200u);
+  EXPECT_EQ(received_most(order_by_load(loads, 3), load, 3), 110u);
+  EXPECT_EQ(largest_receive(ring, loads, 3), 200u);
+  EXPECT_EQ(largest_receive(order_by_load(loads, 3), loads, 3), 110u);
+}
+
+// The same through the whole placement: 90 unique chunks on two nodes, 20 that all six have.
+TEST(PlanPlace, PapersExampleThroughTheReduction) {
+  const ReduceLimits limits{3, 1000, 6};
+  FrequentSet result;
+  for (NodeIndex n = 0; n < 6; ++n) {
+    FrequentSet set;
+    for (std::uint64_t c = 0; c < 20; ++c) set.add(fingerprint_of(c), 1, 1, n, false, {});
+    set.add_outside(n, n < 2 ? 90 : 0);
+    set.finish(limits);
+    result = FrequentSet::merge(result, set, limits);
+  }
+  std::vector<NodeState> nodes;
+  for (NodeIndex n = 0; n < 6; ++n) {
+    const std::uint64_t unique = n < 2 ? 100 : 10;
+    nodes.push_back({n, kPlenty, unique, unique, 0, 0});
+  }
+  for (const bool ring : {false, true}) {
+    const Placement p = place({3, ring, 0, nodes, &result, {}});
+    ASSERT_TRUE(p.feasible);
+    std::vector<std::uint64_t> received(6);
+    for (const Flow& f : p.flows) received[f.to] += f.chunks;
+    EXPECT_EQ(*std::max_element(received.begin(), received.end()), ring ? 200u : 110u);
+  }
+}
+
+TEST(PlanPlace, OrderHasEachNodeOnce) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    const std::size_t count = 1 + random() % 60;
+    const unsigned copies = 1 + random() % 6;
+    std::vector<SendLoad> loads;
+    std::vector<std::uint64_t> load(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      load[i] = random() % 5 * 10;
+      loads.push_back({static_cast<NodeIndex>(i), load[i]});
+    }
+    std::vector<NodeIndex> order = order_by_load(loads, copies);
+    if (copies > 1 && copies <= count) {
+      // Rounded down: loads need not be multiples of K - 1.
+      EXPECT_EQ(largest_receive(order, loads, copies),
+                received_most(order, load, copies) / (copies - 1));
+    }
+    std::sort(order.begin(), order.end());
+    ASSERT_EQ(order.size(), count);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(order[i], i);
+  }
+}
+
+TEST(PlanPlace, OneNodeAloneSendsToTheNextOnes) {
+  const FrequentSet none;
+  std::vector<NodeState> nodes{{3, kPlenty, 10, 1000, 0, 0}, {4, kPlenty}, {0, kPlenty}};
+  const Placement p = place({3, false, 0, nodes, &none, {}});
+  ASSERT_TRUE(p.feasible);
+  ASSERT_EQ(p.flows.size(), 2u);
+  EXPECT_EQ(p.flows[0].to, 0);
+  EXPECT_EQ(p.flows[1].to, 4);
+  EXPECT_EQ(p.flows[0].chunks, 10u);
+}
+
+TEST(PlanPlace, CopiesAreDealtRoundRobin) {
+  const Dealer dealer({0, 1, 2, 3, 4, 5}, 6);
+  const std::vector<Designated> both{{1, false, true}, {4, false, true}};
+  Dealer::Deal deal;
+  for (std::uint64_t salt = 0; salt < 4; ++salt) {
+    ASSERT_TRUE(dealer.deal(both, salt, deal));
+    ASSERT_EQ(deal.copies.size(), 4u);
+    EXPECT_EQ(std::count_if(deal.copies.begin(), deal.copies.end(),
+                            [](const auto& c) { return c.from == 1; }),
+              2);
+    EXPECT_EQ(deal.copies[0].from, salt % 2 == 0 ? 1 : 4);
+  }
+}
+
+TEST(PlanPlace, OrderIsKeptUnlessLoadChangesMuch) {
+  const FrequentSet none;
+  std::vector<NodeState> nodes;
+  for (NodeIndex n = 0; n < 6; ++n) nodes.push_back({n, kPlenty, 100, 100, 0, 0});
+  const std::vector<NodeIndex> old{5, 3, 1, 0, 2, 4};
+  EXPECT_EQ(place({2, false, 0, nodes, &none, old}).dealer.order(), old);
+  nodes[0].new_chunks = nodes[0].new_bytes = 110;
+  EXPECT_EQ(place({2, false, 0, nodes, &none, old}).dealer.order(), old);
+  // Now 0 and 1, which stand side by side in the old order, would both be heavy for K = 3.
+  nodes[0].new_bytes = nodes[1].new_bytes = 10000;
+  EXPECT_NE(place({3, false, 0, nodes, &none, old}).dealer.order(), old);
+  nodes.pop_back();
+  EXPECT_NE(place({2, false, 0, nodes, &none, old}).dealer.order(), old);
+}
+
+// A job in small: nodes with chunks, and what their stores hold before and after.
+struct World {
+  NodeIndex job_nodes = 1;
+  std::vector<NodeIndex> represented;
+  std::uint32_t copies = 1;
+  std::uint32_t threshold = 1;
+  std::vector<std::set<std::uint64_t>> chunks;  // that a node's ranks write
+  std::vector<std::set<std::uint64_t>> stored;  // that a node's store holds
+  std::vector<std::uint64_t> free_bytes;
+  bool ring = false;
+  bool with_reduction = true;
+};
+
+struct Outcome {
+  Placement placement;
+  std::vector<std::uint64_t> added;  // bytes, by node
+};
+
+NodeSet known_holders(const World& w, NodeIndex node, std::uint64_t chunk) {
+  NodeSet known;  // half of the chunks are known to be elsewhere too
+  if (!w.stored[node].contains(chunk) || chunk % 2 == 0) return known;
+  for (NodeIndex n = 0; n < w.job_nodes; ++n) {
+    if (w.stored[n].contains(chunk)) known.push_back(n);
+  }
+  return known;
+}
+
+void dump(World& w, Outcome& out) {
+  const ReduceLimits limits{w.copies, w.threshold, w.job_nodes};
+  std::vector<FrequentSet> sets;
+  for (const NodeIndex n : w.represented) {
+    FrequentSet set;
+    if (w.with_reduction) {
+      for (const std::uint64_t c : w.chunks[n]) {
+        set.add(fingerprint_of(c), length_of(c), 1, n, w.stored[n].contains(c),
+                known_holders(w, n, c));
+      }
+    }
+    set.finish(limits);
+    sets.push_back(std::move(set));
+  }
+  for (std::size_t step = 1; step < sets.size(); step *= 2) {
+    for (std::size_t i = 0; i + step < sets.size(); i += 2 * step) {
+      sets[i] = FrequentSet::merge(sets[i], sets[i + step], limits);
+    }
+  }
+  FrequentSet& result = sets[0];
+  result.drop_singles();
+
+  std::vector<NodeState> states;
+  for (NodeIndex n = 0; n < w.job_nodes; ++n) {
+    NodeState s{n, w.free_bytes[n], 0, 0, 0, 0};
+    for (const std::uint64_t c : w.chunks[n]) {
+      if (result.find(fingerprint_of(c)) != nullptr) continue;
+      if (known_holders(w, n, c).size() >= w.copies) continue;
+      const bool held = w.stored[n].contains(c);
+      (held ? s.held_chunks : s.new_chunks) += 1;
+      (held ? s.held_bytes : s.new_bytes) += length_of(c);
+    }
+    states.push_back(s);
+  }
+  out.placement = place({w.copies, w.ring, kOverhead, states, &result, {}});
+  out.added.assign(w.job_nodes, 0);
+  if (!out.placement.feasible) return;
+
+  // Every node acts on its own, knowing only the result and the dealer.
+  Encoder e;
+  out.placement.dealer.encode(e);
+  Decoder d(e.bytes());
+  const Dealer dealer = Dealer::decode(d);
+  ASSERT_TRUE(d.ok() && d.at_end());
+
+  auto stored = w.stored;
+  std::map<std::pair<NodeIndex, NodeIndex>, std::uint64_t> flows;
+  std::vector<std::pair<std::uint64_t, NodeSet>> claims;
+  const auto store = [&](NodeIndex node, std::uint64_t chunk) {
+    if (stored[node].insert(chunk).second) out.added[node] += length_of(chunk) + kOverhead;
+  };
+  for (const NodeIndex n : w.represented) {
+    for (const std::uint64_t c : w.chunks[n]) {
+      Dealer::Deal deal;
+      bool keep = false;
+      if (const auto* element = result.find(fingerprint_of(c)); element != nullptr) {
+        const auto designated = result.designated(*element);
+        ASSERT_TRUE(dealer.deal(designated, element->fingerprint.prefix(), deal));
+        keep = std::binary_search(deal.holders.begin(), deal.holders.end(), n) &&
+               std::any_of(designated.begin(), designated.end(),
+                           [&](const Designated& x) { return x.node == n; });
+      } else if (const NodeSet known = known_holders(w, n, c); known.size() >= w.copies) {
+        deal.holders = known;
+      } else {
+        ASSERT_TRUE(dealer.deal_unique(n, w.stored[n].contains(c), deal));
+        keep = std::binary_search(deal.holders.begin(), deal.holders.end(), n);
+      }
+      ASSERT_GE(deal.holders.size(), w.copies);
+      std::set<NodeIndex> targets;
+      for (const Dealer::Copy& copy : deal.copies) {
+        ASSERT_TRUE(targets.insert(copy.to).second) << "two copies to one node";
+        ASSERT_TRUE(std::binary_search(deal.holders.begin(), deal.holders.end(), copy.to));
+        if (copy.from != n) continue;
+        ASSERT_NE(copy.to, n);
+        store(copy.to, c);
+        ++flows[{copy.to, n}];
+      }
+      if (keep) store(n, c);
+      claims.emplace_back(c, deal.holders);
+    }
+  }
+  for (const auto& [chunk, holders] : claims) {
+    for (const NodeIndex n : holders) {
+      ASSERT_TRUE(stored[n].contains(chunk)) << "node " << n << " was said to hold " << chunk;
+    }
+  }
+  std::map<std::uint64_t, std::uint32_t> nodes_with;
+  for (const auto& s : stored) {
+    for (const std::uint64_t c : s) ++nodes_with[c];
+  }
+  for (const NodeIndex n : w.represented) {
+    for (const std::uint64_t c : w.chunks[n]) ASSERT_GE(nodes_with[c], w.copies);
+  }
+  ASSERT_EQ(flows.size(), out.placement.flows.size());
+  for (const Flow& f : out.placement.flows) {
+    const std::pair<NodeIndex, NodeIndex> key{f.to, f.from};
+    ASSERT_EQ(f.chunks, flows[key]);
+  }
+  for (NodeIndex n = 0; n < w.job_nodes; ++n) ASSERT_LE(out.added[n], w.free_bytes[n]);
+  w.stored = std::move(stored);
+}
+
+World random_world(std::mt19937& random, NodeIndex largest) {
+  World w;
+  w.job_nodes = static_cast<NodeIndex>(1 + random() % largest);
+  w.copies = 1 + static_cast<std::uint32_t>(random() % std::min<unsigned>(w.job_nodes, 6));
+  w.threshold = 1 + static_cast<std::uint32_t>(random() % 300);
+  w.ring = random() % 4 == 0;
+  w.with_reduction = random() % 5 != 0;
+  for (NodeIndex n = 0; n < w.job_nodes; ++n) {
+    if (random() % 4 != 0) w.represented.push_back(n);
+  }
+  if (w.represented.empty()) w.represented.push_back(0);
+  w.chunks.resize(w.job_nodes);
+  w.stored.resize(w.job_nodes);
+  w.free_bytes.assign(w.job_nodes, kPlenty);
+  return w;
+}
+
+void new_chunks(World& w, std::mt19937& random, std::uint64_t kinds, std::uint64_t most) {
+  for (const NodeIndex n : w.represented) {
+    w.chunks[n].clear();
+    for (std::uint64_t i = random() % (most + 1); i > 0; --i) {
+      // Some chunks are frequent, most are not.
+      const std::uint64_t kind = random() % kinds;
+      w.chunks[n].insert(random() % 2 == 0 ? kind % 10 : kind);
+    }
+  }
+}
+
+TEST(PlanPlaceBruteForce, EveryChunkIsOnEnoughNodes) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    World w = random_world(random, 12);
+    for (int dumps = 0; dumps < 3; ++dumps) {
+      new_chunks(w, random, 40, 25);
+      Outcome out;
+      ASSERT_NO_FATAL_FAILURE(dump(w, out)) << "round " << round;
+      ASSERT_TRUE(out.placement.feasible);
+    }
+  }
+}
+
+TEST(PlanPlaceBruteForce, ManyNodes) {
+  std::mt19937 random(8);
+  for (int round = 0; round < 4; ++round) {
+    World w = random_world(random, 3000);
+    w.threshold = 1u << (5 + random() % 8);
+    new_chunks(w, random, 3000, 12);
+    Outcome out;
+    ASSERT_NO_FATAL_FAILURE(dump(w, out)) << "round " << round;
+    ASSERT_TRUE(out.placement.feasible);
+  }
+}
+
+// Little room: what is feasible respects it, and what is not is said to be short.
+TEST(PlanPlaceBruteForce, NobodyGetsMoreThanFits) {
+  std::mt19937 random(9);
+  int feasible = 0;
+  int passed_over = 0;
+  int full = 0;
+  for (int round = 0; round < 3000; ++round) {
+    World w = random_world(random, 12);
+    for (auto& f : w.free_bytes) f = random() % 3 == 0 ? random() % 20000 : kPlenty;
+    new_chunks(w, random, 40, 25);
+    Outcome out;
+    ASSERT_NO_FATAL_FAILURE(dump(w, out)) << "round " << round;
+    if (!out.placement.feasible) {
+      ASSERT_GT(out.placement.bytes_short, 0u);
+      ASSERT_NE(out.placement.tightest, kNoNode);
+      continue;
+    }
+    ++feasible;
+    const Dealer& dealer = out.placement.dealer;
+    for (NodeIndex n = 0; n < w.job_nodes; ++n) {
+      if (!dealer.receives(n)) ++passed_over;
+      if (!dealer.keeps(n)) ++full;
+    }
+  }
+  EXPECT_GT(feasible, 1000);
+  EXPECT_GT(passed_over, 100);
+  EXPECT_GT(full, 100);
+}
+
+TEST(PlanPlace, FullNodesArePassedOverOthersAreNot) {
+  const FrequentSet none;
+  std::vector<NodeState> nodes;
+  for (NodeIndex n = 0; n < 6; ++n) nodes.push_back({n, kPlenty, 10, 1000, 0, 0});
+  nodes[2].free_bytes = 2000;  // its own, but no copies
+  nodes[4].free_bytes = 500;   // not even its own
+  const Placement p = place({2, true, 0, nodes, &none, {}});
+  ASSERT_TRUE(p.feasible);
+  EXPECT_EQ(p.bytes_short, 1500u);
+  EXPECT_EQ(p.tightest, 4);
+  EXPECT_EQ(p.tightest_short, 1500u);
+  std::map<std::pair<NodeIndex, NodeIndex>, std::uint64_t> flows;
+  for (const Flow& f : p.flows) flows[{f.from, f.to}] = f.chunks;
+  const std::map<std::pair<NodeIndex, NodeIndex>, std::uint64_t> expected{
+      {{0, 1}, 10}, {{1, 2}, 10}, {{2, 3}, 10}, {{3, 5}, 10},
+      {{4, 5}, 10}, {{4, 0}, 10}, {{5, 0}, 10}};
+  EXPECT_EQ(flows, expected);
+}
+
+TEST(PlanPlace, SaysHowMuchRoomIsMissing) {
+  const FrequentSet none;
+  std::vector<NodeState> nodes;
+  for (NodeIndex n = 0; n < 3; ++n) nodes.push_back({n, 1000, 10, 1000, 0, 0});
+  nodes[1].free_bytes = 900;
+  const Placement p = place({2, true, 44, nodes, &none, {}});
+  EXPECT_FALSE(p.feasible);
+  EXPECT_EQ(p.tightest, 1);
+  EXPECT_EQ(p.tightest_short, 2u * (1000 + 440) - 900);
+  EXPECT_EQ(p.bytes_short, 3u * 2 * (1000 + 440) - 2900);
+}
+
+TEST(PlanSlots, EverySlotHasItsOwnPlaceAndIsExpected) {
+  std::mt19937 random(10);
+  for (int round = 0; round < 500; ++round) {
+    const SlotGrid grid{1 + random() % 5, 1 + random() % 7};
+    const std::uint64_t count = random() % 100;
+    std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> places;
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> arrived;
+    for (std::uint64_t s = 0; s < count; ++s) {
+      ASSERT_LT(grid.rank_of(s), grid.ranks);
+      ASSERT_LT(grid.position_of(s), grid.per_round);
+      ASSERT_LT(grid.round_of(s), grid.rounds(count));
+      ASSERT_GE(s, grid.first_of(grid.round_of(s)));
+      ASSERT_LT(s, grid.first_of(grid.round_of(s) + 1));
+      ASSERT_TRUE(places.emplace(grid.rank_of(s), grid.round_of(s), grid.position_of(s)).second);
+      // Positions are filled from 0 on.
+      ASSERT_EQ(grid.position_of(s), (arrived[{grid.rank_of(s), grid.round_of(s)}]++));
+    }
+    for (std::uint64_t r = 0; r < grid.ranks; ++r) {
+      for (std::uint64_t k = 0; k < grid.rounds(count) + 1; ++k) {
+        ASSERT_EQ(grid.expected(count, r, k), (arrived[{r, k}]));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dedup::plan

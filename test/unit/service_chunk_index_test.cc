@@ -1,0 +1,245 @@
+#include "service/chunk_index.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/piece.h"
+#include "service/fingerprint_set.h"
+#include "service/reader_cache.h"
+#include "test/unit/store_helpers.h"
+
+namespace dedup::service {
+namespace {
+
+using test::below;
+using test::Random;
+using test::random_fingerprint;
+
+// What is left of a hash that is a number: everything but a few bytes is the same.
+Fingerprint numbered(std::uint64_t number) {
+  Fingerprint f;
+  for (unsigned i = 0; i < 8; ++i) f.bytes[24 + i] = static_cast<std::uint8_t>(number >> (8 * i));
+  return f;
+}
+
+store::ChunkLocation random_location(Random& random) {
+  return {1 + below(random, 20), below(random, std::uint64_t{1} << 43),
+          static_cast<std::uint32_t>(1 + below(random, kMaxChunkSize))};
+}
+
+// The same, the plain way.
+struct Reference {
+  struct Chunk {
+    bool claimed = false;  // else registered
+    store::ChunkLocation location;
+    NodeSet holders;
+    bool marked = false;
+  };
+  std::map<Fingerprint, Chunk> chunks;
+
+  bool registered(const Fingerprint& f) const {
+    const auto it = chunks.find(f);
+    return it != chunks.end() && !it->second.claimed;
+  }
+};
+
+void expect_same(const ChunkIndex& index, const Reference& reference,
+                 const std::vector<Fingerprint>& universe) {
+  std::uint64_t registered = 0;
+  for (const Fingerprint& f : universe) {
+    store::ChunkLocation location;
+    const NodeSet* holders = nullptr;
+    ASSERT_EQ(index.find(f, &location, &holders), reference.registered(f));
+    if (!reference.registered(f)) continue;
+    ++registered;
+    ASSERT_EQ(location, reference.chunks.at(f).location);
+    ASSERT_EQ(*holders, reference.chunks.at(f).holders);
+  }
+  EXPECT_EQ(index.size(), registered);
+  std::set<Fingerprint> marked;
+  index.for_each_marked([&](const Fingerprint& f, const store::ChunkLocation& location) {
+    EXPECT_TRUE(marked.insert(f).second);
+    EXPECT_EQ(location, reference.chunks.at(f).location);
+  });
+  std::set<Fingerprint> expected;
+  for (const auto& [f, chunk] : reference.chunks) {
+    if (!chunk.claimed && chunk.marked) expected.insert(f);
+  }
+  EXPECT_EQ(marked, expected);
+  EXPECT_EQ(index.marked(), expected.size());
+}
+
+TEST(ServiceChunkIndex, AgreesWithAMap) {
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    Random random(seed);
+    std::vector<Fingerprint> universe;
+    for (std::uint64_t i = 0; i < 2000; ++i) {
+      universe.push_back(seed % 2 == 0 ? random_fingerprint(random) : numbered(i));
+    }
+    std::vector<NodeSet> sets{{0}, {0, 1}, {1, 2, 3}, {}, {7, 9}};
+    ChunkIndex index;
+    Reference reference;
+    for (int step = 0; step < 20000; ++step) {
+      const Fingerprint& f = universe[below(random, universe.size())];
+      const auto it = reference.chunks.find(f);
+      switch (below(random, 7)) {
+        case 0:
+          ASSERT_EQ(index.claim(f), it == reference.chunks.end());
+          if (it == reference.chunks.end()) reference.chunks[f].claimed = true;
+          break;
+        case 1:
+          index.release(f);
+          if (it != reference.chunks.end() && it->second.claimed) reference.chunks.erase(it);
+          break;
+        case 2:
+        case 3: {
+          const store::ChunkLocation location = random_location(random);
+          const NodeSet& set = sets[below(random, sets.size())];
+          index.put(f, location, index.intern(set));
+          if (reference.registered(f)) {
+            it->second.holders = set;
+          } else {
+            reference.chunks[f] = {false, location, set, false};
+          }
+          break;
+        }
+        case 4:
+          ASSERT_EQ(index.mark(f), reference.registered(f));
+          if (reference.registered(f)) it->second.marked = true;
+          break;
+        case 5:
+          index.forget(f);
+          if (reference.registered(f)) reference.chunks.erase(f);
+          break;
+        case 6: {
+          const std::uint64_t segment = 1 + below(random, 20);
+          const auto rare = below(random, 500);
+          if (rare == 0) {
+            index.forget_segment(segment);
+            std::erase_if(reference.chunks, [&](const auto& item) {
+              return !item.second.claimed && item.second.location.segment == segment;
+            });
+          } else if (rare == 1) {
+            index.keep_from(segment);
+            std::erase_if(reference.chunks, [&](const auto& item) {
+              return item.second.claimed || item.second.location.segment < segment;
+            });
+            for (auto& [name, chunk] : reference.chunks) chunk.marked = false;
+          } else if (rare == 2) {
+            index.clear_marks();
+            for (auto& [name, chunk] : reference.chunks) chunk.marked = false;
+          }
+          break;
+        }
+      }
+    }
+    expect_same(index, reference, universe);
+  }
+}
+
+TEST(ServiceChunkIndex, TakesAtMost64BytesAChunk) {
+  ChunkIndex index;
+  const std::uint32_t holders = index.intern({0, 3, 5});
+  std::uint64_t most = 0;
+  for (std::uint64_t i = 0; i < 300000; ++i) {
+    index.put(numbered(i), {i / 10000, i % 10000 * 4140, 4096}, holders);
+    if (i + 1 >= 10000) most = std::max(most, index.memory() * 1000 / (i + 1));
+  }
+  EXPECT_LE(most, 64000u);
+  EXPECT_GE(most, 48000u);  // it does count
+  EXPECT_EQ(index.size(), 300000u);
+}
+
+TEST(ServiceChunkIndex, KnowsWhichPlacesItCannotTake) {
+  const std::uint64_t end = std::uint64_t{1} << 43;
+  EXPECT_TRUE(ChunkIndex::possible({1, end - 1, kMaxChunkSize}));
+  EXPECT_FALSE(ChunkIndex::possible({1, end, 1}));
+  EXPECT_FALSE(ChunkIndex::possible({1, 0, 0}));
+  EXPECT_FALSE(ChunkIndex::possible({1, 0, kMaxChunkSize + 1}));
+  ChunkIndex index;
+  const store::ChunkLocation last{~std::uint64_t{0}, end - 1, kMaxChunkSize};
+  index.put(numbered(1), last, index.intern({1}));
+  store::ChunkLocation found;
+  ASSERT_TRUE(index.find(numbered(1), &found));
+  EXPECT_EQ(found, last);
+}
+
+TEST(ServiceFingerprintSet, AgreesWithASet) {
+  Random random(7);
+  FingerprintSet set;
+  std::set<Fingerprint> reference;
+  for (int step = 0; step < 60000; ++step) {
+    const Fingerprint f = numbered(below(random, 40000));
+    set.insert(f);
+    reference.insert(f);
+    if (step % 10000 == 0) {
+      const auto sorted = set.sorted();
+      ASSERT_TRUE(std::equal(sorted.begin(), sorted.end(), reference.begin(), reference.end()));
+    }
+  }
+  const auto sorted = set.sorted();
+  EXPECT_TRUE(std::equal(sorted.begin(), sorted.end(), reference.begin(), reference.end()));
+}
+
+TEST(ServiceFingerprintSet, TakesAtMost48BytesEachHoweverOftenTheyCome) {
+  FingerprintSet set;
+  std::uint64_t most = 0;
+  for (std::uint64_t i = 0; i < 100000; ++i) {
+    for (int again = 0; again < 3; ++again) set.insert(numbered(i));
+    if (i + 1 >= 20000) most = std::max(most, set.memory() * 1000 / (i + 1));
+  }
+  EXPECT_LE(most, 48000u);
+  EXPECT_GE(most, 32000u);
+  EXPECT_EQ(set.sorted().size(), 100000u);
+}
+
+struct CountedReader {
+  explicit CountedReader(int& open_readers) : open(open_readers) { ++open; }
+  ~CountedReader() { --open; }
+  int& open;
+};
+
+TEST(ServiceReaderCache, KeepsTheMostRecentlyUsed) {
+  int open = 0, opened = 0;
+  ReaderCache<CountedReader> cache(2);
+  const auto get = [&](const ReaderKey& key) {
+    const auto reader = cache.get(key, [&]() -> Result<std::unique_ptr<CountedReader>> {
+      ++opened;
+      return std::make_unique<CountedReader>(open);
+    });
+    EXPECT_TRUE(reader.is_ok());
+  };
+  Random random(1);
+  const Id128 a = test::random_id(random), b = test::random_id(random);
+  get({a, {}, 1});
+  get({b, {}, 1});
+  get({a, {}, 1});
+  EXPECT_EQ(opened, 2);
+  get({a, {}, 2});  // closes b's
+  EXPECT_EQ(open, 2);
+  get({a, {}, 1});
+  EXPECT_EQ(opened, 3);
+  get({b, {}, 1});
+  EXPECT_EQ(opened, 4);
+  cache.forget(a);
+  EXPECT_EQ(open, 1);
+  EXPECT_EQ(cache.size(), 1u);
+  get({b, {}, 1});
+  EXPECT_EQ(opened, 4);
+}
+
+TEST(ServiceReaderCache, SaysThatAFileIsNotThere) {
+  ReaderCache<CountedReader> cache(2);
+  const auto reader = cache.get({}, []() -> Result<std::unique_ptr<CountedReader>> {
+    return Status(Code::kNoSuchFile, "gone");
+  });
+  EXPECT_EQ(reader.status().code(), Code::kNotFound);
+  EXPECT_EQ(cache.size(), 0u);
+}
+
+}  // namespace
+}  // namespace dedup::service

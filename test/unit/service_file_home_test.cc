@@ -1,0 +1,368 @@
+// The file home, with responders that only note what they were told.
+#include "service/file_home.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace dedup::service {
+namespace {
+
+Id128 id(std::uint8_t n) {
+  Id128 id;
+  id.bytes[0] = n;
+  return id;
+}
+
+// What became of one request.
+struct Outcome {
+  int answers = 0;
+  Status status;
+  Bytes body;
+
+  bool waits() const { return answers == 0; }
+  bool is_ok() const { return answers == 1 && status.is_ok(); }
+  Code code() const { return answers == 1 ? status.code() : Code::kOk; }
+};
+
+class FakeResponder : public Responder {
+ public:
+  FakeResponder(ConnectionId connection, std::shared_ptr<Outcome> outcome)
+      : connection_(connection), outcome_(std::move(outcome)) {}
+  ConnectionId connection() const override { return connection_; }
+  void reply(const Status& status, Bytes body) override {
+    ++outcome_->answers;
+    outcome_->status = status;
+    outcome_->body = std::move(body);
+  }
+
+ private:
+  ConnectionId connection_;
+  std::shared_ptr<Outcome> outcome_;
+};
+
+using Waited = std::shared_ptr<Outcome>;
+
+template <typename Reply>
+Reply reply_of(const Waited& outcome) {
+  EXPECT_TRUE(outcome->is_ok());
+  Decoder decoder(outcome->body);
+  Reply reply = Reply::decode(decoder);
+  EXPECT_TRUE(decoder.ok() && decoder.at_end());
+  return reply;
+}
+
+class FileHomeTest : public testing::Test {
+ protected:
+  template <typename Request>
+  Waited ask(const Request& request, ConnectionId connection = 1) {
+    auto outcome = std::make_shared<Outcome>();
+    home.on(request, std::make_unique<FakeResponder>(connection, outcome));
+    return outcome;
+  }
+  static FileInfo info(std::uint8_t identity, std::uint64_t size = 100) {
+    FileInfo info;
+    info.identity = id(identity);
+    info.path = "/f";
+    info.store_template = "/tmp/%n";
+    info.size = size;
+    return info;
+  }
+  // Opens /f as identity 1 with this handle.
+  void open(std::uint8_t handle) {
+    ASSERT_TRUE(ask(OpenBegin{"/f"})->is_ok());
+    ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(handle), info(1)}).is_ok());
+  }
+  CloseBeginReply close(std::uint8_t handle) {
+    const auto reply = reply_of<CloseBeginReply>(ask(CloseBegin{id(1), id(handle)}));
+    EXPECT_TRUE(home.on(CloseEnd{"/f"}).is_ok());
+    return reply;
+  }
+  std::uint64_t size() { return home.on(GetSize{id(1)})->size; }
+
+  FileHome home;
+};
+
+TEST_F(FileHomeTest, KnowsAFileFromItsFirstOpenToItsLastClose) {
+  const Waited first = ask(OpenBegin{"/f"});
+  EXPECT_FALSE(reply_of<OpenBeginReply>(first).known);
+  EXPECT_EQ(home.on(GetFile{id(1)}).status().code(), Code::kNotFound);
+  ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(11), info(1)}).is_ok());
+  EXPECT_EQ(home.on(GetFile{id(1)})->store_template, "/tmp/%n");
+
+  const auto second = reply_of<OpenBeginReply>(ask(OpenBegin{"/f"}));
+  EXPECT_TRUE(second.known);
+  EXPECT_EQ(second.info.identity, id(1));
+  ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(12), info(1)}).is_ok());
+
+  EXPECT_FALSE(close(11).last);
+  EXPECT_EQ(size(), 100u);
+  const auto last = reply_of<CloseBeginReply>(ask(CloseBegin{id(1), id(12)}));
+  EXPECT_TRUE(last.last);
+  EXPECT_FALSE(last.deleted);
+  EXPECT_EQ(last.info.identity, id(1));
+  EXPECT_TRUE(home.on(GetFile{id(1)}).is_ok());
+  ASSERT_TRUE(home.on(CloseEnd{"/f"}).is_ok());
+  EXPECT_EQ(home.on(GetFile{id(1)}).status().code(), Code::kNotFound);
+  EXPECT_FALSE(reply_of<OpenBeginReply>(ask(OpenBegin{"/f"})).known);
+}
+
+TEST_F(FileHomeTest, AFailedOpenChangesNothing) {
+  ask(OpenBegin{"/f"});
+  ASSERT_TRUE(home.on(OpenEnd{"/f", false, id(11), info(1)}).is_ok());
+  EXPECT_EQ(home.on(GetFile{id(1)}).status().code(), Code::kNotFound);
+  open(11);
+  ask(OpenBegin{"/f"});
+  FileInfo other = info(1);
+  other.writable = true;
+  ASSERT_TRUE(home.on(OpenEnd{"/f", false, id(12), other}).is_ok());
+  EXPECT_FALSE(home.on(GetFile{id(1)})->writable);
+  EXPECT_TRUE(close(11).last);
+}
+
+TEST_F(FileHomeTest, OneTurnAtATimeInOrderOfArrival) {
+  open(11);
+  open(12);
+  const Waited a = ask(OpenBegin{"/f"}, 1);
+  const Waited b = ask(CloseBegin{id(1), id(11)}, 2);
+  const Waited c = ask(OpenBegin{"/f"}, 3);
+  const Waited d = ask(OpenBegin{"/other"}, 4);
+  EXPECT_TRUE(a->is_ok());
+  EXPECT_TRUE(d->is_ok());
+  EXPECT_TRUE(b->waits());
+  EXPECT_EQ(home.on(CloseEnd{"/f"}).status().code(), Code::kInternal);  // an open has the turn
+  ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(13), info(1)}).is_ok());
+  EXPECT_FALSE(reply_of<CloseBeginReply>(b).last);
+  EXPECT_TRUE(c->waits());
+  EXPECT_EQ(home.on(OpenEnd{"/f", true, id(14), info(1)}).status().code(), Code::kInternal);
+  ASSERT_TRUE(home.on(CloseEnd{"/f"}).is_ok());
+  EXPECT_TRUE(reply_of<OpenBeginReply>(c).known);
+  ASSERT_TRUE(home.on(OpenEnd{"/f", false, {}, {}}).is_ok());
+  EXPECT_EQ(home.on(OpenEnd{"/f", false, {}, {}}).status().code(), Code::kInternal);
+}
+
+TEST_F(FileHomeTest, AnOpenThatWaitsForTheLastCloseFindsTheFileUnknown) {
+  open(11);
+  const Waited closing = ask(CloseBegin{id(1), id(11)}, 1);
+  const Waited opening = ask(OpenBegin{"/f"}, 2);
+  const Waited again = ask(CloseBegin{id(1), id(11)}, 3);
+  EXPECT_TRUE(reply_of<CloseBeginReply>(closing).last);
+  EXPECT_TRUE(opening->waits());
+  ASSERT_TRUE(home.on(CloseEnd{"/f"}).is_ok());
+  EXPECT_FALSE(reply_of<OpenBeginReply>(opening).known);
+  ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(12), info(2)}).is_ok());
+  EXPECT_EQ(again->code(), Code::kNotFound);
+  EXPECT_TRUE(home.on(GetFile{id(2)}).is_ok());
+}
+
+TEST_F(FileHomeTest, AConnectionThatBreaksGivesItsTurnBack) {
+  open(11);
+  const Waited a = ask(OpenBegin{"/f"}, 1);
+  const Waited b = ask(OpenBegin{"/f"}, 2);
+  const Waited c = ask(CloseBegin{id(1), id(11)}, 3);
+  home.closed(9);
+  EXPECT_TRUE(b->waits());
+  home.closed(2);  // while it waits
+  home.closed(1);  // while it has the turn
+  EXPECT_TRUE(b->waits());
+  EXPECT_TRUE(reply_of<CloseBeginReply>(c).last);
+  const Waited d = ask(OpenBegin{"/f"}, 4);
+  home.closed(3);  // in the middle of the last close
+  EXPECT_FALSE(reply_of<OpenBeginReply>(d).known);
+  home.closed(4);
+  EXPECT_FALSE(reply_of<OpenBeginReply>(ask(OpenBegin{"/f"}, 5)).known);
+}
+
+TEST_F(FileHomeTest, ASecondOpenKeepsWhatTheJobDid) {
+  open(11);
+  ASSERT_TRUE(home.on(SetSize{id(1), 500}).is_ok());
+  // It upgrades to writing.
+  ASSERT_TRUE(ask(OpenBegin{"/f"})->is_ok());
+  FileInfo writing = info(1, 100);
+  writing.writable = true;
+  writing.session = id(50);
+  writing.record = Bytes(3);
+  ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(12), writing}).is_ok());
+  EXPECT_EQ(home.on(GetFile{id(1)})->size, 500u);
+  EXPECT_TRUE(home.on(GetFile{id(1)})->writable);
+  EXPECT_EQ(home.on(GetFile{id(1)})->record.size(), 3u);
+  // A commit that is done while a third open is under way, which knows of an older record.
+  ASSERT_TRUE(ask(OpenBegin{"/f"})->is_ok());
+  ASSERT_TRUE(home.on(CommitDone{id(1), Bytes(4), {{id(60), "n0"}}}).is_ok());
+  ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(13), info(1)}).is_ok());
+  const FileInfo now = *home.on(GetFile{id(1)});
+  EXPECT_TRUE(now.writable);
+  EXPECT_EQ(now.session, id(50));
+  EXPECT_EQ(now.record.size(), 4u);
+  ASSERT_EQ(now.stores.size(), 1u);
+  EXPECT_EQ(now.stores[0].node, "n0");
+}
+
+TEST_F(FileHomeTest, RefusesToMixFiles) {
+  open(11);
+  ASSERT_TRUE(ask(OpenBegin{"/f"})->is_ok());
+  EXPECT_EQ(home.on(OpenEnd{"/f", true, id(12), info(2)}).status().code(), Code::kInternal);
+  ASSERT_TRUE(ask(OpenBegin{"/f"})->is_ok());
+  EXPECT_EQ(home.on(OpenEnd{"/f", true, id(11), info(1)}).status().code(), Code::kInternal);
+  ASSERT_TRUE(ask(OpenBegin{"/g"})->is_ok());
+  EXPECT_EQ(home.on(OpenEnd{"/g", true, id(12), info(1)}).status().code(), Code::kInternal);
+  ASSERT_TRUE(ask(OpenBegin{"/g"})->is_ok());
+  EXPECT_EQ(home.on(OpenEnd{"/g", true, id(12), info(0)}).status().code(), Code::kInternal);
+  EXPECT_FALSE(reply_of<OpenBeginReply>(ask(OpenBegin{"/g"})).known);
+  EXPECT_TRUE(close(11).last);
+}
+
+TEST_F(FileHomeTest, SizesAndSharedPointers) {
+  open(11);
+  open(12);
+  EXPECT_EQ(home.on(ExtendSize{id(1), 90})->size, 100u);
+  EXPECT_EQ(home.on(ExtendSize{id(1), 190})->size, 190u);
+  EXPECT_EQ(home.on(SetSize{id(1), 10})->size, 10u);
+  EXPECT_EQ(size(), 10u);
+  EXPECT_EQ(home.on(SharedAdd{id(1), id(11), 5})->value, 0u);
+  EXPECT_EQ(home.on(SharedAdd{id(1), id(11), std::uint64_t{0} - 2})->value, 5u);
+  EXPECT_EQ(home.on(SharedAdd{id(1), id(11), 0})->value, 3u);
+  EXPECT_EQ(home.on(SharedAdd{id(1), id(12), 0})->value, 0u);
+  EXPECT_TRUE(home.on(SharedSet{id(1), id(12), 77}).is_ok());
+  EXPECT_EQ(home.on(SharedAdd{id(1), id(12), 0})->value, 77u);
+  EXPECT_EQ(home.on(SharedAdd{id(1), id(13), 0}).status().code(), Code::kNotFound);
+  EXPECT_EQ(home.on(SharedSet{id(1), id(13), 0}).status().code(), Code::kNotFound);
+  close(12);
+  EXPECT_EQ(home.on(SharedSet{id(1), id(12), 0}).status().code(), Code::kNotFound);
+}
+
+TEST_F(FileHomeTest, UnknownFilesAreNotFound) {
+  EXPECT_EQ(home.on(GetSize{id(1)}).status().code(), Code::kNotFound);
+  EXPECT_EQ(home.on(ExtendSize{id(1), 1}).status().code(), Code::kNotFound);
+  EXPECT_EQ(home.on(SetSize{id(1), 1}).status().code(), Code::kNotFound);
+  EXPECT_EQ(home.on(Unlock{id(1), LockKind::kDump, id(2)}).status().code(), Code::kNotFound);
+  EXPECT_EQ(home.on(SharedAdd{id(1), id(2), 1}).status().code(), Code::kNotFound);
+  EXPECT_EQ(home.on(SharedSet{id(1), id(2), 1}).status().code(), Code::kNotFound);
+  EXPECT_EQ(home.on(CommitDone{id(1), {}, {}}).status().code(), Code::kNotFound);
+  EXPECT_EQ(ask(Lock{id(1), LockKind::kDump, id(2)})->code(), Code::kNotFound);
+  EXPECT_EQ(ask(CloseBegin{id(1), id(2)})->code(), Code::kNotFound);
+  EXPECT_EQ(home.on(CloseEnd{"/f"}).status().code(), Code::kInternal);
+  open(11);
+  EXPECT_EQ(ask(CloseBegin{id(1), id(2)})->code(), Code::kNotFound);
+  EXPECT_TRUE(ask(OpenBegin{"/f"})->is_ok());  // the turn is free
+}
+
+TEST_F(FileHomeTest, DeletionIsToldToTheLastClose) {
+  EXPECT_FALSE(home.on(MarkDeleted{"/f"})->open);
+  open(11);
+  open(12);
+  EXPECT_TRUE(home.on(MarkDeleted{"/f"})->open);
+  EXPECT_FALSE(close(11).last);
+  const CloseBeginReply last = close(12);
+  EXPECT_TRUE(last.last && last.deleted);
+  EXPECT_FALSE(home.on(MarkDeleted{"/f"})->open);
+  open(13);
+  EXPECT_FALSE(close(13).deleted);
+}
+
+TEST_F(FileHomeTest, LocksAreGrantedInOrderOfArrival) {
+  open(11);
+  const auto lock = [&](LockKind kind, std::uint8_t owner, ConnectionId connection = 1) {
+    return ask(Lock{id(1), kind, id(owner)}, connection);
+  };
+  const auto unlock = [&](LockKind kind, std::uint8_t owner) {
+    return home.on(Unlock{id(1), kind, id(owner)}).is_ok();
+  };
+  const Waited dump1 = lock(LockKind::kDump, 1);
+  const Waited dump2 = lock(LockKind::kDump, 2);
+  const Waited commit3 = lock(LockKind::kCommit, 3);
+  const Waited dump4 = lock(LockKind::kDump, 4);
+  const Waited commit5 = lock(LockKind::kCommit, 5);
+  const Waited atomic6 = lock(LockKind::kAtomic, 6);
+  const Waited atomic7 = lock(LockKind::kAtomic, 7);
+  EXPECT_TRUE(dump1->is_ok() && dump2->is_ok() && atomic6->is_ok());
+  EXPECT_TRUE(commit3->waits() && dump4->waits() && commit5->waits() && atomic7->waits());
+  EXPECT_FALSE(unlock(LockKind::kCommit, 1));
+  EXPECT_FALSE(unlock(LockKind::kCommit, 3));  // it waits yet
+  EXPECT_TRUE(unlock(LockKind::kDump, 1));
+  EXPECT_TRUE(commit3->waits());
+  EXPECT_TRUE(unlock(LockKind::kDump, 2));
+  EXPECT_TRUE(commit3->is_ok());
+  EXPECT_TRUE(dump4->waits());
+  EXPECT_TRUE(unlock(LockKind::kCommit, 3));
+  EXPECT_TRUE(dump4->is_ok());
+  EXPECT_TRUE(commit5->waits());
+  EXPECT_TRUE(unlock(LockKind::kDump, 4));
+  EXPECT_TRUE(commit5->is_ok());
+  EXPECT_TRUE(unlock(LockKind::kAtomic, 6));
+  EXPECT_TRUE(atomic7->is_ok());
+  EXPECT_FALSE(unlock(LockKind::kAtomic, 6));
+}
+
+TEST_F(FileHomeTest, LocksEndWithTheirConnection) {
+  open(11);
+  const Waited commit1 = ask(Lock{id(1), LockKind::kCommit, id(1)}, 1);
+  const Waited commit2 = ask(Lock{id(1), LockKind::kCommit, id(2)}, 2);
+  const Waited dump3 = ask(Lock{id(1), LockKind::kDump, id(3)}, 3);
+  home.closed(2);
+  EXPECT_TRUE(commit1->is_ok());
+  EXPECT_TRUE(dump3->waits());
+  home.closed(1);
+  EXPECT_TRUE(commit2->waits());
+  EXPECT_TRUE(dump3->is_ok());
+  EXPECT_EQ(home.on(Unlock{id(1), LockKind::kCommit, id(1)}).status().code(), Code::kNotFound);
+  // Who still waits when the file is closed for good is told.
+  const Waited commit4 = ask(Lock{id(1), LockKind::kCommit, id(4)}, 4);
+  EXPECT_TRUE(close(11).last);
+  EXPECT_EQ(commit4->code(), Code::kNotFound);
+}
+
+// Random locks against a list that is searched from the start each time.
+TEST_F(FileHomeTest, LocksLikeASimpleList) {
+  struct Claim {
+    LockKind kind;
+    Id128 owner;
+    ConnectionId connection;
+    Waited outcome;
+    bool granted = false;
+  };
+  const auto excludes = [](const Claim& a, const Claim& b) {
+    const bool atomic_a = a.kind == LockKind::kAtomic;
+    const bool atomic_b = b.kind == LockKind::kAtomic;
+    if (atomic_a || atomic_b) return atomic_a && atomic_b;
+    return a.kind == LockKind::kCommit || b.kind == LockKind::kCommit;
+  };
+  std::mt19937 random(3);
+  open(11);
+  std::vector<Claim> claims;  // in order of arrival
+  for (int step = 0; step < 3000; ++step) {
+    const auto pick = random() % (claims.size() + 1);
+    switch (random() % 5) {
+      case 0:
+        if (pick == claims.size() || !claims[pick].granted) break;
+        ASSERT_TRUE(home.on(Unlock{id(1), claims[pick].kind, claims[pick].owner}).is_ok());
+        claims.erase(claims.begin() + static_cast<std::ptrdiff_t>(pick));
+        break;
+      case 1: {
+        const ConnectionId gone = random() % 6;
+        home.closed(gone);
+        std::erase_if(claims, [&](const Claim& claim) { return claim.connection == gone; });
+        break;
+      }
+      default: {
+        Claim claim{static_cast<LockKind>(random() % 3), {}, random() % 6, nullptr};
+        std::memcpy(claim.owner.bytes.data(), &step, sizeof step);
+        claim.outcome = ask(Lock{id(1), claim.kind, claim.owner}, claim.connection);
+        claims.push_back(claim);
+      }
+    }
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      // Granted once nothing that came before it, and is still there, excludes it.
+      bool free = true;
+      for (std::size_t j = 0; j < i; ++j) {
+        if (excludes(claims[j], claims[i])) free = false;
+      }
+      claims[i].granted = claims[i].granted || free;
+      ASSERT_EQ(claims[i].outcome->is_ok(), claims[i].granted) << "step " << step;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dedup::service

@@ -1,0 +1,489 @@
+// Every message, filled at random: there and back, cut off at every length, and corrupted.
+//
+// Messages are plain aggregates, so their fields are found here by structured bindings: a field
+// that encode() and decode() both forget does not come back and is noticed.
+#include "service/messages.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <set>
+#include <tuple>
+#include <type_traits>
+
+#include "plan/block.h"
+
+namespace dedup::service {
+namespace {
+
+// ---- Fields of an aggregate -------------------------------------------------------------------
+
+struct Anything {
+  template <typename T>
+  operator T() const;  // never defined: used in unevaluated expressions only
+};
+
+template <typename T, std::size_t... I>
+constexpr bool takes(std::index_sequence<I...>) {
+  return requires {
+    T{(static_cast<void>(I), Anything{})...};
+  };
+}
+
+template <typename T, std::size_t N = 8>
+constexpr std::size_t field_count() {
+  if constexpr (N == 0 || takes<T>(std::make_index_sequence<N>())) {
+    return N;
+  } else {
+    return field_count<T, N - 1>();
+  }
+}
+
+template <typename T>
+auto fields_of(T& m) {
+  constexpr std::size_t kCount = field_count<std::remove_const_t<T>>();
+  if constexpr (kCount == 0) {
+    return std::tie();
+  } else if constexpr (kCount == 1) {
+    auto& [a] = m;
+    return std::tie(a);
+  } else if constexpr (kCount == 2) {
+    auto& [a, b] = m;
+    return std::tie(a, b);
+  } else if constexpr (kCount == 3) {
+    auto& [a, b, c] = m;
+    return std::tie(a, b, c);
+  } else if constexpr (kCount == 4) {
+    auto& [a, b, c, d] = m;
+    return std::tie(a, b, c, d);
+  } else if constexpr (kCount == 5) {
+    auto& [a, b, c, d, e] = m;
+    return std::tie(a, b, c, d, e);
+  } else if constexpr (kCount == 6) {
+    auto& [a, b, c, d, e, f] = m;
+    return std::tie(a, b, c, d, e, f);
+  } else if constexpr (kCount == 7) {
+    auto& [a, b, c, d, e, f, g] = m;
+    return std::tie(a, b, c, d, e, f, g);
+  } else {
+    static_assert(kCount == 8);
+    auto& [a, b, c, d, e, f, g, h] = m;
+    return std::tie(a, b, c, d, e, f, g, h);
+  }
+}
+
+template <typename T>
+inline constexpr bool is_vector = false;
+template <typename T>
+inline constexpr bool is_vector<std::vector<T>> = true;
+template <typename T>
+inline constexpr bool is_leaf =
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
+    std::is_same_v<T, Id128> || std::is_same_v<T, Fingerprint> || std::is_same_v<T, store::Digest>;
+
+template <typename T>
+bool equal(const T& a, const T& b) {
+  if constexpr (is_leaf<T>) {
+    return a == b;
+  } else if constexpr (is_vector<T>) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const auto& x, const auto& y) { return equal(x, y); });
+  } else {
+    return std::apply(
+        [&](const auto&... x) {
+          return std::apply([&](const auto&... y) { return (equal(x, y) && ...); }, fields_of(b));
+        },
+        fields_of(a));
+  }
+}
+
+// Bytes that a message has allocated.
+template <typename T>
+std::size_t allocated(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return value.capacity();
+  } else if constexpr (is_leaf<T>) {
+    return 0;
+  } else if constexpr (is_vector<T>) {
+    std::size_t bytes = value.capacity() * sizeof(typename T::value_type);
+    for (const auto& item : value) bytes += allocated(item);
+    return bytes;
+  } else {
+    return std::apply([](const auto&... x) { return (std::size_t{0} + ... + allocated(x)); },
+                      fields_of(value));
+  }
+}
+
+// ---- Random messages --------------------------------------------------------------------------
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : random_(seed) {}
+
+  std::uint64_t up_to(std::uint64_t n) { return random_() % n; }
+
+  template <typename T>
+  void fill(T& value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = up_to(2) == 1;
+    } else if constexpr (std::is_same_v<T, std::byte>) {
+      value = static_cast<std::byte>(up_to(256));
+    } else if constexpr (std::is_integral_v<T>) {
+      value = static_cast<T>(random_());
+    } else if constexpr (std::is_enum_v<T>) {
+      value = static_cast<T>(up_to(3));
+    } else if constexpr (is_vector<T>) {
+      value.resize(up_to(4));
+      for (auto& item : value) fill(item);
+    } else {
+      std::apply([&](auto&... x) { (fill(x), ...); }, fields_of(value));
+    }
+  }
+  void fill(Id128& id) { fill(id.bytes); }
+  void fill(Fingerprint& fingerprint) { fill(fingerprint.bytes); }
+  template <std::size_t N>
+  void fill(std::array<std::uint8_t, N>& bytes) {
+    for (auto& byte : bytes) fill(byte);
+  }
+  void fill(std::string& text) {
+    text.resize(up_to(20));
+    for (char& c : text) c = static_cast<char>(up_to(256));
+  }
+  void fill(NodeSet& nodes) {
+    std::set<NodeIndex> set;
+    for (auto i = up_to(4); i > 0; --i) set.insert(static_cast<NodeIndex>(up_to(kNoNode)));
+    nodes.assign(set.begin(), set.end());
+  }
+  void fill(std::vector<std::uint8_t>& flags) {
+    flags.resize(up_to(6));
+    for (auto& flag : flags) flag = up_to(2) == 1;
+  }
+
+  // What must fit together.
+  void fill(ByteRange& range) {
+    range.offset = random_() >> 1;
+    range.length = 1 + up_to(kBlockSpan - range.offset % kBlockSpan);
+  }
+  void fill(LogPiece& piece) {
+    piece.begin = static_cast<std::uint32_t>(up_to(kBlockSpan));
+    piece.length = static_cast<std::uint32_t>(1 + up_to(kBlockSpan - piece.begin));
+    piece.node = static_cast<NodeIndex>(up_to(kNoNode));
+    piece.log = random_();
+    piece.log_offset = random_() >> 1;
+  }
+  void fill(Block& block) {
+    block.holder_sets.resize(1 + up_to(3));
+    for (NodeSet& set : block.holder_sets) fill(set);
+    std::uint64_t begin = up_to(2) * up_to(1000);
+    for (auto i = up_to(6); i > 0; --i) {
+      Piece piece;
+      piece.begin = static_cast<std::uint32_t>(begin);
+      piece.length = static_cast<std::uint32_t>(1 + up_to(kMaxChunkSize / 2));
+      if (up_to(3) != 0) {
+        piece.chunk_offset = static_cast<std::uint32_t>(up_to(2) * up_to(kMaxChunkSize / 4));
+        piece.chunk_length =
+            static_cast<std::uint32_t>(piece.chunk_offset + piece.length + up_to(2) * up_to(100));
+        piece.holders = static_cast<std::uint32_t>(up_to(block.holder_sets.size()));
+        fill(piece.fingerprint);
+      }
+      block.pieces.push_back(piece);
+      begin = piece.end() + up_to(2) * up_to(1000);
+    }
+  }
+  void fill(LogUpdate& update) {
+    update.block = up_to(std::uint64_t{1} << 41);
+    fill(update.piece);
+  }
+  void fill(BlockUpdate& update) {
+    update.block = up_to(std::uint64_t{1} << 41);
+    fill(update.content);
+  }
+  void fill(ConvertUpdate& update) {
+    update.block = up_to(std::uint64_t{1} << 41);
+    fill(update.content);
+    for (std::size_t i = 0; i < update.content.pieces.size(); ++i) {
+      update.log_offsets.push_back(random_() >> 1);
+    }
+  }
+  void fill(Convert& convert) {
+    fill(convert.identity);
+    convert.node = static_cast<NodeIndex>(up_to(kNoNode));
+    fill(convert.log);
+    fill(convert.updates);
+  }
+  void fill(HeldReply& reply) {
+    fill(reply.held);
+    for (const std::uint8_t held : reply.held) {
+      if (held) fill(reply.holders.emplace_back());
+    }
+  }
+  void fill(Register& request) { fill_with_holders(request); }
+  void fill(PutChunks& request) { fill_with_holders(request); }
+  void fill(PutChunk& chunk) {
+    fill(chunk.fingerprint);
+    chunk.data.resize(1 + up_to(100));
+    for (std::byte& byte : chunk.data) fill(byte);
+  }
+  void fill(ReadLog& request) {
+    fill(request.identity);
+    fill(request.log);
+    request.offset = random_() >> 1;
+    request.length = static_cast<std::uint32_t>(up_to(kPayload));
+  }
+
+ private:
+  template <typename Request>
+  void fill_with_holders(Request& request) {
+    fill(request.identity);
+    fill(request.holder_sets);
+    fill(request.holder_sets.emplace_back());
+    fill(request.chunks);
+    for (auto& chunk : request.chunks) {
+      chunk.holders = static_cast<std::uint32_t>(up_to(request.holder_sets.size()));
+    }
+  }
+
+  std::mt19937_64 random_;
+};
+
+// ---- All messages -----------------------------------------------------------------------------
+
+template <typename... T>
+struct List {};
+using Requests =
+    List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
+         Unlock, SharedAdd, SharedSet, CommitDone, MarkDeleted, WriteLog, WriteChunks, Convert,
+         Truncate, Resolve, InstallBase, Snapshot, EndCommit, Find, Attach, Detach, Adopt, Drop,
+         Space, OpenSegment, OpenLog, Held, Claim, Register, Release, Locate, GetChunks, PutChunks,
+         ReadLog, ListShard, ReadShard, PutShard, References, Prepare, Commit, Abort, Collect>;
+
+template <typename Message>
+Bytes encoded(const Message& message) {
+  Encoder encoder;
+  message.encode(encoder);
+  return encoder.take();
+}
+
+// Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
+template <typename Message>
+bool decodes(std::span<const std::byte> bytes, Message& message) {
+  const Bytes exact(bytes.begin(), bytes.end());
+  Decoder decoder(exact);
+  message = Message::decode(decoder);
+  return decoder.ok() && decoder.at_end();
+}
+
+// Two messages of one type, `message` and `back`.
+class Pair {
+ public:
+  virtual ~Pair() = default;
+  virtual void fill(Random& random) = 0;  // message
+  virtual Bytes encode() const = 0;       // message
+  virtual Bytes encode_back() const = 0;  // back
+  virtual bool decode_back(std::span<const std::byte> bytes) = 0;
+  virtual bool decode(std::span<const std::byte> bytes) = 0;
+  virtual bool equal_pair() const = 0;
+  virtual std::size_t allocated_by_back() const = 0;
+};
+
+template <typename Message>
+class PairOf : public Pair {
+ public:
+  void fill(Random& random) override {
+    message_ = {};
+    random.fill(message_);
+  }
+  Bytes encode() const override { return encoded(message_); }
+  Bytes encode_back() const override { return encoded(back_); }
+  bool decode_back(std::span<const std::byte> bytes) override { return decodes(bytes, back_); }
+  bool decode(std::span<const std::byte> bytes) override { return decodes(bytes, message_); }
+  bool equal_pair() const override { return equal(message_, back_); }
+  std::size_t allocated_by_back() const override { return allocated(back_); }
+
+ private:
+  Message message_;
+  Message back_;
+};
+
+template <typename... Request, typename F>
+void for_each_message(List<Request...>, F&& f) {
+  const auto call = [&](const char* name, std::unique_ptr<Pair> pair) {
+    SCOPED_TRACE(name);
+    f(*pair);
+  };
+  const auto both = [&]<typename R>() {
+    call(typeid(R).name(), std::make_unique<PairOf<R>>());
+    call(typeid(typename R::Reply).name(), std::make_unique<PairOf<typename R::Reply>>());
+  };
+  (both.template operator()<Request>(), ...);
+}
+
+TEST(Messages, ComeBackAsTheyWere) {
+  Random random(1);
+  for_each_message(Requests(), [&](Pair& pair) {
+    for (int i = 0; i < 100; ++i) {
+      pair.fill(random);
+      ASSERT_TRUE(pair.decode_back(pair.encode()));
+      ASSERT_TRUE(pair.equal_pair());
+    }
+  });
+}
+
+TEST(Messages, FailWhereverTheyAreCutOff) {
+  Random random(2);
+  for_each_message(Requests(), [&](Pair& pair) {
+    for (int i = 0; i < 10; ++i) {
+      pair.fill(random);
+      const Bytes bytes = pair.encode();
+      for (std::size_t size = 0; size < bytes.size(); ++size) {
+        ASSERT_FALSE(pair.decode_back(std::span(bytes).first(size))) << size;
+      }
+    }
+  });
+}
+
+TEST(Messages, SurviveCorruption) {
+  Random random(3);
+  for_each_message(Requests(), [&](Pair& pair) {
+    for (int i = 0; i < 400; ++i) {
+      pair.fill(random);
+      Bytes bytes = pair.encode();
+      if (bytes.empty()) continue;
+      if (i % 2 == 0) {  // a huge number somewhere, perhaps a count or length
+        const std::size_t at = random.up_to(bytes.size());
+        for (std::size_t k = at; k < std::min(at + 4, bytes.size()); ++k) bytes[k] = std::byte{255};
+      } else {
+        for (int k = 0; k < 3; ++k) random.fill(bytes[random.up_to(bytes.size())]);
+      }
+      const bool ok = pair.decode_back(bytes);
+      EXPECT_LE(pair.allocated_by_back(), 64 * bytes.size() + 4096);
+      if (!ok) continue;
+      // What is accepted is what it says: it can be sent on.
+      EXPECT_TRUE(pair.decode(pair.encode_back()));
+      EXPECT_TRUE(pair.equal_pair());
+    }
+  });
+}
+
+template <typename... Request>
+std::set<Opcode> opcodes(List<Request...>) {
+  return {Request::kOpcode...};
+}
+
+TEST(Messages, HaveAnOpcodeEach) {
+  const std::set<Opcode> all = opcodes(Requests());
+  EXPECT_EQ(all.size(), 46u);
+  EXPECT_TRUE(all.contains(Opcode::kMarkDeleted) && all.contains(Opcode::kEndCommit) &&
+              all.contains(Opcode::kCollect));
+}
+
+// ---- What is impossible -----------------------------------------------------------------------
+
+Block one_chunk() {
+  Block block;
+  Piece piece;
+  piece.begin = 100;
+  piece.length = 50;
+  piece.chunk_offset = 10;
+  piece.chunk_length = 70;
+  plan::insert(block, piece, {0, 3});
+  return block;
+}
+
+bool accepted(const Block& block, std::uint64_t number = 0) {
+  WriteChunks back;
+  return decodes(encoded(WriteChunks{{}, {{number, block}}}), back);
+}
+
+TEST(Messages, ImpossibleBlocksAreRefused) {
+  EXPECT_TRUE(accepted(one_chunk()));
+  EXPECT_TRUE(accepted(one_chunk(), (std::uint64_t{1} << 41) - 1));
+  EXPECT_FALSE(accepted(one_chunk(), std::uint64_t{1} << 41));
+  const auto with = [](auto&& change) {
+    Block block = one_chunk();
+    change(block, block.pieces[0]);
+    return accepted(block);
+  };
+  EXPECT_FALSE(with([](Block&, Piece& piece) { piece.length = 0; }));
+  EXPECT_FALSE(with([](Block&, Piece& piece) { piece.length = 61; }));
+  EXPECT_FALSE(with([](Block&, Piece& piece) { piece.chunk_offset = 0xffffffff; }));
+  EXPECT_FALSE(with([](Block&, Piece& piece) { piece.chunk_length = kMaxChunkSize + 1; }));
+  EXPECT_FALSE(with([](Block&, Piece& piece) { piece.begin = kBlockSpan - 49; }));
+  EXPECT_TRUE(with([](Block&, Piece& piece) { piece.begin = kBlockSpan - 50; }));
+  EXPECT_FALSE(with([](Block&, Piece& piece) { piece.begin = 0xfffffff0; }));
+  EXPECT_FALSE(with([](Block&, Piece& piece) { piece.holders = 1; }));
+  EXPECT_FALSE(with([](Block& block, Piece&) { block.holder_sets[0] = {3, 0}; }));
+  EXPECT_FALSE(with([](Block& block, Piece&) { block.holder_sets[0] = {3, 3}; }));
+  const auto with_next_at = [](std::uint32_t begin) {
+    Block block = one_chunk();
+    Piece zeros;
+    zeros.begin = begin;
+    zeros.length = 1;
+    block.pieces.push_back(zeros);
+    return accepted(block);
+  };
+  EXPECT_TRUE(with_next_at(150));
+  EXPECT_FALSE(with_next_at(149));
+  EXPECT_FALSE(with_next_at(0));
+}
+
+TEST(Messages, ImpossibleFieldsAreRefused) {
+  const auto refused = [](const auto& message) {
+    std::remove_cvref_t<decltype(message)> back;
+    return !decodes(encoded(message), back);
+  };
+  EXPECT_FALSE(refused(Resolve{{}, {{kBlockSpan, kBlockSpan}}}));
+  EXPECT_TRUE(refused(Resolve{{}, {{kBlockSpan + 1, kBlockSpan}}}));
+  EXPECT_TRUE(refused(Resolve{{}, {{kBlockSpan, 0}}}));
+  EXPECT_TRUE(refused(Resolve{{}, {{std::uint64_t{1} << 63, 1}}}));
+  EXPECT_FALSE(refused(WriteLog{{}, {{0, {0, kBlockSpan, 0, 1, 0}}}}));
+  EXPECT_TRUE(refused(WriteLog{{}, {{0, {1, kBlockSpan, 0, 1, 0}}}}));
+  EXPECT_TRUE(refused(WriteLog{{}, {{0, {0, 0, 0, 1, 0}}}}));
+  EXPECT_TRUE(refused(WriteLog{{}, {{0, {0, 1, kNoNode, 1, 0}}}}));
+  EXPECT_FALSE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {5}}}}));
+  EXPECT_TRUE(refused(Convert{{}, kNoNode, 1, {{0, one_chunk(), {5}}}}));
+  EXPECT_TRUE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {}}}}));
+  EXPECT_TRUE(refused(HeldReply{{1, 0}, {}}));
+  EXPECT_TRUE(refused(ClaimReply{{2}}));
+  EXPECT_TRUE(refused(Register{{}, {{0}}, {{{}, {}, 1}}}));
+  EXPECT_TRUE(refused(PutChunks{{}, {{0}}, {{{}, 1, Bytes(1)}}}));
+  EXPECT_TRUE(refused(PutChunks{{}, {{0}}, {{{}, 0, {}}}}));
+  EXPECT_TRUE(refused(Lock{{}, static_cast<LockKind>(3), {}}));
+  EXPECT_TRUE(refused(ReadLog{{}, 1, 0, std::uint32_t{kMaxMessage} + 1}));
+}
+
+// ---- Homes ------------------------------------------------------------------------------------
+
+TEST(Homes, AreSpreadOverTheNodes) {
+  constexpr NodeIndex kNodes = 7;
+  std::vector<int> files(kNodes);
+  std::vector<int> first_blocks(kNodes);
+  Random random(4);
+  for (int i = 0; i < 7000; ++i) {
+    const std::string path = "/scratch/run/checkpoint." + std::to_string(i);
+    const NodeIndex home = file_home(path, kNodes);
+    ASSERT_LT(home, kNodes);
+    EXPECT_EQ(home, file_home(path, kNodes));
+    ++files[home];
+    Id128 identity;
+    random.fill(identity);
+    ASSERT_LT(block_home(identity, 0, kNodes), kNodes);
+    ++first_blocks[block_home(identity, 0, kNodes)];
+    // Neighbours go round the nodes.
+    const std::uint64_t block = random.up_to(std::uint64_t{1} << 41);
+    EXPECT_EQ((block_home(identity, block, kNodes) + 1) % kNodes,
+              block_home(identity, block + 1, kNodes));
+  }
+  for (int count : files) EXPECT_NEAR(count, 1000, 200);
+  for (int count : first_blocks) EXPECT_NEAR(count, 1000, 200);
+  EXPECT_EQ(file_home("/f", 1), 0);
+  EXPECT_EQ(block_home({}, 99, 1), 0);
+  // The same on every rank, whatever machine it is on.
+  Id128 identity;
+  identity.bytes = {1, 2};
+  EXPECT_EQ(block_home(identity, 0, 1000), 513);
+}
+
+}  // namespace
+}  // namespace dedup::service

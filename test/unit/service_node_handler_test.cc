@@ -1,0 +1,133 @@
+// A node's handler: that each request reaches its role, and that the roles go together.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "service/server.h"
+
+namespace dedup::service {
+namespace {
+
+struct Outcome {
+  int answers = 0;
+  Status status;
+  Bytes body;
+};
+
+class FakeResponder : public Responder {
+ public:
+  FakeResponder(ConnectionId connection, std::shared_ptr<Outcome> outcome)
+      : connection_(connection), outcome_(std::move(outcome)) {}
+  ConnectionId connection() const override { return connection_; }
+  void reply(const Status& status, Bytes body) override {
+    ++outcome_->answers;
+    outcome_->status = status;
+    outcome_->body = std::move(body);
+  }
+
+ private:
+  ConnectionId connection_;
+  std::shared_ptr<Outcome> outcome_;
+};
+
+class NodeHandlerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "dedup-node-handler-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    directory_ = name;
+    handler_ = make_node_handler("n3", 3, 4);
+  }
+  void TearDown() override {
+    handler_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  std::shared_ptr<Outcome> ask_raw(Opcode opcode, const Bytes& body, ConnectionId connection = 1) {
+    auto outcome = std::make_shared<Outcome>();
+    handler_->handle(opcode, body, std::make_unique<FakeResponder>(connection, outcome));
+    return outcome;
+  }
+  template <typename Request>
+  std::shared_ptr<Outcome> ask(const Request& request, ConnectionId connection = 1) {
+    Encoder encoder;
+    request.encode(encoder);
+    return ask_raw(Request::kOpcode, encoder.bytes(), connection);
+  }
+  Attach attach() const {
+    Attach request;
+    request.identity.bytes[0] = 5;
+    request.path = "/f";
+    request.store_template = directory_ + "/store-%n";
+    request.write = request.create = true;
+    return request;
+  }
+
+  std::string directory_;
+  std::unique_ptr<Handler> handler_;
+};
+
+TEST_F(NodeHandlerTest, RefusesWhatItDoesNotUnderstand) {
+  const auto unknown = ask_raw(static_cast<Opcode>(200), {});
+  EXPECT_EQ(unknown->answers, 1);
+  EXPECT_EQ(unknown->status.code(), Code::kInternal);
+  EXPECT_NE(unknown->status.message().find("n3"), std::string::npos);
+  Encoder encoder;
+  OpenBegin{"/f"}.encode(encoder);
+  Bytes shorter = encoder.bytes();
+  shorter.pop_back();
+  EXPECT_EQ(ask_raw(Opcode::kOpenBegin, shorter)->status.code(), Code::kInternal);
+  Bytes longer = encoder.bytes();
+  longer.push_back({});
+  EXPECT_EQ(ask_raw(Opcode::kOpenBegin, longer)->status.code(), Code::kInternal);
+  EXPECT_TRUE(ask(OpenBegin{"/f"})->status.is_ok());
+}
+
+TEST_F(NodeHandlerTest, EveryRequestIsAnsweredByItsRole) {
+  // Undecodable on purpose: one that is not dispatched at all says something else.
+  for (unsigned opcode = 0; opcode < 256; ++opcode) {
+    const auto outcome = ask_raw(static_cast<Opcode>(opcode), Bytes(1));
+    ASSERT_EQ(outcome->answers, 1);
+    const bool exists = (opcode >= 1 && opcode <= 14) || (opcode >= 32 && opcode <= 39) ||
+                        (opcode >= 64 && opcode <= 87);
+    const std::string expected = exists ? "malformed request " : "unknown request ";
+    EXPECT_NE(outcome->status.message().find(expected + std::to_string(opcode)), std::string::npos)
+        << outcome->status.message();
+  }
+}
+
+TEST_F(NodeHandlerTest, TurnsEndWithTheirConnection) {
+  EXPECT_EQ(ask(OpenBegin{"/f"}, 1)->answers, 1);
+  const auto second = ask(OpenBegin{"/f"}, 2);
+  EXPECT_EQ(second->answers, 0);
+  handler_->closed(1);
+  EXPECT_EQ(second->answers, 1);
+  EXPECT_TRUE(second->status.is_ok());
+}
+
+TEST_F(NodeHandlerTest, BlockHomesKnowWhatIsAttached) {
+  const Resolve resolve{attach().identity, {{0, 1}}};
+  EXPECT_EQ(ask(resolve)->status.code(), Code::kNotFound);
+  const auto attached = ask(attach());
+  ASSERT_TRUE(attached->status.is_ok()) << attached->status.message();
+  EXPECT_TRUE(ask(Space{attach().identity})->status.is_ok());
+  const auto resolved = ask(resolve);
+  ASSERT_TRUE(resolved->status.is_ok());
+  Decoder decoder(resolved->body);
+  EXPECT_TRUE(ResolveReply::decode(decoder).base.is_zero());
+  ASSERT_TRUE(decoder.ok());
+  EXPECT_TRUE(ask(Detach{attach().identity, false, {}})->status.is_ok());
+  EXPECT_EQ(ask(resolve)->status.code(), Code::kNotFound);
+}
+
+TEST_F(NodeHandlerTest, AFailedAttachAttachesNothing) {
+  Attach request = attach();
+  request.store_template = directory_ + "/no/such/place";
+  EXPECT_FALSE(ask(request)->status.is_ok());
+  EXPECT_EQ(ask(Resolve{request.identity, {{0, 1}}})->status.code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace dedup::service

@@ -1,0 +1,472 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "store/log.h"
+#include "test/unit/store_node_fixture.h"
+
+namespace dedup::service {
+namespace {
+
+// ---- The life of a file ------------------------------------------------------------------------
+
+TEST_F(ServiceStoreNode, FindsNothingInANewStore) {
+  const auto reply = find();
+  ASSERT_OK(reply);
+  EXPECT_FALSE(reply->store.uuid.is_zero());
+  EXPECT_EQ(reply->store.node, "n1");
+  EXPECT_GT(reply->free_bytes, 0u);
+  EXPECT_TRUE(reply->records.empty());
+  EXPECT_TRUE(reply->deleted.empty());
+  EXPECT_EQ(find()->store.uuid, reply->store.uuid);
+}
+
+TEST_F(ServiceStoreNode, CommitsAGenerationThatTheNextJobReads) {
+  const auto attached = attach(true);
+  ASSERT_OK(attached);
+  EXPECT_TRUE(attached->newest.is_zero());
+  const auto mine = chunks(30);
+  const auto received = chunks(20, 5000);
+  ASSERT_OK(store_as_rank(mine));
+  ASSERT_OK(put(received));
+  expect_held(mine);
+  expect_held(received);
+  auto all = mine;
+  all.insert(all.end(), received.begin(), received.end());
+  ASSERT_OK(commit(all));
+  expect_held(all);
+  ASSERT_OK(node_->on(Detach{identity_, false, {}}));
+  EXPECT_CODE(node_->on(Held{identity_, {}}), kInternal);
+
+  restart();
+  const auto found = find();
+  ASSERT_OK(found);
+  ASSERT_EQ(found->records.size(), 1u);
+  const auto record = store::CommitRecord::decode(found->records[0]);
+  ASSERT_OK(record);
+  EXPECT_EQ(record->attempt, base_);
+  const auto again = attach(false);
+  ASSERT_OK(again);
+  EXPECT_EQ(again->newest, base_);
+  expect_held(all);
+  expect_absent(chunks(5));
+  EXPECT_CODE(node_->on(OpenSegment{identity_}), kReadOnly);
+  EXPECT_CODE(node_->on(Claim{identity_, names(all)}), kReadOnly);
+  EXPECT_CODE(put(chunks(1)), kReadOnly);
+}
+
+TEST_F(ServiceStoreNode, ReadsTheRecipe) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(10);
+  ASSERT_OK(put(what));
+  const auto attempt = random_id(random_);
+  const auto record = begin_commit(attempt, what);
+  ASSERT_OK(record);
+  ASSERT_OK(prepare(*record));
+  ASSERT_OK(finish_commit(*record));
+  const store::Digest digest = record->shards[0].digest;
+  const auto list = node_->on(ListShard{identity_, attempt, 0, digest, 0});
+  ASSERT_OK(list);
+  EXPECT_EQ(list->blocks, std::vector<std::uint64_t>{3});
+  EXPECT_TRUE(list->done);
+  EXPECT_TRUE(node_->on(ListShard{identity_, attempt, 0, digest, 4})->blocks.empty());
+  const auto read = node_->on(ReadShard{identity_, attempt, 0, digest, {3, 4}});
+  ASSERT_OK(read);
+  ASSERT_EQ(read->blocks.size(), 2u);
+  EXPECT_TRUE(read->blocks[1].empty());
+  const auto block = store::decode_block(read->blocks[0]);
+  ASSERT_OK(block);
+  ASSERT_EQ(block->pieces.size(), what.size());
+  EXPECT_EQ(block->pieces[9].fingerprint, what[9].fingerprint);
+
+  EXPECT_CODE(node_->on(ReadShard{identity_, attempt, 1, digest, {3}}), kNotFound);
+  EXPECT_CODE(node_->on(ReadShard{identity_, random_id(random_), 0, digest, {3}}), kNotFound);
+  store::Digest other = digest;
+  other[0] ^= 1;
+  EXPECT_CODE(node_->on(ReadShard{identity_, attempt, 0, other, {3}}), kCorrupt);
+  EXPECT_CODE(
+      node_->on(ReadShard{identity_, attempt, 0, digest, std::vector<std::uint64_t>(1000, 3)}),
+      kArgument);
+}
+
+TEST_F(ServiceStoreNode, KeepsWhatGenerationsShareAndFreesTheRest) {
+  ASSERT_OK(attach(true));
+  const auto all = chunks(100);
+  const auto first_segment = store_as_rank(all);
+  ASSERT_OK(first_segment);
+  ASSERT_OK(commit(all));
+
+  // 70 % stays: the segment does too, nothing is written anew.
+  auto second = slice(all, 30, 100);
+  const auto added = chunks(10);
+  ASSERT_OK(store_as_rank(added));
+  second.insert(second.end(), added.begin(), added.end());
+  ASSERT_OK(commit(second));
+  expect_held(second);
+  expect_absent(slice(all, 0, 30));
+  EXPECT_EQ(files_in("generations"), std::set<std::string>{base_.hex()});
+  EXPECT_EQ(files_in("segments").size(), 2u);
+
+  // 20 % of the first segment is left: its chunks move, the segment goes.
+  const auto third = slice(all, 80, 100);
+  const auto freed = commit(third);
+  ASSERT_OK(freed);
+  EXPECT_GT(*freed, 100u * 1000);
+  expect_held(third);
+  expect_absent(slice(all, 0, 80));
+  expect_absent(added);
+  EXPECT_EQ(files_in("segments").size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(segment_path(*first_segment)));
+  std::uint64_t size = 0;
+  for (const auto& name : files_in("segments")) {
+    size += std::filesystem::file_size(file_directory() + "/segments/" + name);
+  }
+  EXPECT_LT(size, 25u * 1044);
+
+  restart();
+  ASSERT_OK(attach(true));
+  expect_held(third);
+}
+
+TEST_F(ServiceStoreNode, FreesWhatWasOverwrittenBeforeTheCommit) {
+  ASSERT_OK(attach(true));
+  const auto overwritten = chunks(40);
+  const auto kept = chunks(5);
+  ASSERT_OK(put(overwritten));
+  ASSERT_OK(put(kept));
+  ASSERT_OK(commit(kept));
+  expect_held(kept);
+  expect_absent(overwritten);
+  EXPECT_EQ(files_in("segments").size(), 1u);
+}
+
+TEST_F(ServiceStoreNode, KeepsNoFileOpenThatIsRemoved) {
+  ASSERT_OK(attach(true));
+  const auto first = chunks(20), second = chunks(20);
+  ASSERT_OK(put(first));
+  ASSERT_OK(commit(first));
+  expect_held(first);
+  EXPECT_GT(open_files(), 0u);
+  ASSERT_OK(put(second));
+  ASSERT_OK(commit(second));
+  EXPECT_EQ(open_files(" (deleted)"), 0u);
+  expect_held(second);
+  ASSERT_OK(node_->on(Detach{identity_, true, {}}));
+  EXPECT_EQ(open_files(), 0u);
+}
+
+TEST_F(ServiceStoreNode, KeepsTheGenerationThatAnotherJobReads) {
+  ASSERT_OK(attach(true));
+  const auto first = chunks(20);
+  ASSERT_OK(put(first));
+  ASSERT_OK(commit(first));
+
+  StoreNode reader("n1", 0, 1);
+  ASSERT_OK(reader.on(Find{path_, template_}));
+  ASSERT_OK(reader.on(Attach{identity_, path_, template_, base_, false, false}));
+  const auto old_base = base_;
+  const auto second = chunks(20);
+  ASSERT_OK(put(second));
+  ASSERT_OK(commit(second));
+  EXPECT_EQ(files_in("generations").size(), 2u);
+  const auto reply = reader.on(GetChunks{identity_, names(first)});
+  ASSERT_OK(reply);
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(reply->chunks[i], first[i].data);
+
+  EXPECT_CODE(reader.on(Attach{identity_, path_, template_, old_base, true, false}), kFileInUse);
+  ASSERT_OK(reader.on(Detach{identity_, false, {}}));
+  ASSERT_OK(commit(second));
+  EXPECT_EQ(files_in("generations"), std::set<std::string>{base_.hex()});
+}
+
+TEST_F(ServiceStoreNode, ReadsThenWritesInOneJob) {
+  ASSERT_OK(attach(true));
+  const auto first = chunks(20);
+  ASSERT_OK(put(first));
+  ASSERT_OK(commit(first));
+  restart();
+  ASSERT_OK(attach(false));
+  ASSERT_OK(attach(false));
+  expect_held(first);
+  const auto upgraded = attach(true);
+  ASSERT_OK(upgraded);
+  EXPECT_EQ(upgraded->newest, base_);
+  const auto second = chunks(20);
+  ASSERT_OK(put(second));
+  ASSERT_OK(attach(true));  // changes nothing
+  ASSERT_OK(attach(false));
+  expect_held(second);
+  ASSERT_OK(commit(second));
+  // Its own reading does not keep the old generation.
+  EXPECT_EQ(files_in("generations"), std::set<std::string>{base_.hex()});
+}
+
+TEST_F(ServiceStoreNode, SaysThatAnotherJobWrites) {
+  ASSERT_OK(attach(true));
+  StoreNode other("n1", 0, 1);
+  const auto reply = other.on(Attach{identity_, path_, template_, {}, true, true});
+  EXPECT_CODE(reply, kFileInUse);
+  EXPECT_NE(reply.status().message().find("n1"), std::string::npos);
+  EXPECT_CODE(other.on(Held{identity_, {}}), kInternal);  // it is not attached now
+  ASSERT_OK(node_->on(Detach{identity_, false, {}}));
+  ASSERT_OK(other.on(Attach{identity_, path_, template_, {}, true, true}));
+}
+
+TEST_F(ServiceStoreNode, RemovesAFileThatWasNeverCommitted) {
+  ASSERT_OK(attach(true));
+  ASSERT_OK(put(chunks(10)));
+  ASSERT_OK(node_->on(Detach{identity_, false, {}}));
+  EXPECT_FALSE(std::filesystem::exists(file_directory()));
+  ASSERT_OK(node_->on(Detach{identity_, false, {}}));  // harmless
+}
+
+// ---- Claims ------------------------------------------------------------------------------------
+
+TEST_F(ServiceStoreNode, GrantsEachChunkOnce) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(4);
+  auto twice = names(what);
+  twice.push_back(what[0].fingerprint);
+  using Flags = std::vector<std::uint8_t>;
+  EXPECT_EQ(node_->on(Claim{identity_, twice})->granted, (Flags{1, 1, 1, 1, 0}));
+  EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, (Flags{0, 0, 0, 0}));
+  EXPECT_EQ(node_->on(Held{identity_, names(what)})->held, (Flags{0, 0, 0, 0}));
+  ASSERT_OK(node_->on(Release{identity_, {what[1].fingerprint, what[2].fingerprint}}));
+  // Copies that other nodes send do not get in the way of whoever is storing the chunk.
+  ASSERT_OK(put(what));
+  EXPECT_EQ(node_->on(Held{identity_, names(what)})->held, (Flags{0, 1, 1, 0}));
+  EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, (Flags{0, 0, 0, 0}));
+  ASSERT_OK(node_->on(Release{identity_, names(what)}));  // nothing that is registered goes
+  EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, (Flags{1, 0, 0, 1}));
+}
+
+TEST_F(ServiceStoreNode, GrantsNothingThatIsCommitted) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(4);
+  ASSERT_OK(put(what));
+  ASSERT_OK(commit(what));
+  EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, std::vector<std::uint8_t>(4, 0));
+  EXPECT_EQ(files_in("segments").size(), 1u);
+  ASSERT_OK(put(what));
+  EXPECT_EQ(files_in("segments").size(), 1u);
+}
+
+TEST_F(ServiceStoreNode, ForgetsClaimsAtACommit) {
+  ASSERT_OK(attach(true));
+  const auto kept = chunks(3), claimed = chunks(3);
+  ASSERT_OK(node_->on(Claim{identity_, names(claimed)}));
+  ASSERT_OK(put(kept));
+  ASSERT_OK(commit(kept));
+  EXPECT_EQ(node_->on(Claim{identity_, names(claimed)})->granted, std::vector<std::uint8_t>(3, 1));
+}
+
+TEST_F(ServiceStoreNode, KnowsTheHoldersOfWhatCameSinceTheCommit) {
+  ASSERT_OK(attach(true));
+  const auto first = chunks(2), second = chunks(2);
+  ASSERT_OK(put(first, {0, 1, 3}));
+  EXPECT_EQ(node_->on(Held{identity_, names(first)})->holders,
+            (std::vector<NodeSet>{{0, 1, 3}, {0, 1, 3}}));
+  ASSERT_OK(commit(first));
+  ASSERT_OK(store_as_rank(second, {1}));
+  const auto held = node_->on(
+      Held{identity_, {second[0].fingerprint, random_fingerprint(random_), first[0].fingerprint}});
+  ASSERT_OK(held);
+  EXPECT_EQ(held->held, (std::vector<std::uint8_t>{1, 0, 1}));
+  EXPECT_EQ(held->holders, (std::vector<NodeSet>{{1}, {}}));
+}
+
+TEST_F(ServiceStoreNode, RefusesRegistrationsThatCannotBe) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(1);
+  const auto segment = store_as_rank(what);
+  ASSERT_OK(segment);
+  const auto location = node_->on(Locate{identity_, names(what)})->locations[0];
+  const Fingerprint f = random_fingerprint(random_);
+  const auto try_it = [&](store::ChunkLocation l, std::uint32_t set, const NodeSet& holders) {
+    return node_->on(Register{identity_, {holders}, {{f, l, set}}});
+  };
+  EXPECT_CODE(try_it(location, 1, {1}), kArgument);
+  EXPECT_CODE(try_it(location, 0, {0}), kArgument);     // not this node
+  EXPECT_CODE(try_it(location, 0, {1, 4}), kArgument);  // no such node
+  EXPECT_CODE(try_it({*segment + 1, location.offset, 10}, 0, {1}), kArgument);
+  EXPECT_CODE(try_it({*segment, location.offset, 0}, 0, {1}), kArgument);
+  EXPECT_CODE(try_it({*segment, location.offset + 1, location.length}, 0, {1}), kIo);
+  EXPECT_EQ(node_->on(Held{identity_, {f}})->held[0], 0);
+  ASSERT_OK(try_it(location, 0, {1}));
+  // Not its fingerprint: readers find out.
+  EXPECT_TRUE(node_->on(GetChunks{identity_, {f}})->chunks[0].empty());
+  ASSERT_OK(commit(what));
+  EXPECT_CODE(try_it(location, 0, {1}), kArgument);  // that segment is committed
+}
+
+// ---- Logs --------------------------------------------------------------------------------------
+
+TEST_F(ServiceStoreNode, ReadsLogsUntilTheyAreCleared) {
+  ASSERT_OK(attach(true));
+  const auto number = node_->on(OpenLog{identity_});
+  ASSERT_OK(number);
+  EXPECT_NE(node_->on(OpenLog{identity_})->number, number->number);
+  auto log = store::LogWriter::create(number->path, identity_, number->number);
+  ASSERT_OK(log);
+  const Bytes data = random_bytes(random_, 10000);
+  const auto offset = (*log)->append(data);
+  ASSERT_OK(offset);
+  const auto read = node_->on(ReadLog{identity_, number->number, *offset + 10, 500});
+  ASSERT_OK(read);
+  EXPECT_EQ(read->bytes, Bytes(data.begin() + 10, data.begin() + 510));
+  ASSERT_OK((*log)->clear());
+  EXPECT_CODE(node_->on(ReadLog{identity_, number->number, *offset, 500}), kNotFound);
+  EXPECT_CODE(node_->on(ReadLog{identity_, 999, 0, 1}), kNotFound);
+  // A commit leaves logs alone, the end of the job does not.
+  const auto what = chunks(1);
+  ASSERT_OK(put(what));
+  ASSERT_OK(commit(what));
+  EXPECT_EQ(files_in("logs").size(), 1u);
+  ASSERT_OK(node_->on(Detach{identity_, false, {}}));
+  EXPECT_EQ(files_in("logs").size(), 0u);
+}
+
+// ---- Deleting ----------------------------------------------------------------------------------
+
+TEST_F(ServiceStoreNode, DropsAnOpenFileAndLeavesAMark) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(10);
+  ASSERT_OK(put(what));
+  ASSERT_OK(commit(what));
+  EXPECT_CODE(node_->on(Drop{template_, identity_, {}}), kFileInUse);
+  const Id128 away = random_id(random_);
+  ASSERT_OK(node_->on(Detach{identity_, true, {away}}));
+  EXPECT_FALSE(std::filesystem::exists(file_directory()));
+  auto found = find();
+  ASSERT_OK(found);
+  EXPECT_TRUE(found->records.empty());
+  EXPECT_EQ(found->deleted, std::vector<Id128>{identity_});
+  // The other store has dropped it too.
+  ASSERT_OK(node_->on(Drop{template_, identity_, {}}));
+  EXPECT_TRUE(find()->deleted.empty());
+}
+
+TEST_F(ServiceStoreNode, DropsAFileThatIsNotOpen) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(10);
+  ASSERT_OK(put(what));
+  ASSERT_OK(commit(what));
+  StoreNode other("n1", 1, 4);
+  EXPECT_CODE(other.on(Drop{template_, identity_, {random_id(random_)}}), kFileInUse);
+  EXPECT_TRUE(find()->deleted.empty());  // not deleted, so not marked
+  ASSERT_OK(node_->on(Detach{identity_, false, {}}));
+  EXPECT_EQ(find()->records.size(), 1u);
+  ASSERT_OK(other.on(Drop{template_, identity_, {}}));
+  EXPECT_TRUE(find()->records.empty());
+  EXPECT_TRUE(find()->deleted.empty());
+  EXPECT_FALSE(std::filesystem::exists(file_directory()));
+}
+
+TEST_F(ServiceStoreNode, DropsAMarkedFileThatIsStillThere) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(10);
+  ASSERT_OK(put(what));
+  ASSERT_OK(commit(what));
+  ASSERT_OK(node_->on(Detach{identity_, false, {}}));
+  {
+    const auto store = store::Store::open(directory(), false);
+    ASSERT_OK(store);
+    ASSERT_OK((*store)->put_mark(identity_, {random_id(random_)}));
+  }
+  const auto found = find();
+  ASSERT_OK(found);
+  EXPECT_TRUE(found->records.empty());
+  EXPECT_EQ(found->deleted, std::vector<Id128>{identity_});
+  EXPECT_FALSE(std::filesystem::exists(file_directory()));
+}
+
+// ---- All of it, at random ----------------------------------------------------------------------
+
+TEST_F(ServiceStoreNode, KeepsExactlyWhatGenerationsReferTo) {
+  const auto universe = chunks(400, 300);
+  std::vector<Chunk> file;  // what it consists of, as committed
+  ASSERT_OK(attach(true));
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    std::map<Fingerprint, Chunk> next;
+    for (const Chunk& chunk : file) {
+      if (test::below(random_, 3) != 0) next[chunk.fingerprint] = chunk;
+    }
+    std::vector<Chunk> dumped, received;
+    for (std::uint64_t i = test::below(random_, 80); i > 0; --i) {
+      const Chunk& chunk = universe[test::below(random_, universe.size())];
+      (test::below(random_, 2) == 0 ? dumped : received).push_back(chunk);
+      if (test::below(random_, 3) != 0) next[chunk.fingerprint] = chunk;
+    }
+    ASSERT_OK(store_as_rank(dumped));
+    ASSERT_OK(put(received));
+    std::vector<Chunk> wanted;
+    for (const auto& [name, chunk] : next) {
+      const bool here = std::any_of(dumped.begin(), dumped.end(),
+                                    [&, n = name](const auto& c) { return c.fingerprint == n; }) ||
+                        std::any_of(received.begin(), received.end(),
+                                    [&, n = name](const auto& c) { return c.fingerprint == n; }) ||
+                        std::any_of(file.begin(), file.end(),
+                                    [&, n = name](const auto& c) { return c.fingerprint == n; });
+      if (here) wanted.push_back(chunk);
+    }
+    switch (test::below(random_, 4)) {
+      case 0: {  // the job dies half-way
+        const auto record = begin_commit(random_id(random_), wanted);
+        ASSERT_OK(record);
+        if (test::below(random_, 2) == 0) ASSERT_OK(prepare(*record));
+        restart();
+        ASSERT_OK(attach(true));
+        break;
+      }
+      case 1: {  // the attempt fails; the data stays, and is in nobody's way
+        const auto record = begin_commit(random_id(random_), wanted);
+        ASSERT_OK(record);
+        if (test::below(random_, 2) == 0) ASSERT_OK(prepare(*record));
+        ASSERT_OK(node_->on(Abort{identity_, record->attempt}));
+        expect_held(file);
+        expect_held(wanted);
+        ASSERT_OK(commit(wanted));
+        file = wanted;
+        break;
+      }
+      default:
+        ASSERT_OK(commit(wanted));
+        file = wanted;
+        break;
+    }
+    std::vector<Chunk> rest;
+    for (const Chunk& chunk : universe) {
+      const bool in_file = std::any_of(file.begin(), file.end(), [&](const auto& c) {
+        return c.fingerprint == chunk.fingerprint;
+      });
+      if (!in_file) rest.push_back(chunk);
+    }
+    expect_held(file);
+    expect_absent(rest);
+    // No chunk of the generation is there twice, and half of each segment at least is live.
+    std::map<Fingerprint, int> copies;
+    for (const auto& name : files_in("segments")) {
+      const std::string path = file_directory() + "/segments/" + name;
+      const auto reader = store::SegmentReader::open(path);
+      ASSERT_OK(reader);
+      std::uint64_t live = 0;
+      ASSERT_OK((*reader)->scan([&](const Fingerprint& f, const store::ChunkLocation& location) {
+        const auto at = node_->on(Locate{identity_, {f}})->locations[0];
+        if (at != location) return;
+        ++copies[f];
+        live += store::kChunkHeaderSize + location.length;
+      }));
+      EXPECT_GE(live, std::filesystem::file_size(path) / 2) << name;
+    }
+    EXPECT_EQ(copies.size(), file.size());
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace dedup::service

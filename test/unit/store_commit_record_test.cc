@@ -1,0 +1,136 @@
+#include "store/commit_record.h"
+
+#include <gtest/gtest.h>
+
+#include "test/unit/store_helpers.h"
+
+namespace dedup::store {
+namespace {
+
+CommitRecord random_record(test::Random& random) {
+  CommitRecord r;
+  r.identity = test::random_id(random);
+  r.number = random();
+  r.attempt = test::random_id(random);
+  r.parent = test::random_id(random);
+  r.path = "/scratch/run\n/" + std::string(test::below(random, 300), 'x');
+  r.size = random();
+  r.replication = 3;
+  r.chunk_size = 4096;
+  r.fingerprint = "sha256";
+  r.time = random();
+  const auto stores = 1 + test::below(random, 20);
+  for (std::uint64_t i = 0; i < stores; ++i) {
+    r.stores.push_back({test::random_id(random), "n" + std::to_string(i)});
+  }
+  for (std::uint64_t i = 0; i < test::below(random, 20); ++i) {
+    ShardEntry shard;
+    for (auto& b : shard.digest) b = static_cast<std::uint8_t>(random());
+    for (NodeIndex n = 0; n < stores; ++n) {
+      if (test::below(random, 3) == 0) shard.stores.push_back(n);
+    }
+    r.shards.push_back(shard);
+  }
+  for (std::uint64_t i = 0; i < test::below(random, 5); ++i) {
+    r.lineage.push_back({test::random_id(random), random()});
+  }
+  return r;
+}
+
+TEST(CommitRecord, RoundTrips) {
+  test::Random random(1);
+  for (int i = 0; i < 200; ++i) {
+    const CommitRecord record = random_record(random);
+    const auto back = CommitRecord::decode(record.encode());
+    ASSERT_TRUE(back.is_ok()) << back.status().message();
+    EXPECT_EQ(*back, record);
+  }
+  EXPECT_EQ(*CommitRecord::decode(CommitRecord{}.encode()), CommitRecord{});
+}
+
+TEST(CommitRecord, NoticesAnyDamage) {
+  test::Random random(2);
+  const Bytes whole = random_record(random).encode();
+  test::for_each_damage(whole, [&](const Bytes& damaged) {
+    const auto back = CommitRecord::decode(damaged);
+    EXPECT_TRUE(back.status().code() == Code::kCorrupt || back.status().code() == Code::kVersion);
+  });
+  Bytes longer = whole;
+  longer.push_back(std::byte{0});
+  EXPECT_EQ(CommitRecord::decode(longer).status().code(), Code::kCorrupt);
+}
+
+TEST(CommitRecord, RefusesANewerVersion) {
+  Bytes bytes = CommitRecord{}.encode();
+  bytes[8] = std::byte{7};
+  const auto back = CommitRecord::decode(bytes);
+  ASSERT_EQ(back.status().code(), Code::kVersion);
+  EXPECT_NE(back.status().message().find("written by a newer version of dedup"), std::string::npos);
+  EXPECT_NE(back.status().message().find("version 7"), std::string::npos);
+}
+
+TEST(CommitRecord, RefusesShardsOnStoresThatItDoesNotName) {
+  CommitRecord record;
+  record.stores.resize(2);
+  record.shards.push_back({{}, {0, 2}});
+  EXPECT_EQ(CommitRecord::decode(record.encode()).status().code(), Code::kCorrupt);
+}
+
+// A tree of generations made by jobs that each saw one leaf, against its parent pointers.
+TEST(DescendsFrom, AgreesWithTheParentsOfARandomTree) {
+  test::Random random(3);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<CommitRecord> all;
+    std::vector<int> parent;
+    const Id128 identity = test::random_id(random);
+    for (int job = 0; job < 6; ++job) {
+      int base = all.empty() ? -1 : static_cast<int>(test::below(random, all.size()));
+      const Id128 session = test::random_id(random);
+      for (std::uint64_t commits = test::below(random, 4); commits-- > 0;) {
+        CommitRecord r;
+        r.identity = identity;
+        r.attempt = test::random_id(random);
+        r.number = 1;
+        if (base >= 0) {
+          const auto& from = all[static_cast<std::size_t>(base)];
+          r.number = from.number + 1;
+          r.parent = from.attempt;
+          r.lineage = from.lineage;
+          if (r.lineage.back().session == session) r.lineage.pop_back();
+        }
+        r.lineage.push_back({session, r.number});
+        parent.push_back(base);
+        base = static_cast<int>(all.size());
+        all.push_back(r);
+      }
+    }
+    for (std::size_t y = 0; y < all.size(); ++y) {
+      for (std::size_t o = 0; o < all.size(); ++o) {
+        bool expected = false;
+        for (int at = static_cast<int>(y); at >= 0; at = parent[static_cast<std::size_t>(at)]) {
+          expected |= at == static_cast<int>(o);
+        }
+        EXPECT_EQ(descends_from(all[y], all[o]), expected);
+      }
+    }
+  }
+}
+
+TEST(DescendsFrom, IsFalseForOtherFilesAndRivalAttempts) {
+  const Id128 session = Id128::random();
+  CommitRecord a;
+  a.identity = Id128::random();
+  a.number = 4;
+  a.attempt = Id128::random();
+  a.lineage = {{session, 4}};
+  EXPECT_TRUE(descends_from(a, a));
+  CommitRecord rival = a;
+  rival.attempt = Id128::random();
+  EXPECT_FALSE(descends_from(rival, a));
+  CommitRecord other = a;
+  other.identity = Id128::random();
+  EXPECT_FALSE(descends_from(other, a));
+}
+
+}  // namespace
+}  // namespace dedup::store

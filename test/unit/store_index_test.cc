@@ -1,0 +1,160 @@
+#include "store/index.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "test/unit/store_helpers.h"
+#include "test/unit/temp_dir.h"
+
+namespace dedup::store {
+namespace {
+
+using test::random_fingerprint;
+using test::TempDir;
+
+std::vector<IndexEntry> random_entries(test::Random& random, std::size_t count) {
+  std::vector<IndexEntry> entries(count);
+  for (auto& entry : entries) {
+    entry.fingerprint = random_fingerprint(random);
+    // Many fingerprints with a common beginning, as the numbers of mode `none` have.
+    if (test::below(random, 2) == 0) std::fill_n(entry.fingerprint.bytes.begin(), 28, 0x55);
+    entry.location = {test::below(random, 5), random(),
+                      static_cast<std::uint32_t>(1 + test::below(random, 4096))};
+  }
+  const auto less = [](const IndexEntry& a, const IndexEntry& b) {
+    return a.fingerprint < b.fingerprint;
+  };
+  const auto same = [](const IndexEntry& a, const IndexEntry& b) {
+    return a.fingerprint == b.fingerprint;
+  };
+  std::sort(entries.begin(), entries.end(), less);
+  entries.erase(std::unique(entries.begin(), entries.end(), same), entries.end());
+  std::shuffle(entries.begin(), entries.end(), random);
+  return entries;
+}
+
+TEST(Index, FindsWhatItHasAndNothingElse) {
+  const TempDir dir;
+  test::Random random(1);
+  for (const std::size_t count : {0, 1, 2, 77, 78, 79, 156, 157, 5000, 100000}) {
+    SCOPED_TRACE(count);
+    const auto entries = random_entries(random, count);
+    const Id128 attempt = test::random_id(random);
+    const std::string path = dir / std::to_string(count);
+    ASSERT_TRUE(write_index(path, Id128::random(), attempt, entries, count == 79).is_ok());
+    auto reader = IndexReader::open(path);
+    ASSERT_TRUE(reader.is_ok()) << reader.status().message();
+    EXPECT_EQ((*reader)->attempt(), attempt);
+    ASSERT_EQ((*reader)->size(), entries.size());
+    std::map<std::uint64_t, std::uint64_t> live;
+    for (const auto& entry : entries) {
+      const auto found = (*reader)->find(entry.fingerprint);
+      ASSERT_TRUE(found.is_ok()) << found.status().message();
+      ASSERT_EQ(*found, entry.location);
+      live[entry.location.segment] += kChunkHeaderSize + entry.location.length;
+    }
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_EQ((*reader)->find(random_fingerprint(random)).status().code(), Code::kNotFound);
+    }
+    EXPECT_EQ((*reader)->find(Fingerprint{}).status().code(), Code::kNotFound);
+    Fingerprint before;
+    for (std::uint64_t i = 0; i < (*reader)->size(); ++i) {
+      const auto entry = (*reader)->at(i);
+      ASSERT_TRUE(entry.is_ok());
+      ASSERT_LT(before, entry->fingerprint);
+      before = entry->fingerprint;
+    }
+    EXPECT_EQ((*reader)->at((*reader)->size()).status().code(), Code::kArgument);
+    std::map<std::uint64_t, std::uint64_t> got;
+    for (const auto& use : (*reader)->segments()) got[use.segment] = use.live_bytes;
+    EXPECT_EQ(got, live);
+  }
+}
+
+TEST(Index, NeverGivesWrongLocations) {
+  const TempDir dir;
+  test::Random random(2);
+  const auto entries = random_entries(random, 81);
+  ASSERT_TRUE(write_index(dir / "i", Id128::random(), Id128::random(), entries, false).is_ok());
+  const auto size = test::get_file(dir / "i").size();
+  const auto absent = random_fingerprint(random);
+  test::for_each_file_damage(dir / "i", [&] {
+    auto reader = IndexReader::open(dir / "i");
+    if (!reader.is_ok()) return;
+    EXPECT_EQ(std::filesystem::file_size(dir / "i"), size);
+    int failures = 0;
+    for (const auto& entry : entries) {
+      const auto found = (*reader)->find(entry.fingerprint);
+      if (found.is_ok()) {
+        EXPECT_EQ(*found, entry.location);
+      } else {
+        EXPECT_EQ(found.status().code(), Code::kCorrupt);
+        ++failures;
+      }
+    }
+    EXPECT_GE(failures, 1);
+    EXPECT_FALSE((*reader)->find(absent).is_ok());
+  });
+}
+
+TEST(Index, RefusesPagesOfAnotherIndex) {
+  const TempDir dir;
+  test::Random random(3);
+  const auto entries = random_entries(random, 70);
+  const Id128 identity = Id128::random();
+  ASSERT_TRUE(write_index(dir / "a", identity, Id128::random(), entries, false).is_ok());
+  ASSERT_TRUE(write_index(dir / "b", identity, Id128::random(), entries, false).is_ok());
+  Bytes a = test::get_file(dir / "a");
+  const Bytes b = test::get_file(dir / "b");
+  std::copy_n(b.begin() + 4096, 4096, a.begin() + 4096);
+  test::put_file(dir / "a", a);
+  auto reader = IndexReader::open(dir / "a");
+  ASSERT_TRUE(reader.is_ok());
+  EXPECT_EQ((*reader)->find(entries[0].fingerprint).status().code(), Code::kCorrupt);
+}
+
+TEST(Index, RefusesANewerVersion) {
+  const TempDir dir;
+  ASSERT_TRUE(write_index(dir / "i", Id128::random(), Id128::random(), {}, false).is_ok());
+  Bytes bytes = test::get_file(dir / "i");
+  bytes[8] = std::byte{2};
+  test::put_file(dir / "i", bytes);
+  EXPECT_EQ(IndexReader::open(dir / "i").status().code(), Code::kVersion);
+}
+
+TEST(Index, RefusesDuplicatesAndOverwriting) {
+  const TempDir dir;
+  const IndexEntry entry{{}, {1, 64, 10}};
+  EXPECT_FALSE(write_index(dir / "i", Id128::random(), {}, {entry, entry}, false).is_ok());
+  ASSERT_TRUE(write_index(dir / "i", Id128::random(), {}, {entry}, false).is_ok());
+  EXPECT_EQ(write_index(dir / "i", Id128::random(), {}, {entry}, false).code(), Code::kFileExists);
+}
+
+TEST(Index, ReportsAFullDisk) {
+  const TempDir dir;
+  test::Random random(4);
+  const auto entries = random_entries(random, 1000);
+  const test::FileSizeLimit limit(20000);
+  EXPECT_FALSE(write_index(dir / "i", Id128::random(), {}, entries, false).is_ok());
+}
+
+TEST(SparseSegments, AreThoseWithLessThanHalfLive) {
+  const TempDir dir;
+  std::vector<IndexEntry> entries;
+  for (std::uint8_t i = 0; i < 4; ++i) {
+    IndexEntry entry;
+    entry.fingerprint.bytes[0] = i;
+    entry.location = {i, 64, 1000 - kChunkHeaderSize};
+    entries.push_back(entry);
+  }
+  ASSERT_TRUE(write_index(dir / "i", Id128::random(), {}, entries, false).is_ok());
+  auto index = IndexReader::open(dir / "i");
+  ASSERT_TRUE(index.is_ok());
+  const std::vector<SegmentSize> sizes{{0, 1064}, {1, 2000}, {2, 2002}, {9, 50000}};
+  EXPECT_EQ(sparse_segments(**index, sizes), (std::vector<std::uint64_t>{2}));
+}
+
+}  // namespace
+}  // namespace dedup::store

@@ -1,0 +1,238 @@
+#include "store/segment.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <map>
+
+#include "base/piece.h"
+#include "test/unit/store_helpers.h"
+#include "test/unit/temp_dir.h"
+
+namespace dedup::store {
+namespace {
+
+using test::random_bytes;
+using test::random_fingerprint;
+using test::TempDir;
+
+struct Chunk {
+  Fingerprint fingerprint;
+  Bytes data;
+  ChunkLocation location;
+};
+
+Chunk append(SegmentWriter& writer, test::Random& random, std::size_t size) {
+  Chunk chunk{random_fingerprint(random), random_bytes(random, size), {}};
+  const auto location = writer.append(chunk.fingerprint, chunk.data);
+  EXPECT_TRUE(location.is_ok()) << location.status().message();
+  if (location.is_ok()) chunk.location = *location;
+  return chunk;
+}
+
+std::vector<Chunk> write_segment(const std::string& path, test::Random& random,
+                                 const std::vector<std::size_t>& sizes) {
+  auto writer = SegmentWriter::create(path, test::random_id(random), 7);
+  EXPECT_TRUE(writer.is_ok()) << writer.status().message();
+  std::vector<Chunk> chunks;
+  for (const auto size : sizes) chunks.push_back(append(**writer, random, size));
+  EXPECT_TRUE((*writer)->flush().is_ok());
+  return chunks;
+}
+
+TEST(Segment, GivesBackWhatWasAppended) {
+  const TempDir dir;
+  test::Random random(1);
+  std::vector<std::size_t> sizes;
+  for (int i = 0; i < 900; ++i) {
+    const std::size_t bound[] = {100, 4096, 4096, 200 << 10, kMaxChunkSize};
+    sizes.push_back(1 +
+                    test::below(random, i % 50 == 0 ? bound[4] : bound[test::below(random, 4)]));
+  }
+  sizes.push_back(kMaxChunkSize);
+  const auto chunks = write_segment(dir / "s", random, sizes);
+  auto reader = SegmentReader::open(dir / "s");
+  ASSERT_TRUE(reader.is_ok()) << reader.status().message();
+  for (const auto& chunk : chunks) {
+    EXPECT_EQ(chunk.location.segment, 7u);
+    Bytes out(chunk.data.size());
+    const Status status = (*reader)->read(chunk.location, chunk.fingerprint, out);
+    ASSERT_TRUE(status.is_ok()) << status.message();
+    ASSERT_EQ(out, chunk.data);
+  }
+  std::size_t i = 0;
+  const Status status = (*reader)->scan([&](const Fingerprint& f, const ChunkLocation& location) {
+    ASSERT_LT(i, chunks.size());
+    EXPECT_EQ(f, chunks[i].fingerprint);
+    EXPECT_EQ(location, chunks[i].location);
+    ++i;
+  });
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_EQ(i, chunks.size());
+}
+
+TEST(Segment, ReadsRunsWithGaps) {
+  const TempDir dir;
+  test::Random random(2);
+  std::vector<std::size_t> sizes;
+  for (int i = 0; i < 2000; ++i) sizes.push_back(1 + test::below(random, 600));
+  const auto chunks = write_segment(dir / "s", random, sizes);
+  auto reader = SegmentReader::open(dir / "s");
+  ASSERT_TRUE(reader.is_ok());
+  for (int gaps = 0; gaps < 4; ++gaps) {
+    std::vector<ChunkLocation> locations;
+    std::vector<Fingerprint> fingerprints;
+    std::vector<Bytes> got, wanted;
+    for (const auto& chunk : chunks) {
+      if (gaps != 0 && test::below(random, 10 * static_cast<unsigned>(gaps)) == 0) continue;
+      locations.push_back(chunk.location);
+      fingerprints.push_back(chunk.fingerprint);
+      got.emplace_back(chunk.data.size());
+      wanted.push_back(chunk.data);
+    }
+    const std::vector<std::span<std::byte>> outs(got.begin(), got.end());
+    const Status status = (*reader)->read_run(locations, fingerprints, outs);
+    ASSERT_TRUE(status.is_ok()) << status.message();
+    EXPECT_EQ(got, wanted);
+  }
+}
+
+TEST(Segment, ReadsWhatWasWrittenOutBeforeAFlush) {
+  const TempDir dir;
+  test::Random random(3);
+  auto writer = SegmentWriter::create(dir / "s", Id128::random(), 0);
+  ASSERT_TRUE(writer.is_ok());
+  ASSERT_TRUE((*writer)->write_out().is_ok());
+  auto reader = SegmentReader::open(dir / "s");
+  ASSERT_TRUE(reader.is_ok()) << reader.status().message();
+  const auto chunk = append(**writer, random, 1000);
+  Bytes out(1000);
+  EXPECT_EQ((*reader)->read(chunk.location, chunk.fingerprint, out).code(), Code::kCorrupt);
+  ASSERT_TRUE((*writer)->write_out().is_ok());
+  EXPECT_TRUE((*reader)->read(chunk.location, chunk.fingerprint, out).is_ok());
+  EXPECT_EQ(out, chunk.data);
+  EXPECT_EQ((*writer)->size(), 64u + kChunkHeaderSize + 1000u);
+}
+
+TEST(Segment, NeverGivesWrongBytes) {
+  const TempDir dir;
+  test::Random random(4);
+  const auto chunks = write_segment(dir / "s", random, {40, 1, 100});
+  test::for_each_file_damage(dir / "s", [&] {
+    int failures = 0;
+    auto reader = SegmentReader::open(dir / "s");
+    if (!reader.is_ok()) {
+      EXPECT_TRUE(reader.status().code() == Code::kCorrupt ||
+                  reader.status().code() == Code::kVersion);
+      return;
+    }
+    for (const auto& chunk : chunks) {
+      Bytes out(chunk.data.size());
+      const Status status = (*reader)->read(chunk.location, chunk.fingerprint, out);
+      if (status.is_ok()) {
+        EXPECT_EQ(out, chunk.data);
+      } else {
+        EXPECT_EQ(status.code(), Code::kCorrupt);
+        ++failures;
+      }
+    }
+    EXPECT_GE(failures, 1);
+    std::size_t sound = 0;
+    const Status status = (*reader)->scan([&](const Fingerprint& f, const ChunkLocation& l) {
+      ++sound;
+      bool known = false;
+      for (const auto& chunk : chunks) known |= chunk.fingerprint == f && chunk.location == l;
+      EXPECT_TRUE(known);
+    });
+    EXPECT_TRUE(status.is_ok() || status.code() == Code::kCorrupt);
+    EXPECT_LT(sound, chunks.size());
+  });
+}
+
+TEST(Segment, RefusesImpossibleLocations) {
+  const TempDir dir;
+  test::Random random(5);
+  const auto chunks = write_segment(dir / "s", random, {100, 100});
+  auto reader = SegmentReader::open(dir / "s");
+  ASSERT_TRUE(reader.is_ok());
+  Bytes out(100);
+  for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{65}, std::uint64_t{1} << 40,
+                                     ~std::uint64_t{0}, (~std::uint64_t{0} >> 1) - 10}) {
+    EXPECT_EQ((*reader)->read({7, offset, 100}, chunks[0].fingerprint, out).code(), Code::kCorrupt);
+  }
+  EXPECT_EQ((*reader)->read(chunks[0].location, chunks[1].fingerprint, out).code(), Code::kCorrupt);
+  EXPECT_EQ((*reader)->read({7, 64, 99}, chunks[0].fingerprint, out).code(), Code::kArgument);
+  Bytes shorter(99);
+  EXPECT_EQ((*reader)->read({7, 64, 99}, chunks[0].fingerprint, shorter).code(), Code::kCorrupt);
+}
+
+TEST(Segment, RefusesANewerVersionAndOtherFiles) {
+  const TempDir dir;
+  test::Random random(6);
+  write_segment(dir / "s", random, {10});
+  Bytes bytes = test::get_file(dir / "s");
+  bytes[8] = std::byte{2};
+  test::put_file(dir / "s", bytes);
+  const auto newer = SegmentReader::open(dir / "s");
+  ASSERT_EQ(newer.status().code(), Code::kVersion);
+  EXPECT_NE(newer.status().message().find("newer version of dedup"), std::string::npos);
+  EXPECT_NE(newer.status().message().find("version 2"), std::string::npos);
+  EXPECT_NE(newer.status().message().find("version 1"), std::string::npos);
+  test::put_file(dir / "text", random_bytes(random, 500));
+  EXPECT_EQ(SegmentReader::open(dir / "text").status().code(), Code::kCorrupt);
+  EXPECT_EQ(SegmentReader::open(dir / "none").status().code(), Code::kNoSuchFile);
+}
+
+TEST(Segment, IsCreatedOnceAndPrivate) {
+  const TempDir dir;
+  const mode_t before = ::umask(0);
+  ASSERT_TRUE(SegmentWriter::create(dir / "s", Id128::random(), 0).is_ok());
+  ::umask(0277);
+  ASSERT_TRUE(SegmentWriter::create(dir / "t", Id128::random(), 0).is_ok());
+  ::umask(before);
+  for (const char* name : {"s", "t"}) {
+    struct stat s;
+    ASSERT_EQ(::stat((dir / name).c_str(), &s), 0);
+    EXPECT_EQ(s.st_mode & 07777, 0600u);
+  }
+  EXPECT_EQ(SegmentWriter::create(dir / "s", Id128::random(), 0).status().code(),
+            Code::kFileExists);
+}
+
+TEST(Segment, RefusesImpossibleChunks) {
+  const TempDir dir;
+  auto writer = SegmentWriter::create(dir / "s", Id128::random(), 0);
+  ASSERT_TRUE(writer.is_ok());
+  EXPECT_EQ((*writer)->append({}, {}).status().code(), Code::kArgument);
+  EXPECT_EQ((*writer)->append({}, Bytes(kMaxChunkSize + 1)).status().code(), Code::kArgument);
+  EXPECT_TRUE((*writer)->append({}, Bytes(kMaxChunkSize)).is_ok());
+}
+
+TEST(Segment, StaysFailedAfterAFailedWrite) {
+  const TempDir dir;
+  test::Random random(7);
+  auto writer = SegmentWriter::create(dir / "s", Id128::random(), 0);
+  ASSERT_TRUE(writer.is_ok());
+  const auto chunk = append(**writer, random, 4096);
+  ASSERT_TRUE((*writer)->write_out().is_ok());
+  {
+    const test::FileSizeLimit limit(100 << 10);
+    Status status;
+    for (int i = 0; i < 1000 && status.is_ok(); ++i) {
+      status = (*writer)->append(random_fingerprint(random), Bytes(4096)).status();
+    }
+    ASSERT_FALSE(status.is_ok());
+    EXPECT_NE(status.message().find(dir / "s"), std::string::npos);
+  }
+  EXPECT_FALSE((*writer)->append(random_fingerprint(random), Bytes(1)).is_ok());
+  EXPECT_FALSE((*writer)->write_out().is_ok());
+  EXPECT_FALSE((*writer)->flush().is_ok());
+  auto reader = SegmentReader::open(dir / "s");
+  ASSERT_TRUE(reader.is_ok());
+  Bytes out(4096);
+  EXPECT_TRUE((*reader)->read(chunk.location, chunk.fingerprint, out).is_ok());
+  EXPECT_EQ(out, chunk.data);
+}
+
+}  // namespace
+}  // namespace dedup::store
