@@ -16,7 +16,9 @@ enum { kTextThatSurvives = 200 };
 int ad_dedup_error_code(const char* where, int line, const dedup_error* error) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   static char printed[sizeof error->text];
-  if (strlen(error->text) > kTextThatSurvives) {
+  char text[kTextThatSurvives + 1];
+  dedup_abbreviate(error->text, text, sizeof text);
+  if (strcmp(text, error->text) != 0) {
     pthread_mutex_lock(&lock);
     if (strcmp(printed, error->text) != 0) {
       snprintf(printed, sizeof printed, "%s", error->text);
@@ -25,7 +27,7 @@ int ad_dedup_error_code(const char* where, int line, const dedup_error* error) {
     pthread_mutex_unlock(&lock);
   }
   return MPIO_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, where, line, error->error_class,
-                              "**io", "**io %s", error->text);
+                              "**io", "**io %s", text);
 }
 
 static void set_result(int error_class, const dedup_error* error, const char* where, int line,
@@ -92,7 +94,6 @@ static void free_file(ADIO_File fd) {
 static int open_engine(ADIO_File fd, int access_mode, dedup_error* error) {
   struct ad_dedup_file* file = ad_dedup(fd);
   char* path = ad_dedup_absolute_path(fd->filename);
-  /* An empty path is an error of the engine's, which all ranks agree on. */
   const int error_class = dedup_open(fd->comm, path != NULL ? path : "", access_mode, file->info,
                                      ADIOI_syshints, &file->engine, error);
   free(path);

@@ -62,7 +62,8 @@ dedup_flat ad_dedup_contiguous(MPI_Offset bytes, MPI_Offset store[2]);
  */
 
 /* The absolute path of a file name without prefix: links in the directory part resolved where it
- * exists, without . and .. and double slashes. From malloc; NULL if memory or the name is short. */
+ * exists, without . and .. and double slashes. Empty if the name
+ * is. From malloc; NULL if memory is short or the working directory is gone. */
 char* ad_dedup_absolute_path(const char* name);
 
 /* ---- Operations (ad_dedup_io.c) ---------------------------------------------------------------

@@ -28,6 +28,7 @@ static void normalise(char* path) {
 
 char* ad_dedup_absolute_path(const char* name) {
   char* path;
+  if (name[0] == '\0') return strdup("");
   if (name[0] == '/') {
     path = strdup(name);
   } else {

@@ -46,7 +46,7 @@ romio_waiting_calls = Allgather Allgatherv Allreduce Alltoall Alltoallv Alltoall
   Win_create Win_free Win_lock Win_unlock
 # Where the driver gets in (romio_wrap.c).
 romio_wrapped = ADIO_ResolveFileType ADIO_Open ADIO_Set_view ADIO_Get_shared_fp ADIO_Set_shared_fp \
-  ADIOI_Flatten_and_find ADIOI_Get_position ADIOI_Get_byte_offset ADIOI_Get_eof_offset
+  ADIOI_Shfp_fname ADIOI_Flatten_and_find ADIOI_Get_position ADIOI_Get_byte_offset ADIOI_Get_eof_offset
 
 libromio_dedup_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version \
   -Wl,--whole-archive,romio/libromio.a,romio/libmpl.a,--no-whole-archive \

@@ -22,6 +22,8 @@ void __real_ADIO_Set_view(ADIO_File fd, ADIO_Offset disp, MPI_Datatype etype, MP
                           MPI_Info info, int* error_code);
 void __wrap_ADIO_Set_view(ADIO_File fd, ADIO_Offset disp, MPI_Datatype etype, MPI_Datatype filetype,
                           MPI_Info info, int* error_code);
+void __real_ADIOI_Shfp_fname(ADIO_File fd, int rank, int* error_code);
+void __wrap_ADIOI_Shfp_fname(ADIO_File fd, int rank, int* error_code);
 void __real_ADIO_Get_shared_fp(ADIO_File fd, ADIO_Offset size, ADIO_Offset* shared_fp,
                                int* error_code);
 void __wrap_ADIO_Get_shared_fp(ADIO_File fd, ADIO_Offset size, ADIO_Offset* shared_fp,
@@ -71,6 +73,16 @@ MPI_File __wrap_ADIO_Open(MPI_Comm orig_comm, MPI_Comm comm, const char* filenam
                                    etype, filetype, info, perm, error_code);
   if (file != MPI_FILE_NULL && !opening_hidden_file) file->err_handler = dedup_default_errhandler();
   return file;
+}
+
+/* Makes the name of that hidden file: not for ours, which have none, and a name that is too long
+ * for it would make rank 0 fail alone. */
+void __wrap_ADIOI_Shfp_fname(ADIO_File fd, int rank, int* error_code) {
+  if (is_ours(fd)) {
+    fd->shared_fp_fname = ADIOI_Strdup("");
+  } else {
+    __real_ADIOI_Shfp_fname(fd, rank, error_code);
+  }
 }
 
 void __wrap_ADIO_Get_shared_fp(ADIO_File fd, ADIO_Offset size, ADIO_Offset* shared_fp,

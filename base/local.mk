@@ -3,10 +3,13 @@ libdedup_core_la_SOURCES += \
   base/piece.h \
   base/status.cc \
   base/status.h \
+  base/text.cc \
+  base/text.h \
   base/types.cc \
   base/types.h
 
 unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \
   test/unit/base_status_test.cc \
+  test/unit/base_text_test.cc \
   test/unit/base_types_test.cc

@@ -3,6 +3,7 @@
 #include "engine/dedup.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "engine/agreement.h"
 #include "engine/commit.h"
 #include "engine/job.h"
@@ -142,6 +144,26 @@ Result<hints::Hints> hints_of(MPI_Info info, MPI_Info hints_file) {
   return resolved;
 }
 
+// A name that no file can have is refused before anything is done with it.
+Status check_path(std::string_view path) {
+  if (path.empty()) return {Code::kBadFile, "the file's name is empty"};
+  if (path.size() >= PATH_MAX) {
+    return {Code::kBadFile, "the file's name has " + std::to_string(path.size()) +
+                                " bytes; at most " + std::to_string(PATH_MAX - 1) +
+                                " are allowed: " + std::string(path)};
+  }
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    if (end - at > NAME_MAX) {
+      return {Code::kBadFile, "a part of the file's name has " + std::to_string(end - at) +
+                                  " bytes; at most " + std::to_string(NAME_MAX) +
+                                  " are allowed: " + std::string(path)};
+    }
+    at = end + 1;
+  }
+  return Status::ok();
+}
+
 plan::FlatType flat(const dedup_flat& type) {
   const auto count = static_cast<std::size_t>(type.count);
   return {{reinterpret_cast<const std::int64_t*>(type.offsets), count},
@@ -163,6 +185,10 @@ plan::Access access_of(const dedup_access& access) {
 
 }  // namespace
 
+void dedup_abbreviate(const char* text, char* out, size_t size) {
+  std::snprintf(out, size, "%s", dedup::abbreviate(text, size - 1).c_str());
+}
+
 void dedup_job_begin(void) {
   engine::Job::begin();
 }
@@ -175,8 +201,9 @@ int dedup_open(MPI_Comm comm, const char* path, int amode, MPI_Info info, MPI_In
   *file = nullptr;
   return guarded(error, [&]() -> Status {
     const auto resolved = hints_of(info, hints_file);
+    const Status named = check_path(path);
     DEDUP_ASSIGN(auto open,
-                 engine::open_file(comm, path, amode, resolved.status(),
+                 engine::open_file(comm, path, amode, named.is_ok() ? resolved.status() : named,
                                    resolved.is_ok() ? resolved.value() : hints::Hints{}));
     *file = new dedup_file{std::move(open)};
     return Status::ok();
@@ -190,6 +217,7 @@ int dedup_close(dedup_file* file, dedup_error* error) {
 
 int dedup_delete(const char* path, MPI_Info hints_file, dedup_error* error) {
   return guarded(error, [&]() -> Status {
+    DEDUP_TRY(check_path(path));
     DEDUP_ASSIGN(const hints::Hints resolved, hints_of(MPI_INFO_NULL, hints_file));
     return engine::delete_file(path, resolved);
   });

@@ -13,6 +13,7 @@
 #define DEDUP_ENGINE_DEDUP_H
 
 #include <mpi.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,10 @@ typedef struct {
   int error_class; /* MPI_ERR_… class, MPI_SUCCESS if none */
   char text[1024];
 } dedup_error;
+
+/* Puts `text` into `out`, which has room for `size` bytes with the zero at its end; if it does not
+ * fit, long paths in it are shortened first. */
+void dedup_abbreviate(const char* text, char* out, size_t size);
 
 /* ---- The job -------------------------------------------------------------------------------- */
 

@@ -221,18 +221,3 @@ def run_case(mpirun, stores):
         return result
 
     return run
-
-
-# Known failures, each named in the closing note: they run, and are counted as skipped while they fail.
-KNOWN_FAILURES = {
-    "test_names_that_cannot_be": "an empty name and one longer than PATH_MAX are not refused on all ranks",
-    "test_killed_": "after some kills the stores hold more than they should, or an open is refused",
-    "test_more_random_writes": "a few seeds fail; not yet understood",
-}
-
-
-def pytest_collection_modifyitems(items):
-    for item in items:
-        for name, reason in KNOWN_FAILURES.items():
-            if item.name.startswith(name):
-                item.add_marker(pytest.mark.xfail(strict=False, reason=reason))

@@ -1,0 +1,28 @@
+#include "base/text.h"
+
+namespace dedup {
+namespace {
+
+constexpr std::size_t kLongPath = 24;  // bytes; shorter ones tell more than they cost
+
+bool starts_path(std::string_view text, std::size_t at) {
+  return text[at] == '/' && (at == 0 || std::string_view(" (\"'=").find(text[at - 1]) != text.npos);
+}
+
+}  // namespace
+
+std::string abbreviate(std::string_view text, std::size_t most) {
+  std::string out(text);
+  for (std::size_t at = 0; at < out.size() && out.size() > most; ++at) {
+    if (!starts_path(out, at)) continue;
+    std::size_t end = out.find_first_of(" :;,()\"'\n", at);
+    if (end == std::string::npos) end = out.size();
+    if (end - at < kLongPath) continue;
+    const std::size_t last = out.rfind('/', end - 2);  // a slash at the end belongs to it
+    out.replace(at, last - at, "...");
+  }
+  if (out.size() > most) out.resize(most);
+  return out;
+}
+
+}  // namespace dedup

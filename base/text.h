@@ -1,0 +1,14 @@
+// Texts for places that do not hold much.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace dedup {
+
+// `text` as it is if it has at most `most` bytes. Otherwise long absolute paths in it are replaced
+// by "..." and their last component, from the left, until it fits, so that the cause behind a path
+// is not what gets lost; what is still too long is cut at the end.
+std::string abbreviate(std::string_view text, std::size_t most);
+
+}  // namespace dedup
