@@ -183,16 +183,54 @@ class Opening {
   // Leftovers first, then the locks, then what a broken commit left undone. `changed`: a store has
   // another generation by now than the search found.
   Status attach(bool& changed) {
-    for (const plan::Leftover& leftover : decision_.drop) {
-      if (!speak_for(leftover.node)) continue;
+    Status status = drop_leftovers();
+    // Of several jobs that would write, the one that gets the first store's lock gets the others':
+    // so one of them succeeds.
+    std::vector<NodeIndex> others;
+    const NodeIndex first = first_store();
+    for (NodeIndex n = 0; n < file_.job->nodes(); ++n) {
+      if (speak_for(n) && n != first) others.push_back(n);
+    }
+    if (decision_.info.writable) {
+      if (status.is_ok() && speak_for(first)) status = attach_at({first}, changed);
+      DEDUP_TRY(agree(file_.comm(), status));
+      if (all_max(file_.comm(), changed ? 1 : 0) != 0) return Status::ok();
+    } else if (speak_for(first)) {
+      others.push_back(first);
+    }
+    DEDUP_TRY(status);
+    DEDUP_TRY(attach_at(others, changed));
+    for (const NodeIndex node : decision_.adopt) {
+      if (!speak_for(node) || changed) continue;
       DEDUP_TRY(file_.client()
-                    .call(leftover.node,
-                          service::Drop{decision_.info.store_template, leftover.identity, {}})
+                    .call(node, service::Adopt{decision_.info.identity, decision_.info.record})
                     .status());
     }
+    return Status::ok();
+  }
+
+  Status drop_leftovers() {
+    for (const plan::Leftover& leftover : decision_.drop) {
+      if (!speak_for(leftover.node)) continue;
+      const service::Drop request{decision_.info.store_template, leftover.identity, {}};
+      DEDUP_TRY(file_.client().call(leftover.node, request).status());
+    }
+    return Status::ok();
+  }
+
+  // The node of this job whose store comes first in an order that other jobs use, too.
+  NodeIndex first_store() const {
+    const auto& stores = decision_.info.stores;
+    const auto end = stores.begin() + file_.job->nodes();
+    const auto first = std::min_element(
+        stores.begin(), end,
+        [](const service::StoreRef& a, const service::StoreRef& b) { return a.uuid < b.uuid; });
+    return static_cast<NodeIndex>(first - stores.begin());
+  }
+
+  Status attach_at(const std::vector<NodeIndex>& nodes, bool& changed) {
     std::vector<std::pair<NodeIndex, service::Client::Pending<service::Attach>>> pending;
-    for (NodeIndex n = 0; n < file_.job->nodes(); ++n) {
-      if (!speak_for(n)) continue;
+    for (const NodeIndex n : nodes) {
       const service::Attach request{
           decision_.info.identity,       file_.path,
           decision_.info.store_template, decision_.base,
@@ -204,18 +242,11 @@ class Opening {
       const auto reply = p.wait();
       if (!reply.is_ok()) {
         if (status.is_ok()) status = reply.status();
-      } else if (newer(node, reply->newest)) {
+      } else if (reply->overtaken || newer(node, reply->newest)) {
         changed = true;
       }
     }
-    DEDUP_TRY(status);
-    for (const NodeIndex node : decision_.adopt) {
-      if (!speak_for(node) || changed) continue;
-      DEDUP_TRY(file_.client()
-                    .call(node, service::Adopt{decision_.info.identity, decision_.info.record})
-                    .status());
-    }
-    return Status::ok();
+    return status;
   }
 
   // Stores that took part in the base must still have it as their newest; others may have an older

@@ -53,11 +53,18 @@ Status AttachedFile::tidy() {
   return Status::ok();
 }
 
-Result<AttachReply> AttachedFile::attach(const Attach& request) {
+Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vector<Id128>& own) {
   std::unique_ptr<store::Store::Lock> write_lock;
   std::unique_ptr<store::Store::Lock> generation_lock;
-  if (request.create || request.write) DEDUP_TRY(store_->create_file(identity_, request.path));
-  if (request.write && !write_lock_) {
+  const bool is_new = request.write && !write_lock_ && request.base.is_zero();
+  if (is_new) {
+    auto lock = store_->create_for_writing(identity_, request.path, own);
+    if (lock.status().code() == Code::kFileExists) return AttachReply{{}, true};
+    DEDUP_ASSIGN(write_lock, std::move(lock));
+  } else if (request.create || request.write) {
+    DEDUP_TRY(store_->create_file(identity_, request.path));
+  }
+  if (request.write && !write_lock_ && !write_lock) {
     auto lock = store_->lock_for_writing(identity_);
     if (lock.status().code() == Code::kNoSuchFile) {
       // Another job created the file, gave up and removed it meanwhile.
@@ -86,7 +93,7 @@ Result<AttachReply> AttachedFile::attach(const Attach& request) {
     // Space that earlier jobs left taken is no reason not to open the file.
     if (!tidied_) (void)tidy();
   }
-  return AttachReply{committed};
+  return AttachReply{committed, false};
 }
 
 Status AttachedFile::adopt(const store::CommitRecord& record) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/types.h"
@@ -23,7 +24,8 @@ class AttachedFile {
 
   // Takes the locks that `request` asks for and are not held yet; see Attach in messages.h. On
   // failure everything is as before.
-  Result<AttachReply> attach(const Attach& request);
+  // `own`: the files that this job uses on this node.
+  Result<AttachReply> attach(const Attach& request, const std::vector<Id128>& own);
   Status adopt(const store::CommitRecord& record);
   // Frees the locks and removes from the store what no committed generation has. Nothing else may
   // be called afterwards.

@@ -287,7 +287,7 @@ DEDUP_FIELDS(EndCommit, m.identity, m.attempt, m.committed)
 
 DEDUP_FIELDS(FindReply, m.store, m.free_bytes, m.records, m.deleted, m.damaged)
 DEDUP_FIELDS(Find, m.path, m.store_template)
-DEDUP_FIELDS(AttachReply, m.newest)
+DEDUP_FIELDS(AttachReply, m.newest, m.overtaken)
 DEDUP_FIELDS(Attach, m.identity, m.path, m.store_template, m.base, m.write, m.create)
 DEDUP_FIELDS(Detach, m.identity, m.drop, m.stores_left)
 DEDUP_FIELDS(Adopt, m.identity, m.record)

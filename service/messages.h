@@ -387,6 +387,7 @@ struct Find {
 // write = true: upgrades. With write: also removes what earlier jobs left uncommitted.
 struct AttachReply {
   Id128 newest;  // attempt of the newest generation here, read under the lock; zero if none
+  bool overtaken = false;  // to be created, but another job has committed a file of this path
   void encode(Encoder& e) const;
   static AttachReply decode(Decoder& d);
 };

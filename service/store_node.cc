@@ -117,10 +117,13 @@ Result<AttachReply> StoreNode::on(const Attach& request) {
                           segments_)
              .first;
   }
-  auto reply = it->second.attach(request);
-  if (reply.is_ok()) return reply;
+  std::vector<Id128> own;
+  for (const auto& [identity, file] : files_) own.push_back(identity);
+  auto reply = it->second.attach(request, own);
+  if (reply.is_ok() && !reply->overtaken) return reply;
   if (is_new) files_.erase(it);
-  return explain(reply.status());
+  if (!reply.is_ok()) return explain(reply.status());
+  return reply;
 }
 
 Result<Empty> StoreNode::on(const Detach& request) {

@@ -242,6 +242,28 @@ Result<std::unique_ptr<Store::Lock>> Store::lock_for_writing(const Id128& identi
   return std::make_unique<Lock>(std::move(*lock));
 }
 
+Result<std::unique_ptr<Store::Lock>> Store::create_for_writing(const Id128& identity,
+                                                               const std::string& path,
+                                                               const std::vector<Id128>& own) {
+  DEDUP_ASSIGN(const fs::File turn, fs::open_directory(p_->layout.files()));
+  DEDUP_TRY(fs::lock_exclusively(turn));
+  DEDUP_ASSIGN(const auto identities, read_path_entry(p_->layout, path));
+  for (const auto& other : identities) {
+    if (other == identity || std::find(own.begin(), own.end(), other) != own.end()) continue;
+    DEDUP_ASSIGN(const auto records, p_->records(other));
+    if (!records.newest.empty()) {
+      return Status(Code::kFileExists, path + ": another job committed the file meanwhile");
+    }
+    const auto free = lock_path(p_->layout.file_lock(other), true);
+    if (free.status().code() == Code::kFileInUse) {
+      return Status(Code::kFileInUse, path + ": another job is just creating the file");
+    }
+    if (free.status().code() != Code::kNotFound) DEDUP_TRY(free.status());
+  }
+  DEDUP_TRY(create_file(identity, path));
+  return lock_for_writing(identity);
+}
+
 Result<std::unique_ptr<Store::Lock>> Store::lock_generation(const Id128& identity,
                                                             const Id128& attempt) {
   DEDUP_ASSIGN(auto lock, lock_path(p_->layout.generation_lock(identity, attempt), false));

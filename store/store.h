@@ -97,6 +97,11 @@ class Store {
   // here or was removed meanwhile. A lock belongs to the object, not to the process: taking one a
   // second time through any Store fails while the first is held.
   Result<std::unique_ptr<Lock>> lock_for_writing(const Id128& identity);
+  // create_file and lock_for_writing in one step, for a file that is new. kFileInUse if another job
+  // has a file of this path locked for writing here, kFileExists if one was committed; files in
+  // `own`, those of the caller's job, do not count. Of several callers at once one wins.
+  Result<std::unique_ptr<Lock>> create_for_writing(const Id128& identity, const std::string& path,
+                                                   const std::vector<Id128>& own);
   Result<std::unique_ptr<Lock>> lock_generation(const Id128& identity, const Id128& attempt);
 
   // --- Generations ------------------------------------------------------------------------------

@@ -175,8 +175,6 @@ def test_two_jobs_with_a_file_each(site, start):
     assert len(site.walk()["files"]) == 2
 
 
-@pytest.mark.xfail(strict=True, reason="a job that has not committed yet is not noticed by one that creates "
-                                       "the same file: each makes an identity, a conflict at the next open")
 def test_two_jobs_create_the_same_file(site, start):
     """The second is refused: there must not be two files under one name."""
     opened, may_close = site.root / "opened", site.root / "may_close"
@@ -195,8 +193,6 @@ def test_two_jobs_create_the_same_file(site, start):
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", range(10))
-@pytest.mark.xfail(strict=False, reason="a job that has not committed yet is not noticed by one that creates "
-                                       "the same file: each makes an identity, a conflict at the next open")
 def test_two_jobs_create_the_same_file_at_once(site, start, number):
     """Each works or is told that the file is in use; the file is then that of one that worked."""
     models = [Model(noise(number, 400_000)), Model(noise(-number, 300_000))]

@@ -194,6 +194,30 @@ TEST_F(StoreGenerations, WritingIsForOneJobAtATime) {
   EXPECT_EQ(code_in_child(take), kOk);  // a process that ended holds nothing
 }
 
+TEST_F(StoreGenerations, APathIsCreatedByOneJobAtATime) {
+  const std::string path = "/scratch/new";
+  const Id128 mine = Id128::random();
+  const auto take = [&](Store& s) {
+    return s.create_for_writing(Id128::random(), path, {}).status();
+  };
+  {
+    const auto lock = store_->create_for_writing(mine, path, {});
+    ASSERT_TRUE(lock.is_ok()) << lock.status().message();
+    EXPECT_EQ(code_in_child(take), kInUse);
+    // The job that has it may well create another: it has deleted this one, for example.
+    EXPECT_TRUE(store_->create_for_writing(Id128::random(), path, {mine}).is_ok());
+  }
+  EXPECT_EQ(code_in_child(take), kOk);  // nobody came to commit one
+
+  CommitRecord committed = record(1);
+  committed.identity = mine;
+  committed.path = path;
+  ASSERT_TRUE(store_->adopt(committed).is_ok());
+  const Status late = store_->create_for_writing(Id128::random(), path, {}).status();
+  EXPECT_EQ(late.code(), Code::kFileExists);
+  EXPECT_NE(late.message().find(path), std::string::npos);
+}
+
 TEST_F(StoreGenerations, ReadingIsForManyAndKeepsThem) {
   const CommitRecord old = generation(1, {segment(1)});
   const CommitRecord young = generation(2, {segment(2)});
