@@ -31,7 +31,7 @@ TEST(Abbreviate, TellsPathsFromOtherSlashes) {
 TEST(Abbreviate, CutsWhatIsStillTooLong) {
   EXPECT_EQ(abbreviate("no path at all", 7), "no path");
   EXPECT_EQ(abbreviate("/" + std::string(100, 'x'), 10), "..." + std::string("/xxxxxx"));
-  EXPECT_EQ(abbreviate(std::string(100, '/'), 10).size(), 10U);
+  EXPECT_EQ(abbreviate(std::string(100, '/'), 10), "...//");
 }
 
 }  // namespace
