@@ -251,6 +251,8 @@ Status commit_locked(OpenFile& file) {
   failpoint("commit.dumped");
   DEDUP_TRY(
       agree(file.comm(), file.dumper->finish_segments(file.hints.fsync == hints::Fsync::kCommit)));
+  // What the commit takes of memory comes in place of what the dumps took.
+  file.dumper->release_buffers();
   // Rank 0's view is the newest: the base must be the same for all builders.
   DEDUP_TRY(agree(file.comm(), file.refresh_view()));
   Attempt attempt(file);

@@ -1,5 +1,7 @@
 #include "engine/dump.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -16,7 +18,7 @@ constexpr std::uint64_t kStagingPart = 32;
 // Of hints.buffer: what a round may take besides, and what each of its chunks and copies needs
 // until the round ends, at most. The rest is for the node's service, which its lowest rank pays
 // for.
-constexpr std::uint64_t kRoundPart = 4;
+constexpr std::uint64_t kRoundPart = 8;
 constexpr std::uint64_t kBytesAChunk = 224;
 // Counts of MPI are int, also those of bytes.
 constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 22;
@@ -115,6 +117,15 @@ Result<DumpResult> Dumper::dump(std::span<const DumpRun> runs) {
 
 Status Dumper::finish_segments(bool flush) {
   return p_->state.writer.finish_segments(flush);
+}
+
+void Dumper::release_buffers() {
+  p_->state.exchange->release();
+  p_->state.settled.clear();
+#ifdef __GLIBC__
+  // What dumps freed lies between what is still needed: back to the system with it.
+  malloc_trim(0);
+#endif
 }
 
 void Dumper::new_generation() {

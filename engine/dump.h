@@ -80,6 +80,9 @@ class Dumper {
   // Hands all appended chunks to the kernel and, if `flush`, to the disk. Local; before a commit.
   Status finish_segments(bool flush);
 
+  // Collective. Frees what is kept between dumps; the next one costs more for it.
+  void release_buffers();
+
   // Forgets what earlier dumps decided and starts a new segment at the next append: after a commit,
   // since chunks that the generation does not refer to may be gone. Local.
   void new_generation();

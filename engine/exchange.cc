@@ -110,11 +110,8 @@ class PutExchange final : public Exchange {
   PutExchange(const Topology& topology, std::size_t window, std::size_t staging)
       : Exchange(topology, window, staging) {}
 
-  ~PutExchange() override {
-    if (!window_memory_) return;
-    PMPI_Win_unlock_all(window_);
-    PMPI_Win_free(&window_);
-  }
+  ~PutExchange() override { free_window(); }
+  void release() override { free_window(); }
 
   void run(const ExchangePlan& plan) override {
     if (!window_memory_) open();
@@ -147,6 +144,13 @@ class PutExchange final : public Exchange {
     PMPI_Win_lock_all(MPI_MODE_NOCHECK, window_);
   }
 
+  void free_window() {
+    if (!window_memory_) return;
+    PMPI_Win_unlock_all(window_);
+    PMPI_Win_free(&window_);
+    window_memory_.reset();
+  }
+
   void put(const Batch& batch, const std::byte* data, std::size_t slot_size) {
     const auto bytes = static_cast<int>(batch.count * slot_size);
     PMPI_Put(data, bytes, MPI_BYTE, batch.rank, static_cast<MPI_Aint>(batch.position * slot_size),
@@ -167,13 +171,14 @@ class SendExchange final : public Exchange {
   ~SendExchange() override {
     if (comm_ != MPI_COMM_NULL) PMPI_Comm_free(&comm_);
   }
+  void release() override { window_memory_.reset(); }
 
   void run(const ExchangePlan& plan) override {
     if (comm_ == MPI_COMM_NULL) {
       // Of its own, since it receives from anybody.
       PMPI_Comm_dup(topology_.comm(), &comm_);
-      window_memory_ = allocate(window_size_);
     }
+    if (!window_memory_) window_memory_ = allocate(window_size_);
     const std::uint64_t batch_slots =
         std::max<std::uint64_t>(1, staging_size_ / kParts / plan.slot_size);
     const Memory staging = allocate(kParts * batch_slots * plan.slot_size);

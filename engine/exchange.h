@@ -52,6 +52,9 @@ class Exchange {
   // go through all rounds: errors in fill and drain are the caller's to remember.
   virtual void run(const ExchangePlan& plan) = 0;
 
+  // Collective if run() was ever called. Frees the memory until it is needed again.
+  virtual void release() = 0;
+
   // Slots of this size that fit into the window; at most what every MPI takes as a tag.
   std::uint64_t slots_per_round(std::size_t slot_size) const {
     return std::min<std::uint64_t>(window_size_ / slot_size, 32767);

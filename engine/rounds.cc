@@ -15,6 +15,9 @@ namespace {
 constexpr std::uint64_t kJudgedFragments = 65536;
 constexpr std::uint64_t kShortPiece = 4096;
 constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 18;
+// Of one dump, where every rank's data is where it is: their pieces are kept until they are
+// published.
+constexpr std::uint64_t kMostOfADump = std::uint64_t{1} << 16;
 constexpr std::uint64_t kFewestRuns = 1024;
 constexpr std::uint64_t kLargestDomain = kMostChunks / 2 * kMinChunkSize;
 constexpr std::uint64_t kLargestMessages = std::uint64_t{256} << 20;  // counted in int
@@ -52,7 +55,7 @@ class RoundSource::InPlace : public RoundSource::Rounds {
   InPlace(const Topology& topology, const plan::Access& access, std::uint32_t chunk_size,
           std::uint64_t buffer)
       : comm_(topology.comm()),
-        stretches_(access, chunk_size, {buffer / 4 * 3, most_runs(buffer), kMostChunks}) {}
+        stretches_(access, chunk_size, {buffer / 4 * 3, most_runs(buffer), kMostOfADump}) {}
 
   bool is_two_phase() const override { return false; }
 

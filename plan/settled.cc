@@ -48,7 +48,7 @@ void SettledChunks::forget_sets() {
 }
 
 void SettledChunks::clear() {
-  entries_.clear();
+  entries_ = {};
   dumps_.clear();
   sets_.clear();
   numbers_.clear();

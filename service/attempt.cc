@@ -4,24 +4,11 @@
 #include <set>
 #include <utility>
 
-#include "service/compaction.h"
 #include "store/fs.h"
+#include "store/index.h"
 #include "store/shard.h"
 
 namespace dedup::service {
-namespace {
-
-constexpr std::size_t kLocateAtOnce = 65536;
-
-// Ascending.
-std::vector<std::uint64_t> segments_of(std::span<const store::IndexEntry> entries) {
-  std::set<std::uint64_t> segments;
-  for (const auto& entry : entries) segments.insert(entry.location.segment);
-  return {segments.begin(), segments.end()};
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Attempt>> Attempt::begin(store::Store& store, FileChunks& chunks,
                                                 const Id128& identity, const Id128& id) {
   DEDUP_TRY(store.begin_attempt(identity, id));
@@ -42,30 +29,6 @@ std::vector<std::uint8_t> Attempt::refer(std::span<const Fingerprint> fingerprin
   return missing;
 }
 
-Result<std::vector<store::IndexEntry>> Attempt::live_chunks() {
-  std::vector<store::IndexEntry> entries;
-  const std::span<const Fingerprint> carried = carried_.sorted();
-  entries.reserve(carried.size() + chunks_.index().marked());
-  for (std::size_t begin = 0; begin < carried.size(); begin += kLocateAtOnce) {
-    const auto some = carried.subspan(begin, std::min(kLocateAtOnce, carried.size() - begin));
-    const std::vector<store::ChunkLocation> locations = chunks_.locate(some);
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      if (locations[i].length == 0) {
-        return Status(Code::kIo, store_.file_directory(identity_) + ": chunk " + some[i].hex() +
-                                     " was here and is gone");
-      }
-      // One that was stored again meanwhile is among the registered ones.
-      if (!chunks_.mark(some[i])) entries.push_back({some[i], locations[i]});
-    }
-  }
-  chunks_.index().for_each_marked([&](const Fingerprint& fingerprint, const auto& location) {
-    entries.push_back({fingerprint, location});
-  });
-  std::sort(entries.begin(), entries.end(),
-            [](const auto& a, const auto& b) { return a.fingerprint < b.fingerprint; });
-  return entries;
-}
-
 Status Attempt::check_shards(const store::CommitRecord& record) const {
   for (NodeIndex i = 0; i < record.stores.size(); ++i) {
     if (record.stores[i].uuid != store_.uuid()) continue;
@@ -80,25 +43,40 @@ Status Attempt::check_shards(const store::CommitRecord& record) const {
   return Status::ok();
 }
 
+// Not flushed here: Store::prepare does so, for all of the attempt's files.
+Result<PrepareReply> Attempt::write_index(LiveChunks& live, const Compaction& compaction) {
+  const std::string path = store_.index_path(identity_, id_);
+  DEDUP_TRY(store::fs::remove_file(path));
+  DEDUP_ASSIGN(const auto index, store::IndexWriter::create(path, identity_, id_));
+  PrepareReply reply;
+  std::set<std::uint64_t> segments;
+  auto moved = compaction.moved.begin();
+  const Status status = live.for_each([&](const store::IndexEntry& chunk) {
+    const bool is_moved =
+        moved != compaction.moved.end() && moved->fingerprint == chunk.fingerprint;
+    const store::IndexEntry& entry = is_moved ? *moved++ : chunk;
+    ++reply.chunks;
+    reply.bytes += entry.location.length;
+    segments.insert(entry.location.segment);
+    return index->add(entry);
+  });
+  if (!status.is_ok()) return status.with_context(store_.file_directory(identity_));
+  live_segments_.assign(segments.begin(), segments.end());
+  DEDUP_TRY(index->finish(false));
+  return reply;
+}
+
 Result<PrepareReply> Attempt::prepare(const store::CommitRecord& record, bool flush) {
   if (prepared_) return Status(Code::kArgument, "the attempt is prepared already");
   DEDUP_TRY(check_shards(record));
-  DEDUP_ASSIGN(std::vector<store::IndexEntry> entries, live_chunks());
-  PrepareReply reply;
-  reply.chunks = entries.size();
-  for (const auto& entry : entries) reply.bytes += entry.location.length;
-
+  LiveChunks live(chunks_, carried_.sorted());
   chunks_.close_own_segment();
-  compacted_ = compact(store_, chunks_, identity_, entries, flush);
+  const Compaction compaction = compact(store_, chunks_, identity_, live, flush);
+  compacted_ = compaction.segment;
   DEDUP_ASSIGN(first_open_, chunks_.next_number());
-  live_segments_ = segments_of(entries);
+  DEDUP_ASSIGN(const PrepareReply reply, write_index(live, compaction));
   if (flush) DEDUP_TRY(chunks_.flush(live_segments_));
   flushed_ = flush;
-
-  // Not flushed here: Store::prepare does so, for all of the attempt's files.
-  const std::string index = store_.index_path(identity_, id_);
-  DEDUP_TRY(store::fs::remove_file(index));
-  DEDUP_TRY(store::write_index(index, identity_, id_, std::move(entries), false));
   DEDUP_TRY(store_.prepare(record, flush));
   prepared_ = true;
   return reply;

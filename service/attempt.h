@@ -2,7 +2,8 @@
 // refers to, the shards, the record.
 //
 // Memory until prepare(): one bit for a chunk that came since the last commit, at most 48 bytes for
-// one that is carried over; prepare() needs 56 bytes a chunk of the generation more. One thread.
+// one that is carried over; prepare() needs 4 bytes for each of the former more,
+// and 112 for one that it moves. One thread.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,10 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "service/compaction.h"
 #include "service/file_chunks.h"
 #include "service/fingerprint_set.h"
+#include "service/live_chunks.h"
 #include "service/messages.h"
 #include "store/commit_record.h"
 #include "store/store.h"
@@ -47,8 +50,8 @@ class Attempt {
   Attempt(store::Store& store, FileChunks& chunks, const Id128& identity, const Id128& id)
       : store_(store), chunks_(chunks), identity_(identity), id_(id) {}
 
-  // The generation's index, in order of fingerprints.
-  Result<std::vector<store::IndexEntry>> live_chunks();
+  // Also fills live_segments_.
+  Result<PrepareReply> write_index(LiveChunks& live, const Compaction& compaction);
   Status check_shards(const store::CommitRecord& record) const;
 
   store::Store& store_;

@@ -1,5 +1,6 @@
 #include "service/chunk_index.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -139,10 +140,21 @@ void ChunkIndex::clear_marks() {
   for (std::uint32_t i = 0; i < entries_; ++i) entry(i).holders &= ~kMark;
 }
 
-std::uint64_t ChunkIndex::marked() const {
-  std::uint64_t count = 0;
-  for_each_marked([&](const auto&, const auto&) { ++count; });
-  return count;
+std::vector<std::uint32_t> ChunkIndex::marked_in_order() const {
+  const auto is_marked = [&](std::uint32_t i) {
+    return registered(entry(i)) && (entry(i).holders & kMark) != 0;
+  };
+  std::size_t count = 0;
+  for (std::uint32_t i = 0; i < entries_; ++i) count += is_marked(i) ? 1 : 0;
+  std::vector<std::uint32_t> numbers;
+  numbers.reserve(count);
+  for (std::uint32_t i = 0; i < entries_; ++i) {
+    if (is_marked(i)) numbers.push_back(i);
+  }
+  std::sort(numbers.begin(), numbers.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return entry(a).fingerprint < entry(b).fingerprint;
+  });
+  return numbers;
 }
 
 void ChunkIndex::forget(const Fingerprint& fingerprint) {

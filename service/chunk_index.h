@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "store/index.h"
 #include "store/segment.h"
 
 namespace dedup::service {
@@ -40,14 +41,11 @@ class ChunkIndex {
   // Marks a registered chunk; false if it is not registered.
   bool mark(const Fingerprint& fingerprint);
   void clear_marks();
-  std::uint64_t marked() const;  // how many are
-  // Calls visit(fingerprint, location) for every marked chunk.
-  template <typename Visit>
-  void for_each_marked(Visit&& visit) const {
-    for (std::uint32_t i = 0; i < entries_; ++i) {
-      const Entry& e = entry(i);
-      if (registered(e) && (e.holders & kMark) != 0) visit(e.fingerprint, location_of(e));
-    }
+  // The numbers of the marked chunks, in ascending order of fingerprints. Good for at() until the
+  // next change.
+  std::vector<std::uint32_t> marked_in_order() const;
+  store::IndexEntry at(std::uint32_t number) const {
+    return {entry(number).fingerprint, location_of(entry(number))};
   }
 
   // Forgets a registered chunk: it is gone, and may be claimed again.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -14,39 +15,35 @@ namespace {
 
 constexpr std::size_t kCopyBytes = std::size_t{4} << 20;
 
-struct Move {
-  std::uint32_t entry;
-  store::ChunkLocation to;
-};
-
 std::vector<std::uint64_t> find_sparse(const store::Store& store, const Id128& identity,
-                                       std::span<const store::IndexEntry> entries) {
-  std::unordered_map<std::uint64_t, std::uint64_t> live;
-  for (const auto& entry : entries) {
-    live[entry.location.segment] += store::kChunkHeaderSize + entry.location.length;
-  }
+                                       LiveChunks& live) {
+  std::unordered_map<std::uint64_t, std::uint64_t> bytes;
+  const Status counted = live.for_each([&](const store::IndexEntry& entry) {
+    bytes[entry.location.segment] += store::kChunkHeaderSize + entry.location.length;
+    return Status::ok();
+  });
   std::vector<std::uint64_t> sparse;
   const auto sizes = store.segments(identity);
-  if (!sizes.is_ok()) return sparse;
+  if (!counted.is_ok() || !sizes.is_ok()) return sparse;
   for (const auto& size : *sizes) {
-    const auto it = live.find(size.segment);
-    if (it != live.end() && it->second < size.bytes / 2) sparse.push_back(size.segment);
+    const auto it = bytes.find(size.segment);
+    if (it != bytes.end() && it->second < size.bytes / 2) sparse.push_back(size.segment);
   }
   return sparse;
 }
 
-// Copies chunks of one segment, given by their numbers in `entries` in the order of their offsets.
-// `sound` says which failure it was: false if the segment's chunks could not be read.
+// Copies chunks of one segment, in the order of their offsets. `sound` says which failure it was:
+// false if the segment's chunks could not be read.
 Status copy_segment(const store::SegmentReader& reader, store::SegmentWriter& writer,
                     std::span<const store::IndexEntry> entries,
-                    std::span<const std::uint32_t> which, std::vector<Move>& moves, bool& sound) {
+                    std::vector<store::IndexEntry>& moved, bool& sound) {
   sound = true;
-  for (std::size_t begin = 0, end; begin < which.size(); begin = end) {
+  for (std::size_t begin = 0, end; begin < entries.size(); begin = end) {
     std::size_t bytes = 0;
     std::vector<store::ChunkLocation> locations;
     std::vector<Fingerprint> fingerprints;
-    for (end = begin; end < which.size() && bytes < kCopyBytes; ++end) {
-      const store::IndexEntry& entry = entries[which[end]];
+    for (end = begin; end < entries.size() && bytes < kCopyBytes; ++end) {
+      const store::IndexEntry& entry = entries[end];
       locations.push_back(entry.location);
       fingerprints.push_back(entry.fingerprint);
       bytes += entry.location.length;
@@ -65,34 +62,34 @@ Status copy_segment(const store::SegmentReader& reader, store::SegmentWriter& wr
     }
     for (std::size_t i = begin; i < end; ++i) {
       DEDUP_ASSIGN(const auto to, writer.append(fingerprints[i - begin], outs[i - begin]));
-      moves.push_back({which[i], to});
+      moved.push_back({fingerprints[i - begin], to});
     }
   }
   return Status::ok();
 }
 
-// Fills `moves`, which are good only if this succeeds.
+// Fills `moved`, which is good only if this succeeds.
 Status copy_all(const store::Store& store, const Id128& identity, store::SegmentWriter& writer,
-                std::span<const store::IndexEntry> entries,
-                const std::vector<std::uint64_t>& sparse, bool flush, std::vector<Move>& moves) {
-  std::vector<std::uint32_t> which;
-  for (std::uint32_t i = 0; i < entries.size(); ++i) {
-    if (std::binary_search(sparse.begin(), sparse.end(), entries[i].location.segment)) {
-      which.push_back(i);
+                LiveChunks& live, const std::vector<std::uint64_t>& sparse, bool flush,
+                std::vector<store::IndexEntry>& moved) {
+  std::vector<store::IndexEntry> entries;
+  DEDUP_TRY(live.for_each([&](const store::IndexEntry& entry) {
+    if (std::binary_search(sparse.begin(), sparse.end(), entry.location.segment)) {
+      entries.push_back(entry);
     }
-  }
-  std::sort(which.begin(), which.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return entries[a].location < entries[b].location;
-  });
-  for (std::size_t begin = 0, end; begin < which.size(); begin = end) {
-    const std::uint64_t segment = entries[which[begin]].location.segment;
+    return Status::ok();
+  }));
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.location < b.location; });
+  for (std::size_t begin = 0, end; begin < entries.size(); begin = end) {
+    const std::uint64_t segment = entries[begin].location.segment;
     end = begin;
-    while (end < which.size() && entries[which[end]].location.segment == segment) ++end;
+    while (end < entries.size() && entries[end].location.segment == segment) ++end;
     const auto reader = store::SegmentReader::open(store.segment_path(identity, segment));
     if (!reader.is_ok()) continue;
     bool sound;
-    const Status status = copy_segment(**reader, writer, entries,
-                                       std::span(which).subspan(begin, end - begin), moves, sound);
+    const Status status = copy_segment(
+        **reader, writer, std::span(entries).subspan(begin, end - begin), moved, sound);
     if (sound) DEDUP_TRY(status);
   }
   return flush ? writer.flush() : writer.write_out();
@@ -100,29 +97,30 @@ Status copy_all(const store::Store& store, const Id128& identity, store::Segment
 
 }  // namespace
 
-std::uint64_t compact(store::Store& store, FileChunks& chunks, const Id128& identity,
-                      std::span<store::IndexEntry> entries, bool flush) {
-  const std::vector<std::uint64_t> sparse = find_sparse(store, identity, entries);
-  if (sparse.empty()) return 0;
+Compaction compact(store::Store& store, FileChunks& chunks, const Id128& identity, LiveChunks& live,
+                   bool flush) {
+  const std::vector<std::uint64_t> sparse = find_sparse(store, identity, live);
+  if (sparse.empty()) return {};
   const auto number = chunks.open_segment();
-  if (!number.is_ok()) return 0;
+  if (!number.is_ok()) return {};
   const std::string path = store.segment_path(identity, *number);
-  std::vector<Move> moves;
+  Compaction out{*number, {}};
   Status status;
   {
     auto writer = store::SegmentWriter::create(path, identity, *number);
     status = writer.status();
     if (status.is_ok()) {
-      status = copy_all(store, identity, **writer, entries, sparse, flush, moves);
+      status = copy_all(store, identity, **writer, live, sparse, flush, out.moved);
     }
   }
-  if (!status.is_ok() || moves.empty()) {
+  if (!status.is_ok() || out.moved.empty()) {
     // If even that fails, the next collection finds a segment that nobody refers to.
     (void)store::fs::remove_file(path);
-    return 0;
+    return {};
   }
-  for (const Move& move : moves) entries[move.entry].location = move.to;
-  return *number;
+  std::sort(out.moved.begin(), out.moved.end(),
+            [](const auto& a, const auto& b) { return a.fingerprint < b.fingerprint; });
+  return out;
 }
 
 }  // namespace dedup::service

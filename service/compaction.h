@@ -3,24 +3,29 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <vector>
 
 #include "base/types.h"
 #include "service/file_chunks.h"
+#include "service/live_chunks.h"
 #include "store/index.h"
 #include "store/store.h"
 
 namespace dedup::service {
 
-// Moves the chunks of sparse segments, so that nothing in `entries` (all live chunks) refers to
-// these segments any more, and returns the number of the new segment, which is complete and, with
-// `flush`, on disk; 0 if there is nothing to move. Each chunk's checksum is checked on the way.
+struct Compaction {
+  std::uint64_t segment = 0;             // the new one; 0: nothing was moved
+  std::vector<store::IndexEntry> moved;  // with their new places, in order of fingerprints
+};
+
+// Copies the live chunks of sparse segments to a new one, which is complete and, with `flush`, on
+// disk. Each chunk's checksum is checked on the way.
 //
 // This only saves space, so it never fails: of a segment with a chunk that cannot be read the rest
 // stays where it is, and if the new one cannot be written (the disk is full), everything does.
-// Reads and writes fewer bytes than it frees; memory: about 4 MiB, and 36 bytes for each chunk that
-// is moved.
-std::uint64_t compact(store::Store& store, FileChunks& chunks, const Id128& identity,
-                      std::span<store::IndexEntry> entries, bool flush);
+// Reads and writes fewer bytes than it frees; memory: about 4 MiB, and 112 bytes for each chunk
+// that is moved.
+Compaction compact(store::Store& store, FileChunks& chunks, const Id128& identity, LiveChunks& live,
+                   bool flush);
 
 }  // namespace dedup::service

@@ -18,6 +18,8 @@ libdedup_core_la_SOURCES += \
   service/file_home.h \
   service/fingerprint_set.cc \
   service/fingerprint_set.h \
+  service/live_chunks.cc \
+  service/live_chunks.h \
   service/messages.cc \
   service/messages.h \
   service/node_handler.cc \

@@ -20,6 +20,7 @@ constexpr std::size_t kFenceSize = 32;
 constexpr std::size_t kUseSize = 8 + 8;
 // Pages kept in memory by a reader: 4 MiB.
 constexpr std::size_t kCachedPages = 1024;
+constexpr std::size_t kWrittenAtOnce = std::size_t{1} << 20;
 
 std::uint64_t pages_for(std::uint64_t entries) {
   return (entries + kPageEntries - 1) / kPageEntries;
@@ -56,84 +57,94 @@ IndexEntry get_entry(Decoder& in) {
   return entry;
 }
 
-// Writes the file front to back through a buffer.
-class Output {
- public:
-  explicit Output(const fs::File& file) : file_(file) {}
+}  // namespace
+
+// Pages go out through a buffer; the header, which has the tables' checksum, comes last.
+struct IndexWriter::Private {
+  fs::File file;
+  Id128 identity;
+  Id128 attempt;
+  std::uint64_t entries = 0;
+  Fingerprint last;
+  Encoder page;
+  std::uint64_t pages = 0;
+  Encoder tables;  // each page's first fingerprint, then the segments
+  std::map<std::uint64_t, std::uint64_t> uses;
+  Bytes buffer;
+  std::uint64_t written = kPageSize;
+
   Status write(const Bytes& bytes) {
-    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-    return buffer_.size() < (std::size_t{1} << 20) ? Status::ok() : write_out();
+    buffer.insert(buffer.end(), bytes.begin(), bytes.end());
+    return buffer.size() < kWrittenAtOnce ? Status::ok() : write_out();
   }
+
   Status write_out() {
-    DEDUP_TRY(fs::write_at(file_, written_, buffer_));
-    written_ += buffer_.size();
-    buffer_.clear();
+    DEDUP_TRY(fs::write_at(file, written, buffer));
+    written += buffer.size();
+    buffer.clear();
     return Status::ok();
   }
 
- private:
-  const fs::File& file_;
-  Bytes buffer_;
-  std::uint64_t written_ = 0;
+  Status end_page() {
+    seal_page(page, page_seed(attempt, pages++));
+    DEDUP_TRY(write(page.bytes()));
+    page = {};
+    return Status::ok();
+  }
+
+  Bytes header() const {
+    Encoder out;
+    format::put_start(out, format::kIndex);
+    out.put(static_cast<std::uint32_t>(kPageSize));
+    out.put(identity);
+    out.put(attempt);
+    out.put(entries);
+    out.put(static_cast<std::uint64_t>(uses.size()));
+    out.put(format::checksum(tables.bytes()));
+    seal_page(out, 0);
+    return out.take();
+  }
 };
 
-Status write_all(const fs::File& file, const Id128& identity, const Id128& attempt,
-                 const std::vector<IndexEntry>& entries) {
-  const std::uint64_t pages = pages_for(entries.size());
-  std::map<std::uint64_t, std::uint64_t> uses;
-  for (const auto& entry : entries) {
-    uses[entry.location.segment] += kChunkHeaderSize + entry.location.length;
-  }
-  Encoder tables;
-  for (std::size_t i = 0; i < entries.size(); i += kPageEntries) tables.put(entries[i].fingerprint);
-  for (const auto& [segment, live] : uses) {
-    tables.put(segment);
-    tables.put(live);
-  }
+IndexWriter::IndexWriter(std::unique_ptr<Private> p) : p_(std::move(p)) {}
+IndexWriter::~IndexWriter() = default;
 
-  Encoder header;
-  format::put_start(header, format::kIndex);
-  header.put(static_cast<std::uint32_t>(kPageSize));
-  header.put(identity);
-  header.put(attempt);
-  header.put(static_cast<std::uint64_t>(entries.size()));
-  header.put(static_cast<std::uint64_t>(uses.size()));
-  header.put(format::checksum(tables.bytes()));
-  seal_page(header, 0);
-
-  Output output(file);
-  DEDUP_TRY(output.write(header.bytes()));
-  for (std::uint64_t page = 0; page < pages; ++page) {
-    Encoder out;
-    const std::size_t begin = page * kPageEntries;
-    const std::size_t end = std::min(begin + kPageEntries, entries.size());
-    for (std::size_t i = begin; i < end; ++i) put_entry(out, entries[i]);
-    seal_page(out, page_seed(attempt, page));
-    DEDUP_TRY(output.write(out.bytes()));
-  }
-  DEDUP_TRY(output.write(tables.bytes()));
-  return output.write_out();
+Result<std::unique_ptr<IndexWriter>> IndexWriter::create(const std::string& path,
+                                                         const Id128& identity,
+                                                         const Id128& attempt) {
+  auto p = std::make_unique<Private>();
+  DEDUP_ASSIGN(p->file, fs::create_new(path));
+  p->identity = identity;
+  p->attempt = attempt;
+  return std::unique_ptr<IndexWriter>(new IndexWriter(std::move(p)));
 }
 
-}  // namespace
+Status IndexWriter::add(const IndexEntry& entry) {
+  if (p_->entries > 0 && !(p_->last < entry.fingerprint)) {
+    return {Code::kInternal, p_->file.path() + ": chunk " + entry.fingerprint.hex() +
+                                 " is there twice, or not in its place"};
+  }
+  if (p_->entries % kPageEntries == 0) {
+    if (p_->entries > 0) DEDUP_TRY(p_->end_page());
+    p_->tables.put(entry.fingerprint);
+  }
+  put_entry(p_->page, entry);
+  p_->uses[entry.location.segment] += kChunkHeaderSize + entry.location.length;
+  p_->last = entry.fingerprint;
+  ++p_->entries;
+  return Status::ok();
+}
 
-Status write_index(const std::string& path, const Id128& identity, const Id128& attempt,
-                   std::vector<IndexEntry> entries, bool flush) {
-  const auto less = [](const IndexEntry& a, const IndexEntry& b) {
-    return a.fingerprint < b.fingerprint;
-  };
-  if (!std::is_sorted(entries.begin(), entries.end(), less)) {
-    std::sort(entries.begin(), entries.end(), less);
+Status IndexWriter::finish(bool flush) {
+  if (p_->entries > 0) DEDUP_TRY(p_->end_page());
+  for (const auto& [segment, live] : p_->uses) {
+    p_->tables.put(segment);
+    p_->tables.put(live);
   }
-  for (std::size_t i = 1; i < entries.size(); ++i) {
-    if (entries[i - 1].fingerprint == entries[i].fingerprint) {
-      return {Code::kInternal,
-              path + ": chunk " + entries[i].fingerprint.hex() + " is there twice"};
-    }
-  }
-  DEDUP_ASSIGN(const fs::File file, fs::create_new(path));
-  DEDUP_TRY(write_all(file, identity, attempt, entries));
-  return flush ? fs::sync_data(file) : Status::ok();
+  DEDUP_TRY(p_->write(p_->tables.bytes()));
+  DEDUP_TRY(p_->write_out());
+  DEDUP_TRY(fs::write_at(p_->file, 0, p_->header()));
+  return flush ? fs::sync_data(p_->file) : Status::ok();
 }
 
 struct IndexReader::Private {

@@ -22,10 +22,24 @@ struct IndexEntry {
   ChunkLocation location;
 };
 
-// Writes `entries` (any order, no duplicates) to `path` (a new file), checksummed per page of
-// entries, and flushes it if asked.
-Status write_index(const std::string& path, const Id128& identity, const Id128& attempt,
-                   std::vector<IndexEntry> entries, bool flush);
+// Writes an index file front to back, checksummed per page of entries. Memory: 1 MiB and 0.4 bytes
+// an entry. One thread.
+class IndexWriter {
+ public:
+  // kFileExists if there is a file.
+  static Result<std::unique_ptr<IndexWriter>> create(const std::string& path, const Id128& identity,
+                                                     const Id128& attempt);
+  ~IndexWriter();
+  // In ascending order of fingerprints, each once: kInternal otherwise.
+  Status add(const IndexEntry& entry);
+  // Without it the file is none; flushes it if asked.
+  Status finish(bool flush);
+
+ private:
+  struct Private;
+  explicit IndexWriter(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
 
 // Looks chunks up in an index file, which is never loaded as a whole: each page's first fingerprint
 // stands in memory (0.4 bytes a chunk), pages are read and checked when used, and up to 4 MiB of

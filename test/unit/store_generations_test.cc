@@ -50,9 +50,9 @@ class StoreGenerations : public testing::Test {
                           bool committed = true) {
     const CommitRecord r = record(number);
     EXPECT_TRUE(store_->begin_attempt(identity_, r.attempt).is_ok());
-    EXPECT_TRUE(
-        write_index(store_->index_path(identity_, r.attempt), identity_, r.attempt, entries, false)
-            .is_ok());
+    EXPECT_TRUE(test::write_index(store_->index_path(identity_, r.attempt), identity_, r.attempt,
+                                  entries, false)
+                    .is_ok());
     EXPECT_TRUE(store_->write_shard(identity_, r.attempt, 0, 0, Bytes(3000)).is_ok());
     EXPECT_TRUE(store_->prepare(r, number % 2 == 0).is_ok());
     EXPECT_TRUE(!committed || store_->commit(identity_, r.attempt, number % 2 == 0).is_ok());

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -17,6 +18,7 @@
 #include <string>
 
 #include "base/types.h"
+#include "store/index.h"
 
 namespace dedup::test {
 
@@ -42,6 +44,16 @@ inline Id128 random_id(Random& random) {
   Id128 id;
   for (auto& b : id.bytes) b = static_cast<std::uint8_t>(random() & 0xff);
   return id;
+}
+
+// Writes an index of `entries`, in any order.
+inline Status write_index(const std::string& path, const Id128& identity, const Id128& attempt,
+                          std::vector<store::IndexEntry> entries, bool flush) {
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.fingerprint < b.fingerprint; });
+  DEDUP_ASSIGN(const auto writer, store::IndexWriter::create(path, identity, attempt));
+  for (const auto& entry : entries) DEDUP_TRY(writer->add(entry));
+  return writer->finish(flush);
 }
 
 inline Bytes get_file(const std::string& path) {

@@ -43,7 +43,7 @@ TEST(Index, FindsWhatItHasAndNothingElse) {
     const auto entries = random_entries(random, count);
     const Id128 attempt = test::random_id(random);
     const std::string path = dir / std::to_string(count);
-    ASSERT_TRUE(write_index(path, Id128::random(), attempt, entries, count == 79).is_ok());
+    ASSERT_TRUE(test::write_index(path, Id128::random(), attempt, entries, count == 79).is_ok());
     auto reader = IndexReader::open(path);
     ASSERT_TRUE(reader.is_ok()) << reader.status().message();
     EXPECT_EQ((*reader)->attempt(), attempt);
@@ -77,7 +77,8 @@ TEST(Index, NeverGivesWrongLocations) {
   const TempDir dir;
   test::Random random(2);
   const auto entries = random_entries(random, 81);
-  ASSERT_TRUE(write_index(dir / "i", Id128::random(), Id128::random(), entries, false).is_ok());
+  ASSERT_TRUE(
+      test::write_index(dir / "i", Id128::random(), Id128::random(), entries, false).is_ok());
   const auto size = test::get_file(dir / "i").size();
   const auto absent = random_fingerprint(random);
   test::for_each_file_damage(dir / "i", [&] {
@@ -104,8 +105,8 @@ TEST(Index, RefusesPagesOfAnotherIndex) {
   test::Random random(3);
   const auto entries = random_entries(random, 70);
   const Id128 identity = Id128::random();
-  ASSERT_TRUE(write_index(dir / "a", identity, Id128::random(), entries, false).is_ok());
-  ASSERT_TRUE(write_index(dir / "b", identity, Id128::random(), entries, false).is_ok());
+  ASSERT_TRUE(test::write_index(dir / "a", identity, Id128::random(), entries, false).is_ok());
+  ASSERT_TRUE(test::write_index(dir / "b", identity, Id128::random(), entries, false).is_ok());
   Bytes a = test::get_file(dir / "a");
   const Bytes b = test::get_file(dir / "b");
   std::copy_n(b.begin() + 4096, 4096, a.begin() + 4096);
@@ -117,7 +118,7 @@ TEST(Index, RefusesPagesOfAnotherIndex) {
 
 TEST(Index, RefusesANewerVersion) {
   const TempDir dir;
-  ASSERT_TRUE(write_index(dir / "i", Id128::random(), Id128::random(), {}, false).is_ok());
+  ASSERT_TRUE(test::write_index(dir / "i", Id128::random(), Id128::random(), {}, false).is_ok());
   Bytes bytes = test::get_file(dir / "i");
   bytes[8] = std::byte{2};
   test::put_file(dir / "i", bytes);
@@ -127,9 +128,11 @@ TEST(Index, RefusesANewerVersion) {
 TEST(Index, RefusesDuplicatesAndOverwriting) {
   const TempDir dir;
   const IndexEntry entry{{}, {1, 64, 10}};
-  EXPECT_FALSE(write_index(dir / "i", Id128::random(), {}, {entry, entry}, false).is_ok());
-  ASSERT_TRUE(write_index(dir / "i", Id128::random(), {}, {entry}, false).is_ok());
-  EXPECT_EQ(write_index(dir / "i", Id128::random(), {}, {entry}, false).code(), Code::kFileExists);
+  EXPECT_EQ(test::write_index(dir / "twice", Id128::random(), {}, {entry, entry}, false).code(),
+            Code::kInternal);
+  ASSERT_TRUE(test::write_index(dir / "i", Id128::random(), {}, {entry}, false).is_ok());
+  EXPECT_EQ(test::write_index(dir / "i", Id128::random(), {}, {entry}, false).code(),
+            Code::kFileExists);
 }
 
 TEST(Index, ReportsAFullDisk) {
@@ -137,7 +140,7 @@ TEST(Index, ReportsAFullDisk) {
   test::Random random(4);
   const auto entries = random_entries(random, 1000);
   const test::FileSizeLimit limit(20000);
-  EXPECT_FALSE(write_index(dir / "i", Id128::random(), {}, entries, false).is_ok());
+  EXPECT_FALSE(test::write_index(dir / "i", Id128::random(), {}, entries, false).is_ok());
 }
 
 TEST(SparseSegments, AreThoseWithLessThanHalfLive) {
@@ -149,7 +152,7 @@ TEST(SparseSegments, AreThoseWithLessThanHalfLive) {
     entry.location = {i, 64, 1000 - kChunkHeaderSize};
     entries.push_back(entry);
   }
-  ASSERT_TRUE(write_index(dir / "i", Id128::random(), {}, entries, false).is_ok());
+  ASSERT_TRUE(test::write_index(dir / "i", Id128::random(), {}, entries, false).is_ok());
   auto index = IndexReader::open(dir / "i");
   ASSERT_TRUE(index.is_ok());
   const std::vector<SegmentSize> sizes{{0, 1064}, {1, 2000}, {2, 2002}, {9, 50000}};

@@ -1,0 +1,40 @@
+#include "service/live_chunks.h"
+
+#include <algorithm>
+
+namespace dedup::service {
+namespace {
+
+constexpr std::size_t kLocateAtOnce = 65536;
+
+}  // namespace
+
+LiveChunks::LiveChunks(FileChunks& chunks, std::span<const Fingerprint> carried)
+    : chunks_(chunks), carried_(carried) {
+  // One that was stored again meanwhile is among the registered ones.
+  for (const Fingerprint& fingerprint : carried) chunks_.mark(fingerprint);
+  marked_ = chunks_.index().marked_in_order();
+}
+
+Status LiveChunks::for_each(const std::function<Status(const store::IndexEntry&)>& visit) {
+  const ChunkIndex& index = chunks_.index();
+  auto next = marked_.begin();
+  for (std::size_t begin = 0; begin < carried_.size(); begin += kLocateAtOnce) {
+    const auto some = carried_.subspan(begin, std::min(kLocateAtOnce, carried_.size() - begin));
+    const std::vector<store::ChunkLocation> locations = chunks_.locate(some);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      while (next != marked_.end() && index.at(*next).fingerprint < some[i]) {
+        DEDUP_TRY(visit(index.at(*next++)));
+      }
+      if (next != marked_.end() && index.at(*next).fingerprint == some[i]) continue;
+      if (locations[i].length == 0) {
+        return {Code::kIo, "chunk " + some[i].hex() + " was here and is gone"};
+      }
+      DEDUP_TRY(visit({some[i], locations[i]}));
+    }
+  }
+  for (; next != marked_.end(); ++next) DEDUP_TRY(visit(index.at(*next)));
+  return Status::ok();
+}
+
+}  // namespace dedup::service

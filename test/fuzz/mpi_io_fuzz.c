@@ -1,0 +1,337 @@
+/* Runs one random sequence of MPI-IO calls on two files, of ROMIO's own driver and of ours, and
+ * compares all that a program can see. README.md says how to use it.
+ *
+ *   mpi_io_fuzz [options] DIRECTORY
+ *
+ *   --seed N           which sequence
+ *   --steps N          how many operations it has
+ *   --only I,J,...     run these only
+ *   --list             print the operations, run nothing
+ *   --verbose          print each operation before it runs
+ *   --sync             writes need sync, barrier, sync to be seen
+ *   --check            only compare what an earlier job left in DIRECTORY
+ *   --flip I           make operation I write one byte otherwise on the second driver
+ *   --drivers A:,B:    other drivers than ufs: and dedup:
+ *
+ * DIRECTORY must exist. Ends with 0 if there is no difference.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "access.h"
+#include "files.h"
+#include "mistakes.h"
+
+int rank, ranks;
+const struct op* running;
+
+static unsigned long long seed;
+static int steps = 60, list, verbose, check;
+static const char* only;
+static const char* directory;
+
+/* ---- What check.h declares --------------------------------------------------------------------
+ */
+
+const char* error_text(int code) {
+  static char text[MPI_MAX_ERROR_STRING + 1];
+  int length;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) snprintf(text, sizeof text, "?");
+  return text;
+}
+
+int error_class(int code) {
+  int result = -1;
+  MPI_Error_class(code, &result);
+  return result;
+}
+
+void* allocate(size_t bytes) {
+  void* memory = calloc(1, bytes + 1);
+  CHECK(memory != NULL);
+  return memory;
+}
+
+void barrier(void) {
+  MPI(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+void fail(int code, const char* file, int line, const char* format, ...) {
+  char text[2000];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  flockfile(stderr);
+  if (running != NULL) {
+    fputs("operation ", stderr);
+    describe(running, stderr);
+    fputs("\n", stderr);
+  }
+  fprintf(stderr, "%s: seed %llu, rank %d of %d: %s (%s:%d)\n",
+          code == kDiffers ? "DIFFERENCE" : "BROKEN", seed, rank, ranks, text, file, line);
+  fflush(stderr);
+  funlockfile(stderr);
+  MPI_Abort(MPI_COMM_WORLD, code);
+  abort();
+}
+
+/* ---- The other operations ---------------------------------------------------------------------
+ */
+
+static void seek(const struct op* op, int shared) {
+  static const int whences[] = {MPI_SEEK_SET, MPI_SEEK_CUR, MPI_SEEK_END};
+  struct slot* slot = &slots[op->slot];
+  struct random own = random_from(op->seed, 12000 + (uint64_t)rank);
+  long long offset = op->offset / slot->etype;
+  int codes[kDrivers];
+  if (!is_open(slot) || (shared && slot->tiled)) return;
+  if (op->whence == 0) offset = etype_at(slot, op->offset);
+  if (!shared) offset += pick(&own, 50);
+  for (int d = 0; d < kDrivers; ++d) {
+    codes[d] = shared ? MPI_File_seek_shared(slot->file[d], offset, whences[op->whence])
+                      : MPI_File_seek(slot->file[d], offset, whences[op->whence]);
+  }
+  same_class(codes, "seek");
+}
+
+static void set_size(const struct op* op) {
+  struct slot* slot = &slots[op->slot];
+  struct random r = random_from(op->seed, 13);
+  long long size = op->offset;
+  if (!slot->in_use) return;
+  barrier();
+  if (is_open(slot) && slot->groups == 1 && one_in(&r, 2)) { /* near what it is */
+    size = size_of_file(slot, kFirst) + pick(&r, 2000) - 1000;
+    if (size < 0) size = 0;
+  }
+  int codes[kDrivers] = {MPI_SUCCESS, MPI_SUCCESS};
+  for (int d = 0; d < kDrivers; ++d) {
+    barrier();
+    if (!is_open(slot)) continue;
+    codes[d] = op->kind == kSetSize ? MPI_File_set_size(slot->file[d], size)
+                                    : MPI_File_preallocate(slot->file[d], size);
+  }
+  same_class(codes, op->kind == kSetSize ? "set_size" : "preallocate");
+}
+
+static void sync_or_set_atomicity(const struct op* op) {
+  struct slot* slot = &slots[op->slot];
+  int codes[kDrivers];
+  if (!is_open(slot)) return;
+  for (int d = 0; d < kDrivers; ++d) {
+    codes[d] = op->kind == kSync ? MPI_File_sync(slot->file[d])
+                                 : MPI_File_set_atomicity(slot->file[d], op->choice);
+  }
+  same_class(codes, op->kind == kSync ? "sync" : "set_atomicity");
+}
+
+static void query(const struct op* op) {
+  struct slot* slot = &slots[op->slot];
+  struct random own = random_from(op->seed, 14000 + (uint64_t)rank);
+  if (!is_open(slot)) return;
+  const MPI_Offset offset = pick(&own, 100000);
+  MPI_Offset bytes[kDrivers], disps[kDrivers];
+  int codes[kDrivers], amodes[kDrivers], atomic[kDrivers], sizes[kDrivers];
+  for (int d = 0; d < kDrivers; ++d) {
+    MPI_Datatype etype, filetype;
+    MPI_Group group;
+    char representation[MPI_MAX_DATAREP_STRING];
+    bytes[d] = 0;
+    codes[d] = MPI_File_get_byte_offset(slot->file[d], offset, &bytes[d]);
+    MPI(MPI_File_get_amode(slot->file[d], &amodes[d]));
+    MPI(MPI_File_get_atomicity(slot->file[d], &atomic[d]));
+    MPI(MPI_File_get_group(slot->file[d], &group));
+    MPI(MPI_Group_size(group, &sizes[d]));
+    MPI(MPI_Group_free(&group));
+    MPI(MPI_File_get_view(slot->file[d], &disps[d], &etype, &filetype, representation));
+  }
+  if (same_class(codes, "get_byte_offset")) {
+    const long long expected = place_of(&slot->view, offset * slot->etype);
+    if (bytes[kSecond] != expected || bytes[kFirst] != expected) {
+      DIFFERS("get_byte_offset of %lld is %lld with %s, %lld with %s, should be %lld",
+              (long long)offset, (long long)bytes[kFirst], driver_name[kFirst],
+              (long long)bytes[kSecond], driver_name[kSecond], expected);
+    }
+  }
+  if (amodes[0] != amodes[1]) DIFFERS("get_amode: %d and %d", amodes[0], amodes[1]);
+  if (atomic[0] != atomic[1]) DIFFERS("get_atomicity: %d and %d", atomic[0], atomic[1]);
+  if (sizes[0] != sizes[1]) DIFFERS("get_group: %d and %d ranks", sizes[0], sizes[1]);
+  if (disps[0] != disps[1]) DIFFERS("get_view: the displacements differ");
+}
+
+static void mistake(const struct op* op) {
+  struct slot* slot = &slots[op->slot];
+  int codes[kDrivers];
+  if (!is_open(slot)) return;
+  for (int d = 0; d < kDrivers; ++d) {
+    codes[d] = make_mistake(op->choice, slot->file[d], slot->comm, name_of(d, slot->name));
+  }
+  same_class(codes, mistake_name(op->choice));
+}
+
+/* ---- The sequence -----------------------------------------------------------------------------
+ */
+
+static void run(const struct op* op) {
+  running = op;
+  if (verbose && rank == 0) {
+    describe(op, stdout);
+    puts("");
+    fflush(stdout);
+  }
+  switch (op->kind) {
+    case kOpen:
+      open_slot(op);
+      break;
+    case kClose:
+      close_slot(&slots[op->slot]);
+      break;
+    case kAccess:
+      run_access(op);
+      break;
+    case kBurst:
+      run_burst(op);
+      break;
+    case kView:
+      set_view(op);
+      break;
+    case kSeek:
+      seek(op, 0);
+      break;
+    case kSeekShared:
+      seek(op, 1);
+      break;
+    case kSetSize:
+    case kPreallocate:
+      set_size(op);
+      break;
+    case kSync:
+    case kAtomicity:
+      sync_or_set_atomicity(op);
+      break;
+    case kDelete:
+      delete_file(op);
+      break;
+    case kCompare:
+      compare_file(op->name, op->comm, op->seed);
+      break;
+    case kQuery:
+      query(op);
+      break;
+    case kMistake:
+      mistake(op);
+      break;
+    default:
+      CHECK(0);
+  }
+  observe();
+}
+
+static int wanted(int index) {
+  if (only == NULL) return 1;
+  for (const char* at = only; *at != '\0';) {
+    char* end;
+    if (strtol(at, &end, 10) == index && end != at) return 1;
+    CHECK(end != at);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return 0;
+}
+
+static void compare_everything(void) {
+  running = NULL;
+  for (int name = 0; name < kNames; ++name) {
+    compare_file(name, kWorld, 0);
+    compare_file(name, kSelf, 1);
+  }
+}
+
+static void run_plan(const struct op* plan) {
+  for (int i = 0; i < steps; ++i) {
+    if (wanted(i)) run(&plan[i]);
+  }
+  running = NULL;
+  for (int s = 0; s < kSlots; ++s) close_slot(&slots[s]);
+  compare_everything();
+}
+
+static void list_plan(const struct op* plan) {
+  for (int i = 0; i < steps; ++i) {
+    if (!wanted(i)) continue;
+    describe(&plan[i], stdout);
+    puts("");
+  }
+}
+
+static int usage(void) {
+  if (rank == 0) fprintf(stderr, "usage: mpi_io_fuzz [options] DIRECTORY (see mpi_io_fuzz.c)\n");
+  MPI_Finalize();
+  return 2;
+}
+
+static int read_options(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const char* word = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : "";
+    if (strcmp(word, "--list") == 0)
+      list = 1;
+    else if (strcmp(word, "--verbose") == 0)
+      verbose = 1;
+    else if (strcmp(word, "--sync") == 0)
+      sync_visibility = 1;
+    else if (strcmp(word, "--check") == 0)
+      check = 1;
+      keep = 1;
+    else if (word[0] != '-' && directory == NULL)
+      directory = word;
+    else {
+      ++i;
+      if (strcmp(word, "--seed") == 0)
+        seed = strtoull(value, NULL, 10);
+      else if (strcmp(word, "--steps") == 0)
+        steps = atoi(value);
+      else if (strcmp(word, "--only") == 0)
+        only = value;
+      else if (strcmp(word, "--flip") == 0)
+        flipped_op = atoi(value);
+      else if (strcmp(word, "--drivers") == 0) {
+        char* both = strdup(value);
+        char* comma = strchr(both, ',');
+        if (comma == NULL) return 0;
+        *comma = '\0';
+        driver_name[kFirst] = both;
+        driver_name[kSecond] = comma + 1;
+      } else
+        return 0;
+    }
+  }
+  return list || directory != NULL;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (!read_options(argc, argv)) return usage();
+  CHECK(ranks <= 32); /* the bits of participants */
+  struct op* plan = draw_plan(seed, steps);
+  CHECK(plan != NULL);
+  if (list) {
+    if (rank == 0) list_plan(plan);
+  } else {
+    set_names(directory);
+    if (check) {
+      compare_everything();
+    } else {
+      run_plan(plan);
+    }
+    if (rank == 0) printf("no difference\n");
+  }
+  free(plan);
+  MPI_Finalize();
+  return 0;
+}
