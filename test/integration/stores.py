@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -114,6 +115,11 @@ class Model:
 
 def noise(seed, length):
     return random.Random(seed).randbytes(length)
+
+
+def names_file(path, text):
+    """Whether a message names the file; where MPICH keeps little text, its directory is left out."""
+    return str(path) in text or re.search(rf"\.\.\./{re.escape(path.name)}[,:]", text) is not None
 
 
 def difference(found, expected):

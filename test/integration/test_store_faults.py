@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from stores import Model, Script, Site, fault_library, noise, parts
+from stores import Model, Script, Site, fault_library, names_file, noise, parts
 
 HINTS = {"replication": 2}
 MIB = 1 << 20
@@ -314,7 +314,7 @@ def test_no_such_file(site):
     job = site.run(Script().open("r").close(), 3, 3)
     failure = first_failure(job)
     assert failure.error == "NO_SUCH_FILE"
-    assert str(site.path) in failure.text
+    assert names_file(site.path, failure.text)
 
 
 def make_newer(site, node, pattern):

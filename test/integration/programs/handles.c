@@ -123,7 +123,14 @@ static void sub_communicators(const char* name) {
   /* Even and odd ranks each have the file open together. */
   MPI_Comm half;
   MPI(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half));
-  MPI_File file = open_on(half, name, kCreate);
+  /* The stock driver's collective buffering reads and writes back what lies between its ranks'
+   * blocks, without a lock against the other half. */
+  MPI_Info info;
+  MPI(MPI_Info_create(&info));
+  MPI(MPI_Info_set(info, "romio_cb_write", "disable"));
+  MPI_File file;
+  MPI(MPI_File_open(half, name, kCreate, info, &file));
+  MPI(MPI_Info_free(&info));
   write_all_as(file, block(rank), 1, kBlock);
   barrier();
   CHECK_WRITER(file, 0, 1, block(ranks));
