@@ -29,13 +29,15 @@ static void draw_part(const struct op* op, const struct slot* slot, int i, long 
   const long long unit = slot->etype, at = room > 0 ? pick(r, room) : 0;
   const long long bytes = room > 0 ? pick(r, (room - at) * unit + 1) : 0;
   const int write = !(slot->amode & MPI_MODE_RDONLY) && !one_in(r, 3);
-  part->memory = make_memory(op, 100 + (uint64_t)i, rank, bytes, unit, write, op->content);
+  part->memory = make_memory(op, 100 + (uint64_t)i, rank, bytes, unit, write, 0);
   part->call = (struct transfer){.write = write,
                                  .pointer = kExplicit,
                                  .mode = one_in(r, 3) ? kNonblocking : kBlocking,
                                  .offset = base + at,
                                  .type = part->memory.type};
-  if (byte_behind(slot, part) >= kMostFile) set_count(&part->memory, 0);
+  if (byte_behind(slot, part) >= kMostFile || is_too_fine(slot, part->memory.bytes)) {
+    set_count(&part->memory, 0);
+  }
   part->call.count = part->memory.count;
 }
 
@@ -44,7 +46,7 @@ static void compare_part(const struct part* part) {
   if (!same_class(codes, part->call.write ? "write" : "read")) return;
   const int bytes = part->outcome[kSecond].bytes;
   if (part->call.write ? bytes != part->memory.bytes
-                       : bytes < part->sure || bytes > part->memory.bytes) {
+                       : (exact && bytes < part->sure) || bytes > part->memory.bytes) {
     DIFFERS("%s: the status says %d of %lld bytes; %lld are there", driver_name[kSecond], bytes,
             part->memory.bytes, part->sure);
   }

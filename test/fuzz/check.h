@@ -32,6 +32,9 @@ void fail(int code, const char* file, int line, const char* format, ...)
     }                                                                        \
   } while (0)
 
+/* To test the test: whether this operation is done otherwise on this driver. */
+int is_falsified(const struct op* op, int driver);
+
 const char* error_text(int code);
 int error_class(int code);
 void* allocate(size_t bytes);

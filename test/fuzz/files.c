@@ -4,14 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faults.h"
+
 struct slot slots[kSlots];
 const char* driver_name[kDrivers] = {"ufs:", "dedup:"};
+int exact;
 int sync_visibility;
 
 static char names[kDrivers][kNames][4096];
 static int delete_on_close_open[kNames]; /* how many handles will delete it */
 
 void set_names(const char* directory) {
+  exact = strcmp(driver_name[kSecond], "dedup:") == 0;
   for (int d = 0; d < kDrivers; ++d) {
     for (int n = 0; n < kNames; ++n) {
       /* Names that differ: the second driver's may put something of its own at the path. */
@@ -28,6 +32,20 @@ const char* name_of(int driver, int name) {
   return names[driver][name];
 }
 
+/* ROMIO's optimisations read holes and write them back: behind the end of the file that is whatever
+ * was in memory. Without them its driver does one system call for each piece. */
+MPI_Info info_of(int driver) {
+  static const char* const keys[] = {"romio_ds_write", "romio_ds_read", "romio_cb_write",
+                                     "romio_cb_read"};
+  static MPI_Info plain = MPI_INFO_NULL;
+  if (strcmp(driver_name[driver], "ufs:") != 0) return MPI_INFO_NULL;
+  if (plain == MPI_INFO_NULL) {
+    MPI(MPI_Info_create(&plain));
+    for (int i = 0; i < 4; ++i) MPI(MPI_Info_set(plain, keys[i], "disable"));
+  }
+  return plain;
+}
+
 int same_class(const int codes[kDrivers], const char* call) {
   const int first = error_class(codes[kFirst]), second = error_class(codes[kSecond]);
   if (first != second) {
@@ -37,6 +55,15 @@ int same_class(const int codes[kDrivers], const char* call) {
             text, driver_name[kSecond], second, error_text(codes[kSecond]));
   }
   return first == MPI_SUCCESS;
+}
+
+int same_success(const int codes[kDrivers], const char* call) {
+  const int first = codes[kFirst] == MPI_SUCCESS, second = codes[kSecond] == MPI_SUCCESS;
+  if (first != second) {
+    DIFFERS("%s: only %s refuses it: %s", call, driver_name[first ? kSecond : kFirst],
+            error_text(codes[first ? kSecond : kFirst]));
+  }
+  return first;
 }
 
 /* ---- Communicators ----------------------------------------------------------------------------
@@ -90,9 +117,16 @@ static void forget(struct slot* slot) {
   slot->comm = MPI_COMM_NULL;
 }
 
+static int is_open_anywhere(int name) {
+  int result = 0;
+  for (int s = 0; s < kSlots; ++s) result |= slots[s].in_use && slots[s].name == name;
+  return result;
+}
+
 void open_slot(const struct op* op) {
   struct slot* slot = &slots[op->slot];
   if (slot->in_use) return;
+  if (is_left_out(kDeletedWhileOpen) && delete_on_close_open[op->name] > 0) return;
   slot->comm = make_comm(op->comm, op->seed, &slot->groups, &slot->group);
   slot->name = op->name;
   slot->amode = op->amode;
@@ -100,12 +134,15 @@ void open_slot(const struct op* op) {
   if (slot->groups > 1 || delete_on_close_open[op->name] > 0) {
     slot->amode &= ~MPI_MODE_DELETE_ON_CLOSE;
   }
+  if (is_left_out(kDeletedWhileOpen) && is_open_anywhere(op->name)) {
+    slot->amode &= ~MPI_MODE_DELETE_ON_CLOSE;
+  }
   const int in_turn = slot->groups > 1 && (slot->amode & MPI_MODE_EXCL);
   int codes[kDrivers] = {MPI_SUCCESS, MPI_SUCCESS};
   for (int d = 0; d < kDrivers; ++d) {
     for (int turn = 0; turn < (in_turn ? slot->groups : 1); ++turn) {
       if (is_open(slot) && (!in_turn || turn == slot->group)) {
-        codes[d] = MPI_File_open(slot->comm, names[d][slot->name], slot->amode, MPI_INFO_NULL,
+        codes[d] = MPI_File_open(slot->comm, names[d][slot->name], slot->amode, info_of(d),
                                  &slot->file[d]);
       }
       barrier();
@@ -133,6 +170,7 @@ void close_slot(struct slot* slot) {
 
 void delete_file(const struct op* op) {
   if (delete_on_close_open[op->name] > 0) return; /* the handle would delete its successor */
+  if (is_left_out(kDeletedWhileOpen) && is_open_anywhere(op->name)) return;
   int codes[kDrivers] = {MPI_SUCCESS, MPI_SUCCESS};
   for (int d = 0; d < kDrivers; ++d) {
     if (rank == op->choice % ranks) codes[d] = MPI_File_delete(names[d][op->name], MPI_INFO_NULL);
@@ -147,9 +185,20 @@ static long long round_up(long long value, long long unit) {
   return (value + unit - 1) / unit * unit;
 }
 
+/* What filetypes are made of: an etype, or many of them. Not committed. */
+static MPI_Datatype draw_element(const struct op* op, MPI_Datatype etype) {
+  struct random r = random_from(op->seed, 15);
+  MPI_Datatype element;
+  MPI(MPI_Type_contiguous(op->large ? 30 + (int)pick(&r, 470) : 1, etype, &element));
+  return element;
+}
+
 static MPI_Datatype draw_filetype(const struct op* op, int of_rank, MPI_Datatype etype) {
   struct random r = random_from(op->seed, 5000 + (uint64_t)of_rank);
-  return draw_type(&r, etype, (int)pick(&r, 3));
+  MPI_Datatype element = draw_element(op, etype);
+  MPI_Datatype filetype = draw_type(&r, element, op->large ? 0 : (int)pick(&r, 3));
+  MPI(MPI_Type_free(&element));
+  return filetype;
 }
 
 /* A type of this rank's own in every ranks-th tile; the tile is as wide as the widest rank needs.
@@ -170,20 +219,49 @@ static MPI_Datatype tiled_filetype(const struct op* op, MPI_Datatype etype, long
   return resized(mine, (MPI_Aint)(*tile * ranks));
 }
 
+/* Every rank's part of an array that is distributed over all; none is without. */
+static MPI_Datatype darray_filetype(const struct op* op, MPI_Datatype etype) {
+  struct random r = random_from(op->seed, 16);
+  enum { kMostDimensions = 3 };
+  int sizes[kMostDimensions], how[kMostDimensions], each[kMostDimensions];
+  int processes[kMostDimensions] = {0, 0, 0};
+  const int dimensions = 1 + (int)pick(&r, kMostDimensions);
+  MPI(MPI_Dims_create(ranks, dimensions, processes));
+  for (int i = 0; i < dimensions; ++i) {
+    each[i] = 1 + (int)pick(&r, 3);
+    sizes[i] = processes[i] * each[i];
+    if (one_in(&r, 2)) {
+      how[i] = MPI_DISTRIBUTE_BLOCK;
+      sizes[i] -= (int)pick(&r, each[i]);
+    } else {
+      how[i] = MPI_DISTRIBUTE_CYCLIC;
+      sizes[i] += (int)pick(&r, 2LL * sizes[i]);
+    }
+  }
+  MPI_Datatype element = draw_element(op, etype), type;
+  MPI(MPI_Type_create_darray(ranks, rank, dimensions, sizes, how, each, processes,
+                             one_in(&r, 2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN, element, &type));
+  MPI(MPI_Type_free(&element));
+  MPI(MPI_Type_commit(&type));
+  return type;
+}
+
 void set_view(const struct op* op) {
   struct slot* slot = &slots[op->slot];
   if (!slot->in_use) return;
   struct random r = random_from(op->seed, 4);
-  const MPI_Datatype etype = op->choice == 0 && one_in(&r, 2) ? MPI_BYTE : draw_basic(&r);
+  const MPI_Datatype etype = op->choice == kBytesView && one_in(&r, 2) ? MPI_BYTE : draw_basic(&r);
   const long long unit = size_of_type(etype);
   MPI_Datatype filetype;
   long long disp = op->offset, tile = 0;
-  if (op->choice == 0) {
+  if (op->choice == kBytesView) {
     MPI(MPI_Type_dup(etype, &filetype));
     MPI(MPI_Type_commit(&filetype));
-  } else if (op->choice == 1) {
+  } else if (op->choice == kTiledView) {
     filetype = tiled_filetype(op, etype, &tile);
     disp += rank * tile;
+  } else if (op->choice == kDarrayView) {
+    filetype = darray_filetype(op, etype);
   } else {
     filetype = draw_filetype(op, 0, etype);
     filetype =
@@ -198,7 +276,7 @@ void set_view(const struct op* op) {
     free(slot->view.at);
     slot->view = find_places(disp, filetype);
     slot->etype = unit;
-    slot->tiled = op->choice == 1;
+    slot->tiled = op->choice == kTiledView || op->choice == kDarrayView;
     slot->contiguous = slot->view.size == slot->view.extent;
   }
   MPI(MPI_Type_free(&filetype));
@@ -234,12 +312,22 @@ static void observe_position(struct slot* slot, int s, int shared) {
   }
 }
 
+/* ROMIO refuses to sync what is open for reading only. */
+static void sync(const struct slot* slot, int driver) {
+  if (!is_open(slot) || (slot->amode & MPI_MODE_RDONLY)) return;
+  const int code = MPI_File_sync(slot->file[driver]);
+  if (code != MPI_SUCCESS) DIFFERS("%s sync: %s", driver_name[driver], error_text(code));
+}
+
+void separate(const struct slot* slot, int driver) {
+  if (sync_visibility) sync(slot, driver);
+  barrier();
+  if (sync_visibility) sync(slot, driver);
+}
+
 static void sync_all(void) {
   for (int s = 0; s < kSlots; ++s) {
-    int codes[kDrivers];
-    if (!is_open(&slots[s])) continue;
-    for (int d = 0; d < kDrivers; ++d) codes[d] = MPI_File_sync(slots[s].file[d]);
-    same_class(codes, "sync");
+    for (int d = 0; d < kDrivers; ++d) sync(&slots[s], d);
   }
 }
 
@@ -324,7 +412,7 @@ void compare_file(int name, enum comm_kind kind, uint64_t seed) {
   barrier();
   if (comm != MPI_COMM_NULL) {
     for (int d = 0; d < kDrivers; ++d) {
-      codes[d] = MPI_File_open(comm, names[d][name], MPI_MODE_RDONLY, MPI_INFO_NULL, &files[d]);
+      codes[d] = MPI_File_open(comm, names[d][name], MPI_MODE_RDONLY, info_of(d), &files[d]);
     }
     if (same_class(codes, "open to compare")) {
       MPI_Offset sizes[kDrivers];

@@ -13,7 +13,8 @@ struct slot {
   MPI_File file[kDrivers]; /* likewise */
   int groups, group;       /* how many open it independently of each other, and in which we are */
   int name, amode;
-  /* The view. A tiled one gives each rank of the job bytes of its own, wherever it accesses. */
+  /* The view. A tiled one, or a darray, gives each rank of the job bytes of its own, wherever it
+   * accesses. */
   int tiled, contiguous;
   long long etype; /* its size */
   struct places view;
@@ -21,10 +22,14 @@ struct slot {
 
 extern struct slot slots[kSlots];
 extern const char* driver_name[kDrivers]; /* the prefixes */
-extern int sync_visibility;               /* writes need sync, barrier, sync to be seen */
+extern int exact;           /* the second driver is ours: short reads tell the true count */
+extern int sync_visibility; /* writes need sync, barrier, sync to be seen */
 
 void set_names(const char* directory);
 const char* name_of(int driver, int name);
+
+/* The hints for opening. */
+MPI_Info info_of(int driver);
 
 static inline int is_open(const struct slot* slot) {
   return slot->comm != MPI_COMM_NULL;
@@ -43,6 +48,12 @@ MPI_Comm make_comm(enum comm_kind kind, uint64_t seed, int* groups, int* group);
 
 /* That both drivers answered the same, and whether that was success. */
 int same_class(const int codes[kDrivers], const char* call);
+
+/* Afterwards all ranks see what one has written through this handle before. */
+void separate(const struct slot* slot, int driver);
+
+/* For what ROMIO does not check before the system refuses it: it has no class for that. */
+int same_success(const int codes[kDrivers], const char* call);
 
 /* After each operation: positions and sizes. */
 void observe(void);

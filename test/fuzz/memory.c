@@ -25,9 +25,9 @@ static void fill_repeated(unsigned char* data, long long bytes, struct random r)
 }
 
 static void fill(unsigned char* data, long long bytes, const struct op* op, uint64_t salt,
-                 int of_rank, enum content content) {
+                 int of_rank) {
   const struct random own = random_from(op->seed + salt, 7000 + (uint64_t)of_rank);
-  switch (content) {
+  switch (op->content) {
     case kSameOnAll:
       fill_random(data, bytes, random_from(op->seed + salt, 6));
       break;
@@ -63,7 +63,7 @@ static void unpack(const struct memory* m, const unsigned char* data, unsigned c
 }
 
 struct memory make_memory(const struct op* op, uint64_t salt, int of_rank, long long most_bytes,
-                          long long unit, int write, enum content content) {
+                          long long unit, int write, int plain) {
   struct memory m = {.type = MPI_DATATYPE_NULL};
   struct random r = random_from(op->seed + salt, 8000 + (uint64_t)of_rank);
   const MPI_Datatype bytes_of_unit[] = {MPI_BYTE, MPI_SHORT, MPI_INT, MPI_DOUBLE};
@@ -71,7 +71,7 @@ struct memory make_memory(const struct op* op, uint64_t salt, int of_rank, long 
   if (!one_in(&r, 4)) { /* mostly one that fits the view's etype */
     basic = bytes_of_unit[unit == 8 ? 3 : unit == 4 ? 2 : unit == 2 ? 1 : 0];
   }
-  if (most_bytes > 100000 || one_in(&r, 3)) {
+  if (plain || most_bytes > 100000 || one_in(&r, 3)) {
     MPI(MPI_Type_contiguous(1, basic, &m.type));
     MPI(MPI_Type_commit(&m.type));
   } else {
@@ -88,7 +88,7 @@ struct memory make_memory(const struct op* op, uint64_t salt, int of_rank, long 
   fill_random(m.before, (long long)m.span, r);
   if (write && m.count > 0) {
     unsigned char* data = allocate((size_t)m.bytes);
-    fill(data, m.bytes, op, salt, of_rank, content);
+    fill(data, m.bytes, op, salt, of_rank);
     unpack(&m, data, m.before);
     free(data);
   }

@@ -16,9 +16,10 @@ struct memory {
   unsigned char* buffer;
 };
 
-/* For a read the data is filled with something too. `of_rank` chooses type and content. */
+/* As many elements as `most_bytes` has room for, together a multiple of `unit`. `of_rank` chooses
+ * the type, which is a `plain` one without gaps or any, and what is written. */
 struct memory make_memory(const struct op* op, uint64_t salt, int of_rank, long long most_bytes,
-                          long long unit, int write, enum content content);
+                          long long unit, int write, int plain);
 void set_count(struct memory* memory, int count);
 
 /* Puts the buffer back to how it began. */

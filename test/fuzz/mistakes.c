@@ -58,15 +58,6 @@ static int sought_from_nowhere(MPI_File file, MPI_Comm comm, const char* name) {
   return MPI_File_seek(file, 0, 12345);
 }
 
-static int sought_by_different_ranks(MPI_File file, MPI_Comm comm, const char* name) {
-  int me, all;
-  (void)name;
-  MPI(MPI_Comm_rank(comm, &me));
-  MPI(MPI_Comm_size(comm, &all));
-  if (all == 1) return MPI_SUCCESS;
-  return MPI_File_seek_shared(file, me, MPI_SEEK_SET);
-}
-
 static int negative_size(MPI_File file, MPI_Comm comm, const char* name) {
   (void)comm, (void)name;
   return MPI_File_set_size(file, -1);
@@ -150,27 +141,16 @@ static const struct {
   const char* name;
   int (*make)(MPI_File file, MPI_Comm comm, const char* name);
 } kMistakes[] = {
-    MISTAKE(at_negative_offset),
-    MISTAKE(written_at_negative_offset),
-    MISTAKE(negative_count),
-    MISTAKE(no_datatype),
-    MISTAKE(part_of_an_etype),
-    MISTAKE(sought_before_start),
-    MISTAKE(sought_from_nowhere),
-    MISTAKE(sought_by_different_ranks),
-    MISTAKE(negative_size),
-    MISTAKE(different_sizes),
-    MISTAKE(negative_preallocation),
-    MISTAKE(unknown_representation),
-    MISTAKE(negative_displacement),
-    MISTAKE(end_without_begin),
-    MISTAKE(opened_without_mode),
-    MISTAKE(opened_with_two_modes),
-    MISTAKE(created_read_only),
-    MISTAKE(sequential_both_ways),
-    MISTAKE(opened_without_existing),
-    MISTAKE(opened_in_no_directory),
-    MISTAKE(deleted_without_existing),
+    MISTAKE(at_negative_offset),     MISTAKE(written_at_negative_offset),
+    MISTAKE(negative_count),         MISTAKE(no_datatype),
+    MISTAKE(part_of_an_etype),       MISTAKE(sought_before_start),
+    MISTAKE(sought_from_nowhere),    MISTAKE(negative_size),
+    MISTAKE(different_sizes),        MISTAKE(negative_preallocation),
+    MISTAKE(unknown_representation), MISTAKE(negative_displacement),
+    MISTAKE(end_without_begin),      MISTAKE(opened_without_mode),
+    MISTAKE(opened_with_two_modes),  MISTAKE(created_read_only),
+    MISTAKE(sequential_both_ways),   MISTAKE(opened_without_existing),
+    MISTAKE(opened_in_no_directory), MISTAKE(deleted_without_existing),
 };
 
 int mistakes(void) {

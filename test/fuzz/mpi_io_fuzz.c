@@ -10,7 +10,10 @@
  *   --verbose          print each operation before it runs
  *   --sync             writes need sync, barrier, sync to be seen
  *   --check            only compare what an earlier job left in DIRECTORY
- *   --flip I           make operation I write one byte otherwise on the second driver
+ *   --large            operations of much data
+ *   --falsify I        do operation I otherwise on the second driver: a byte, a size or an error
+ *   --report FILE      also write what differs there: mpiexec loses output when a job aborts
+ *   --without FAULT    leave out what leads to a known fault (faults.c)
  *   --drivers A:,B:    other drivers than ufs: and dedup:
  *
  * DIRECTORY must exist. Ends with 0 if there is no difference.
@@ -21,6 +24,7 @@
 #include <string.h>
 
 #include "access.h"
+#include "faults.h"
 #include "files.h"
 #include "mistakes.h"
 
@@ -28,8 +32,9 @@ int rank, ranks;
 const struct op* running;
 
 static unsigned long long seed;
-static int steps = 60, list, verbose, check;
+static int steps = 60, large, list, verbose, check, falsified = -1;
 static const char* only;
+static const char* report;
 static const char* directory;
 
 /* ---- What check.h declares --------------------------------------------------------------------
@@ -39,6 +44,9 @@ const char* error_text(int code) {
   static char text[MPI_MAX_ERROR_STRING + 1];
   int length;
   if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) snprintf(text, sizeof text, "?");
+  for (char* at = text; *at != '\0'; ++at) {
+    if (*at == '\n') *at = ' ';
+  }
   return text;
 }
 
@@ -46,6 +54,10 @@ int error_class(int code) {
   int result = -1;
   MPI_Error_class(code, &result);
   return result;
+}
+
+int is_falsified(const struct op* op, int driver) {
+  return op->index == falsified && driver == kSecond;
 }
 
 void* allocate(size_t bytes) {
@@ -64,16 +76,26 @@ void fail(int code, const char* file, int line, const char* format, ...) {
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  flockfile(stderr);
-  if (running != NULL) {
-    fputs("operation ", stderr);
-    describe(running, stderr);
-    fputs("\n", stderr);
+  /* In one piece: other ranks may fail at the same time. */
+  char* whole = NULL;
+  size_t length = 0;
+  FILE* out = open_memstream(&whole, &length);
+  if (out != NULL) {
+    fprintf(out, "%s: seed %llu, rank %d of %d: %s (%s:%d)\n",
+            code == kDiffers ? "DIFFERENCE" : "BROKEN", seed, rank, ranks, text, file, line);
+    if (running != NULL) {
+      fputs("  in ", out);
+      describe(running, out);
+      fputs("\n", out);
+    }
+    fclose(out);
+    fwrite(whole, 1, length, stderr);
+    FILE* also = report == NULL ? NULL : fopen(report, "a");
+    if (also != NULL) {
+      fwrite(whole, 1, length, also);
+      fclose(also);
+    }
   }
-  fprintf(stderr, "%s: seed %llu, rank %d of %d: %s (%s:%d)\n",
-          code == kDiffers ? "DIFFERENCE" : "BROKEN", seed, rank, ranks, text, file, line);
-  fflush(stderr);
-  funlockfile(stderr);
   MPI_Abort(MPI_COMM_WORLD, code);
   abort();
 }
@@ -85,11 +107,15 @@ static void seek(const struct op* op, int shared) {
   static const int whences[] = {MPI_SEEK_SET, MPI_SEEK_CUR, MPI_SEEK_END};
   struct slot* slot = &slots[op->slot];
   struct random own = random_from(op->seed, 12000 + (uint64_t)rank);
-  long long offset = op->offset / slot->etype;
   int codes[kDrivers];
   if (!is_open(slot) || (shared && slot->tiled)) return;
+  long long offset = op->offset / slot->etype;
   if (op->whence == 0) offset = etype_at(slot, op->offset);
-  if (!shared) offset += pick(&own, 50);
+  if (!shared) {
+    offset += pick(&own, 50);
+  } else if (offset < 0) { /* hangs: see README.md */
+    offset = -offset;
+  }
   for (int d = 0; d < kDrivers; ++d) {
     codes[d] = shared ? MPI_File_seek_shared(slot->file[d], offset, whences[op->whence])
                       : MPI_File_seek(slot->file[d], offset, whences[op->whence]);
@@ -102,19 +128,27 @@ static void set_size(const struct op* op) {
   struct random r = random_from(op->seed, 13);
   long long size = op->offset;
   if (!slot->in_use) return;
+  /* ROMIO preallocates by reading and writing: see README.md. */
+  if (op->kind == kPreallocate && (slot->amode & MPI_MODE_WRONLY)) return;
   barrier();
   if (is_open(slot) && slot->groups == 1 && one_in(&r, 2)) { /* near what it is */
     size = size_of_file(slot, kFirst) + pick(&r, 2000) - 1000;
     if (size < 0) size = 0;
   }
+  const int refused = op->kind == kPreallocate && (slot->amode & MPI_MODE_RDONLY);
+  if (refused && is_left_out(kPreallocatedReadOnly)) return;
   int codes[kDrivers] = {MPI_SUCCESS, MPI_SUCCESS};
   for (int d = 0; d < kDrivers; ++d) {
     barrier();
     if (!is_open(slot)) continue;
-    codes[d] = op->kind == kSetSize ? MPI_File_set_size(slot->file[d], size)
+    codes[d] = op->kind == kSetSize ? MPI_File_set_size(slot->file[d], size + is_falsified(op, d))
                                     : MPI_File_preallocate(slot->file[d], size);
   }
-  same_class(codes, op->kind == kSetSize ? "set_size" : "preallocate");
+  if (refused) {
+    same_success(codes, "preallocate of a read-only file");
+  } else {
+    same_class(codes, op->kind == kSetSize ? "set_size" : "preallocate");
+  }
 }
 
 static void sync_or_set_atomicity(const struct op* op) {
@@ -148,7 +182,7 @@ static void query(const struct op* op) {
     MPI(MPI_Group_free(&group));
     MPI(MPI_File_get_view(slot->file[d], &disps[d], &etype, &filetype, representation));
   }
-  if (same_class(codes, "get_byte_offset")) {
+  if (same_class(codes, "get_byte_offset") && !(slot->amode & MPI_MODE_SEQUENTIAL)) {
     const long long expected = place_of(&slot->view, offset * slot->etype);
     if (bytes[kSecond] != expected || bytes[kFirst] != expected) {
       DIFFERS("get_byte_offset of %lld is %lld with %s, %lld with %s, should be %lld",
@@ -168,6 +202,7 @@ static void mistake(const struct op* op) {
   if (!is_open(slot)) return;
   for (int d = 0; d < kDrivers; ++d) {
     codes[d] = make_mistake(op->choice, slot->file[d], slot->comm, name_of(d, slot->name));
+    if (is_falsified(op, d)) codes[d] = MPI_ERR_OTHER;
   }
   same_class(codes, mistake_name(op->choice));
 }
@@ -272,40 +307,57 @@ static int usage(void) {
   return 2;
 }
 
-static int read_options(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const char* word = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : "";
-    if (strcmp(word, "--list") == 0)
+static int is(const char* word, const char* option) {
+  return strcmp(word, option) == 0;
+}
+
+static int read_drivers(char* both) {
+  char* comma = strchr(both, ',');
+  if (comma == NULL) return 0;
+  *comma = '\0';
+  driver_name[kFirst] = both;
+  driver_name[kSecond] = comma + 1;
+  return 1;
+}
+
+static int read_option_with_value(const char* word, char* value) {
+  if (value == NULL) return 0;
+  if (is(word, "--drivers")) return read_drivers(value);
+  if (is(word, "--without")) return leave_out(value);
+  if (is(word, "--seed")) {
+    seed = strtoull(value, NULL, 10);
+  } else if (is(word, "--steps")) {
+    steps = atoi(value);
+  } else if (is(word, "--only")) {
+    only = value;
+  } else if (is(word, "--report")) {
+    report = value;
+  } else if (is(word, "--falsify")) {
+    falsified = atoi(value);
+  } else {
+    return 0;
+  }
+  return 1;
+}
+
+static int read_options(char** argv) {
+  for (char** word = argv + 1; *word != NULL; ++word) {
+    if (is(*word, "--list")) {
       list = 1;
-    else if (strcmp(word, "--verbose") == 0)
+    } else if (is(*word, "--large")) {
+      large = 1;
+    } else if (is(*word, "--verbose")) {
       verbose = 1;
-    else if (strcmp(word, "--sync") == 0)
+    } else if (is(*word, "--sync")) {
       sync_visibility = 1;
-    else if (strcmp(word, "--check") == 0)
+    } else if (is(*word, "--check")) {
       check = 1;
-      keep = 1;
-    else if (word[0] != '-' && directory == NULL)
-      directory = word;
-    else {
-      ++i;
-      if (strcmp(word, "--seed") == 0)
-        seed = strtoull(value, NULL, 10);
-      else if (strcmp(word, "--steps") == 0)
-        steps = atoi(value);
-      else if (strcmp(word, "--only") == 0)
-        only = value;
-      else if (strcmp(word, "--flip") == 0)
-        flipped_op = atoi(value);
-      else if (strcmp(word, "--drivers") == 0) {
-        char* both = strdup(value);
-        char* comma = strchr(both, ',');
-        if (comma == NULL) return 0;
-        *comma = '\0';
-        driver_name[kFirst] = both;
-        driver_name[kSecond] = comma + 1;
-      } else
-        return 0;
+    } else if ((*word)[0] != '-' && directory == NULL) {
+      directory = *word;
+    } else if (read_option_with_value(*word, word[1])) {
+      ++word;
+    } else {
+      return 0;
     }
   }
   return list || directory != NULL;
@@ -316,9 +368,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  if (!read_options(argc, argv)) return usage();
+  if (!read_options(argv)) return usage();
   CHECK(ranks <= 32); /* the bits of participants */
-  struct op* plan = draw_plan(seed, steps);
+  struct op* plan = draw_plan(seed, steps, large);
   CHECK(plan != NULL);
   if (list) {
     if (rank == 0) list_plan(plan);

@@ -16,6 +16,7 @@ struct character {
   int big_one_in; /* 0: no accesses that are large enough to be dumped at once */
   int write_percent;
   int one_handle;
+  int large;
 };
 
 /* What the plan expects to be open; only a guess once operations are left out. */
@@ -23,18 +24,20 @@ struct guess {
   int open[kSlots], amode[kSlots], common_view[kSlots];
 };
 
-static struct character draw_character(struct random* r) {
+static struct character draw_character(struct random* r, int large) {
   static const int weights[kOpKinds] = {
       [kOpen] = 10,     [kClose] = 6,      [kAccess] = 60, [kBurst] = 8,       [kView] = 10,
       [kSeek] = 6,      [kSeekShared] = 3, [kSetSize] = 5, [kPreallocate] = 2, [kSync] = 5,
       [kAtomicity] = 2, [kDelete] = 1,     [kCompare] = 4, [kQuery] = 2,       [kMistake] = 4};
   static const long long spans[] = {3000, 20000, 120000};
+  static const long long large_spans[] = {300 << 10, 1 << 20, 3 << 20};
   struct character c;
   /* Not every kind in every sequence: what hides a fault may be missing. */
   for (int i = 0; i < kOpKinds; ++i) {
     c.weight[i] = i > kAccess && one_in(r, 4) ? 0 : weights[i];
   }
-  c.span = spans[pick(r, 3)];
+  c.large = large;
+  c.span = (large ? large_spans : spans)[pick(r, 3)];
   c.blocks = one_in(r, 3) ? 3 : 1;
   c.big_one_in = one_in(r, 3) ? 4 : one_in(r, 2) ? 0 : 20;
   c.write_percent = 40 + (int)pick(r, 40);
@@ -63,7 +66,7 @@ static long long draw_bytes(const struct character* c, struct random* r, int col
     case 4:
       return 1 + pick(r, 1500);
     default:
-      return 1 + pick(r, c->span / 2);
+      return 1 + pick(r, c->span / (c->large ? 4 : 2));
   }
 }
 
@@ -84,6 +87,11 @@ static int draw_amode(struct random* r, int slot) {
 static void draw_open(struct op* op, const struct character* c, struct random* r,
                       struct guess* guess) {
   op->slot = c->one_handle ? 0 : (int)pick(r, kSlots);
+  if (guess->open[op->slot]) {
+    op->kind = kClose;
+    guess->open[op->slot] = 0;
+    return;
+  }
   op->comm = one_in(r, 2) ? kWorld : (enum comm_kind)pick(r, kCommKinds);
   op->name = one_in(r, 8);
   op->amode = draw_amode(r, op->slot);
@@ -157,9 +165,10 @@ static void draw_op(struct op* op, const struct character* c, struct random* r,
       op->bytes = 1 + pick(r, c->span / 4);
       break;
     case kView:
-      op->choice = (int)pick(r, 3); /* 0: the whole file as bytes, 1: tiled, 2: the same on all */
-      if (op->choice == 0) op->offset = one_in(r, 2) ? 0 : op->offset;
-      guess->common_view[op->slot] = op->choice != 1;
+      op->choice = (int)pick(r, kViews);
+      op->large = c->large;
+      if (op->choice == kBytesView && one_in(r, 2)) op->offset = 0;
+      guess->common_view[op->slot] = op->choice == kBytesView || op->choice == kCommonView;
       break;
     case kSeek:
     case kSeekShared:
@@ -181,9 +190,9 @@ static void draw_op(struct op* op, const struct character* c, struct random* r,
   }
 }
 
-struct op* draw_plan(uint64_t seed, int steps) {
+struct op* draw_plan(uint64_t seed, int steps, int large) {
   struct random r = random_from(seed, 1);
-  struct character c = draw_character(&r);
+  struct character c = draw_character(&r, large);
   struct guess guess = {.open = {0}};
   struct op* plan = calloc((size_t)steps + 1, sizeof *plan);
   for (int i = 0; plan != NULL && i < steps; ++i) {
@@ -266,7 +275,10 @@ void describe(const struct op* op, FILE* out) {
   static const char* const comms[] = {"all ranks",       "all ranks in reverse",
                                       "the first ranks", "even and odd ranks",
                                       "each rank alone", "one rank alone"};
-  static const char* const views[] = {"bytes", "tiled", "the same on all"};
+  static const char* const views[kViews] = {[kBytesView] = "bytes",
+                                            [kTiledView] = "tiled",
+                                            [kCommonView] = "the same on all",
+                                            [kDarrayView] = "darray"};
   static const char* const whences[] = {"SET", "CUR", "END"};
   fprintf(out, "%3d: ", op->index);
   if (op->kind == kDelete || op->kind == kCompare) {

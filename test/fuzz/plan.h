@@ -36,6 +36,7 @@ enum comm_kind { kWorld, kReversed, kSubset, kHalves, kSelf, kOneSelf, kCommKind
 
 enum pointer { kExplicit, kIndividual, kShared, kOrdered };
 enum mode { kBlocking, kNonblocking, kCollective, kNonblockingCollective, kSplit };
+enum view { kBytesView, kTiledView, kCommonView, kDarrayView, kViews };
 enum content { kUnique, kSameOnAll, kZeros, kRepeated, kHalfZeros, kContents };
 
 struct op {
@@ -56,11 +57,12 @@ struct op {
   long long offset, bytes; /* roughly; offset is a size or a distance for other kinds */
 
   int whence;
-  int choice; /* kView: tiled; kAtomicity: on; kMistake: which; kDelete: by whom */
+  int choice; /* kView: an enum view; kAtomicity: on; kMistake: which; kDelete: by whom */
+  int large;  /* views in pieces that are not tiny, for it may be much data */
 };
 
-/* Draws `steps` operations. */
-struct op* draw_plan(uint64_t seed, int steps);
+/* Draws `steps` operations. `large`: of much data. */
+struct op* draw_plan(uint64_t seed, int steps, int large);
 
 /* One line, without its end. */
 void describe(const struct op* op, FILE* out);

@@ -133,7 +133,8 @@ MPI_Datatype draw_memory_type(struct random* r, MPI_Datatype basic) {
 }
 
 struct places find_places(long long disp, MPI_Datatype filetype) {
-  struct places view = {disp, size_of_type(filetype), extent_of_type(filetype), NULL};
+  struct places view = {
+      .disp = disp, .size = size_of_type(filetype), .extent = extent_of_type(filetype)};
   const size_t size = (size_t)view.size, span = (size_t)end_of_type(filetype);
   view.at = allocate(sizeof *view.at * size);
   unsigned char *bytes = allocate(span), *packed = allocate(size);
@@ -143,6 +144,7 @@ struct places find_places(long long disp, MPI_Datatype filetype) {
     MPI(MPI_Pack(bytes, 1, filetype, packed, (int)size, &position, MPI_COMM_SELF));
     for (size_t i = 0; i < size; ++i) view.at[i] |= (long long)packed[i] << shift;
   }
+  for (size_t i = 0; i < size; ++i) view.pieces += i == 0 || view.at[i] != view.at[i - 1] + 1;
   free(bytes);
   free(packed);
   return view;
