@@ -39,6 +39,13 @@ char* ad_dedup_absolute_path(const char* name) {
   }
   if (path == NULL) return NULL;
 
+  /* Where something is, all links count, also one in the last part. */
+  char* whole = realpath(path, NULL);
+  if (whole != NULL) {
+    free(path);
+    return whole;
+  }
+
   /* .. behind a link is not the directory that the text names, so the directory part is resolved
    * first, if the last part is a plain name. */
   char* slash = strrchr(path, '/');

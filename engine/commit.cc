@@ -6,7 +6,9 @@
 
 #include "engine/agreement.h"
 #include "engine/failpoint.h"
+#include "engine/fence.h"
 #include "engine/log_dump.h"
+#include "engine/plain_file.h"
 #include "engine/report.h"
 #include "engine/shard_build.h"
 #include "engine/writer.h"
@@ -47,7 +49,7 @@ std::string hash_name(const hints::Hints& hints) {
 // One attempt at a generation, from the snapshot on.
 class Attempt {
  public:
-  explicit Attempt(OpenFile& file) : file_(file) {
+  explicit Attempt(OpenFile& file) : file_(file), fence_(file) {
     if (file.rank() == 0) id_ = Id128::random();
     PMPI_Bcast(&id_, sizeof id_, MPI_BYTE, 0, file.comm());
   }
@@ -71,8 +73,9 @@ class Attempt {
     failpoint("commit.shards");
     DEDUP_TRY(agree(file_.comm(), make_record()));
     const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
-    return agree(file_.comm(),
-                 at_my_nodes(file_, service::Prepare{file_.identity(), encoded_, flush}));
+    DEDUP_TRY(agree(file_.comm(),
+                    at_my_nodes(file_, service::Prepare{file_.identity(), encoded_, flush})));
+    return agree(file_.comm(), file_.rank() == 0 ? fence_.prepare(record_) : Status::ok());
   }
 
   Status build_shards() {
@@ -181,6 +184,14 @@ class Attempt {
                    file_.path.c_str(), static_cast<unsigned long long>(record_.number),
                    all.message().c_str());
     }
+    failpoint("commit.unfenced");
+    const Status fenced = agree(file_.comm(), file_.rank() == 0 ? fence_.put() : Status::ok());
+    if (!fenced.is_ok()) {
+      // The stores have it, but it does not count: an open takes what stands at the path.
+      end_commit(false);
+      return fenced;
+    }
+    failpoint("commit.fenced");
     return install();
   }
 
@@ -211,11 +222,16 @@ class Attempt {
   void give_up() {
     // Whoever does not answer now has nothing that could be mistaken for a commit either.
     (void)at_my_nodes(file_, service::Abort{file_.identity(), id_});
-    (void)at_my_nodes(file_, service::EndCommit{file_.identity(), id_, false});
+    end_commit(false);
+  }
+
+  void end_commit(bool committed) {
+    (void)at_my_nodes(file_, service::EndCommit{file_.identity(), id_, committed});
     (void)agree(file_.comm(), Status::ok());
   }
 
   OpenFile& file_;
+  Fence fence_;  // on rank 0
   Id128 id_;
   store::CommitRecord record_;
   Bytes encoded_;
@@ -244,17 +260,24 @@ void report(OpenFile& file, const Attempt& attempt) {
   if (!status.is_ok()) std::fprintf(stderr, "dedup: warning: %s\n", status.message().c_str());
 }
 
+// What a deleted file has is of no use any more.
+bool is_deleted(const OpenFile& file) {
+  return all_max(file.comm(), file.rank() == 0 && file.view()->info.deleted ? 1 : 0) != 0;
+}
+
 Status commit_locked(OpenFile& file) {
   DEDUP_TRY(begin_dumps(file));
+  if (is_deleted(file)) return Status::ok();
   failpoint("commit.begin");
   DEDUP_TRY(dump_logs(file));
+  // Rank 0's view is the newest: the base must be the same for all builders.
+  DEDUP_TRY(agree(file.comm(), file.refresh_view()));
+  DEDUP_TRY(take_over(file));
   failpoint("commit.dumped");
   DEDUP_TRY(
       agree(file.comm(), file.dumper->finish_segments(file.hints.fsync == hints::Fsync::kCommit)));
   // What the commit takes of memory comes in place of what the dumps took.
   file.dumper->release_buffers();
-  // Rank 0's view is the newest: the base must be the same for all builders.
-  DEDUP_TRY(agree(file.comm(), file.refresh_view()));
   Attempt attempt(file);
   DEDUP_TRY(attempt.run());
   file.changed = false;

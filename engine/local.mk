@@ -20,6 +20,8 @@ libdedup_engine_la_SOURCES += \
   engine/exchange.h \
   engine/failpoint.cc \
   engine/failpoint.h \
+  engine/fence.cc \
+  engine/fence.h \
   engine/file_view.cc \
   engine/file_view.h \
   engine/hasher.cc \
@@ -38,6 +40,8 @@ libdedup_engine_la_SOURCES += \
   engine/open_close.h \
   engine/open_file.cc \
   engine/open_file.h \
+  engine/plain_file.cc \
+  engine/plain_file.h \
   engine/reader.cc \
   engine/reader.h \
   engine/reduction.cc \
@@ -55,6 +59,8 @@ libdedup_engine_la_SOURCES += \
   engine/topology.cc \
   engine/topology.h \
   engine/verdict.h \
+  engine/write_back.cc \
+  engine/write_back.h \
   engine/writer.cc \
   engine/writer.h
 

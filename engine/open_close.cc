@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "engine/agreement.h"
 #include "engine/commit.h"
 #include "engine/failpoint.h"
+#include "engine/fence.h"
 #include "engine/search.h"
+#include "engine/write_back.h"
 #include "plan/choose.h"
+#include "store/real_path.h"
 
 namespace dedup::engine {
 namespace {
@@ -71,6 +75,7 @@ class Opening {
     }
     DEDUP_TRY(agree(file_.comm(), status));
     status = find_and_attach();
+    if (!status.is_ok() && made_empty_) remove_made();
     // The path's turn is given back whatever happened.
     Status end;
     if (file_.rank() == 0) {
@@ -96,9 +101,7 @@ class Opening {
       if (known != 0) {
         if (file_.rank() == 0) status = decide_known(mine);
       } else {
-        auto found = search(*file_.job, file_.topology, file_.path, file_.hints.store);
-        status = found.status();
-        if (status.is_ok() && file_.rank() == 0) status = decide(*found, mine);
+        status = look_and_search(mine);
       }
       DEDUP_TRY(agree(file_.comm(), status));
       Bytes bytes = file_.rank() == 0 ? mine.encode() : Bytes{};
@@ -109,6 +112,7 @@ class Opening {
       status = attach(changed);
       const bool retry = all_max(file_.comm(), changed ? 1 : 0) != 0;
       status = agree(file_.comm(), status);
+      if (status.is_ok() && !retry) status = agree(file_.comm(), tidy_real_path());
       if (status.is_ok() && !retry) return Status::ok();
       if (known == 0) detach();
       DEDUP_TRY(status);
@@ -118,7 +122,7 @@ class Opening {
 
   // The job has it open already: at most the locks for writing are missing.
   Status decide_known(Decision& out) {
-    if ((amode_ & MPI_MODE_CREATE) != 0 && (amode_ & MPI_MODE_EXCL) != 0) return exists();
+    if (exclusive()) return exists();
     out.info = begun_.info;
     DEDUP_ASSIGN(const FileView view, FileView::from(begun_.info));
     out.base = view.base();
@@ -128,23 +132,142 @@ class Opening {
       for (std::size_t i = file_.job->nodes(); i < out.info.stores.size(); ++i) {
         choice.missing.push_back({out.info.stores[i].uuid, out.info.stores[i].node});
       }
-      if (view.committed) DEDUP_TRY(plan::check_quorum(choice));
+      if (out.info.real_path != service::FileInfo::RealPath::kNone) {
+        DEDUP_TRY(store::check_replaceable(file_.path));
+      } else if (view.committed) {
+        DEDUP_TRY(plan::check_quorum(choice));
+      }
       out.attach = true;
       make_writable(out.info);
     }
     return Status::ok();
   }
 
-  Status decide(const SearchResult& found, Decision& out) {
+  // Collective. Rank 0 looks at the real path, and all ask the stores for what it names.
+  Status look_and_search(Decision& mine) {
+    store::PathState state;
+    Status status;
+    if (file_.rank() == 0) {
+      auto looked = store::look_at(file_.path);
+      status = looked.status();
+      if (status.is_ok()) state = std::move(*looked);
+    }
+    DEDUP_TRY(agree(file_.comm(), status));
+    Id128 identity = state.placeholder.identity;
+    PMPI_Bcast(&identity, sizeof identity, MPI_BYTE, 0, file_.comm());
+    DEDUP_ASSIGN(const SearchResult found,
+                 search(*file_.job, file_.topology, file_.path, identity, file_.hints.store));
+    if (file_.rank() != 0) return Status::ok();
+    if (!is_shared(found, file_.path)) return decide_by_path(found, mine);
+    return decide_by_real_path(found, std::move(state), mine);
+  }
+
+  void begin_info(const SearchResult& found, Decision& out) const {
     for (const std::string& text : found.damaged) {
       std::fprintf(stderr, "dedup: warning: %s: %s\n", file_.path.c_str(), text.c_str());
     }
-    DEDUP_ASSIGN(plan::Choice choice, plan::choose_generation(file_.path, found.reports));
-    out.drop = choice.drop;
     out.attach = true;
     out.info.path = file_.path;
     out.info.store_template = file_.hints.store;
     out.info.stores = found.stores;
+  }
+
+  static void take(const plan::Choice& choice, const SearchResult& found, Decision& out) {
+    out.info.identity = choice.record.identity;
+    out.info.record = choice.record.encode();
+    out.info.size = choice.record.size;
+    out.info.stores = store_table(found.stores, choice.record);
+    out.base = choice.record.attempt;
+    out.adopt = choice.adopt;
+  }
+
+  bool exclusive() const {
+    return (amode_ & MPI_MODE_CREATE) != 0 && (amode_ & MPI_MODE_EXCL) != 0;
+  }
+
+  // All nodes share the file system: what stands at the path decides.
+  Status decide_by_real_path(const SearchResult& found, store::PathState state, Decision& out) {
+    using Kind = store::PathState::Kind;
+    begin_info(found, out);
+    if (state.kind == Kind::kNoDirectory) return no_directory(found);
+    if (state.kind == Kind::kNothing) {
+      if ((amode_ & MPI_MODE_CREATE) == 0) {
+        return {Code::kNoSuchFile, file_.path + ": no such file"};
+      }
+      auto made = store::create_empty(file_.path);
+      made_empty_ = made.is_ok();
+      // Somebody else was faster.
+      if (made.status().code() == Code::kFileExists && !exclusive()) {
+        made = store::look_at(file_.path);
+      }
+      DEDUP_TRY(made.status());
+      state = std::move(*made);
+    } else if (exclusive() && !made_empty_) {
+      return exists();
+    }
+    if (file_.writable) DEDUP_TRY(store::check_replaceable(file_.path));
+    if (state.kind == Kind::kPlain) {
+      out.info.identity = Id128::random();
+      out.info.real_path = service::FileInfo::RealPath::kPlain;
+      out.info.plain = state.stamp;
+      out.info.size = state.stamp.size;
+    } else {
+      if (state.is_copy() && file_.writable) {
+        return {Code::kUnsupported,
+                file_.path + ": is a copy of the placeholder at " + state.placeholder.path +
+                    ", which can only be read; to write to a copy of the file, copy its data"};
+      }
+      DEDUP_ASSIGN(const plan::Choice choice,
+                   plan::choose_named(file_.path, state.placeholder, found.reports));
+      if (state.is_copy() && choice.record.attempt != state.placeholder.attempt) {
+        return {Code::kIo, file_.path + ": is a copy of the placeholder at " +
+                               state.placeholder.path + ", which has been written to since: " +
+                               store::describe(state.placeholder) + " is no more"};
+      }
+      take(choice, found, out);
+      out.info.real_path = service::FileInfo::RealPath::kPlaceholder;
+      if (choice.record.attempt != state.placeholder.attempt) outdated_ = state.placeholder;
+    }
+    if (file_.writable) make_writable(out.info);
+    return Status::ok();
+  }
+
+  Status no_directory(const SearchResult& found) const {
+    std::string text = file_.path + ": its directory is not there";
+    for (const plan::StoreReport& report : found.reports) {
+      if (report.records.empty()) continue;
+      text += "; the stores have " + plan::describe(report.records.front()) +
+              ": is the file system mounted?";
+      break;
+    }
+    return {Code::kNoSuchFile, text};
+  }
+
+  // On rank 0, once the file is attached: what a killed job left at the real path.
+  Status tidy_real_path() {
+    if (file_.rank() != 0 || !decision_.info.writable ||
+        decision_.info.real_path == service::FileInfo::RealPath::kNone) {
+      return Status::ok();
+    }
+    store::remove_leftover(file_.path);
+    if (!outdated_) return Status::ok();
+    DEDUP_ASSIGN(const auto record, store::CommitRecord::decode(decision_.info.record));
+    return renew_placeholder(file_.path, *outdated_, record, file_.hints.store);
+  }
+
+  // The open failed after it made the file.
+  void remove_made() {
+    const auto now = store::look_at(file_.path);
+    const bool still_empty =
+        now.is_ok() && now->kind == store::PathState::Kind::kPlain && now->stamp.size == 0;
+    if (still_empty) (void)store::fs::remove_file(file_.path);
+  }
+
+  // The nodes share no file system there: the stores find the file by its path.
+  Status decide_by_path(const SearchResult& found, Decision& out) {
+    begin_info(found, out);
+    DEDUP_ASSIGN(plan::Choice choice, plan::choose_generation(file_.path, found.reports));
+    out.drop = choice.drop;
     if (!choice.exists) {
       if ((amode_ & MPI_MODE_CREATE) == 0) {
         return {Code::kNoSuchFile, file_.path + ": no such file in the stores of this job's " +
@@ -154,18 +277,13 @@ class Opening {
       out.create = true;
       out.info.identity = Id128::random();
     } else {
-      if ((amode_ & MPI_MODE_CREATE) != 0 && (amode_ & MPI_MODE_EXCL) != 0) return exists();
+      if (exclusive()) return exists();
       if (file_.writable) {
         DEDUP_TRY(plan::check_quorum(choice));
       } else if (const Status quorum = plan::check_quorum(choice); !quorum.is_ok()) {
         std::fprintf(stderr, "dedup: warning: %s\n", quorum.message().c_str());
       }
-      out.info.identity = choice.record.identity;
-      out.info.record = choice.record.encode();
-      out.info.size = choice.record.size;
-      out.info.stores = store_table(found.stores, choice.record);
-      out.base = choice.record.attempt;
-      out.adopt = choice.adopt;
+      take(choice, found, out);
     }
     if (file_.writable) make_writable(out.info);
     return Status::ok();
@@ -231,10 +349,13 @@ class Opening {
   Status attach_at(const std::vector<NodeIndex>& nodes, bool& changed) {
     std::vector<std::pair<NodeIndex, service::Client::Pending<service::Attach>>> pending;
     for (const NodeIndex n : nodes) {
-      const service::Attach request{
-          decision_.info.identity,       file_.path,
-          decision_.info.store_template, decision_.base,
-          decision_.info.writable,       decision_.create || decision_.info.writable};
+      const service::Attach request{decision_.info.identity,
+                                    file_.path,
+                                    decision_.info.store_template,
+                                    decision_.base,
+                                    decision_.info.writable,
+                                    decision_.create || decision_.info.writable,
+                                    decision_.info.real_path == service::FileInfo::RealPath::kNone};
       pending.emplace_back(n, file_.client().start(n, request));
     }
     Status status;
@@ -279,7 +400,9 @@ class Opening {
 
   OpenFile& file_;
   int amode_;
-  service::OpenBeginReply begun_;  // on rank 0
+  service::OpenBeginReply begun_;               // on rank 0
+  bool made_empty_ = false;                     // likewise: at the real path
+  std::optional<store::Placeholder> outdated_;  // likewise: one that names an older generation
   Decision decision_;
 };
 
@@ -333,6 +456,35 @@ Status release_nodes(const OpenFile& file, bool drop, const service::FileInfo& i
   return status;
 }
 
+// On one rank: takes away what stands at the real path, if it is this file.
+Status remove_real(const service::FileInfo& info) {
+  if (info.real_path == service::FileInfo::RealPath::kNone) return Status::ok();
+  const auto now = store::look_at(info.path);
+  if (!now.is_ok()) return Status::ok();
+  const bool is_it =
+      now->kind == store::PathState::Kind::kPlaceholder
+          ? now->placeholder.identity == info.identity
+          : now->kind == store::PathState::Kind::kPlain && now->stamp.inode == info.plain.inode;
+  return is_it ? store::fs::remove_file(info.path) : Status::ok();
+}
+
+// Collective. Nobody in the job has the file open any more, and nobody can open it meanwhile.
+Status end_of_file(OpenFile& file, const service::CloseBeginReply& reply) {
+  Status status;
+  bool drop = reply.deleted;
+  if (reply.deleted) {
+    if (file.rank() == 0) status = remove_real(reply.info);
+  } else if (file.writable && file.hints.flush == hints::Flush::kClose &&
+             reply.info.real_path == service::FileInfo::RealPath::kPlaceholder) {
+    status = write_back(file);
+    // The plain file is the file now.
+    drop = status.is_ok();
+  }
+  const Status released = agree(file.comm(), release_nodes(file, drop, reply.info));
+  status = agree(file.comm(), status);
+  return status.is_ok() ? released : status;
+}
+
 Status leave(OpenFile& file) {
   service::CloseBeginReply reply;
   Status status;
@@ -354,23 +506,34 @@ Status leave(OpenFile& file) {
   broadcast(file.comm(), 0, bytes);
   Decoder decoder(bytes);
   reply = service::CloseBeginReply::decode(decoder);
-  file.local.reset();
   if (reply.last) {
-    const Status released = agree(file.comm(), release_nodes(file, reply.deleted, reply.info));
-    if (status.is_ok()) status = released;
+    const Status ended = end_of_file(file, reply);
+    if (status.is_ok()) status = ended;
   }
+  file.local.reset();
   Status end;
   if (file.rank() == 0) end = file.client().call(file.home, service::CloseEnd{file.path}).status();
   end = agree(file.comm(), end);
   return status.is_ok() ? end : status;
 }
 
-// Deletes what all nodes' stores have of a path that this job does not have open.
-Status drop_everywhere(Job& job, const std::string& path, const hints::Hints& hints) {
-  DEDUP_ASSIGN(const SearchResult found, search_alone(job, path, hints.store));
-  bool any = false;
+// Deletes what all nodes' stores have of a path, or of what a placeholder there names, that this
+// job does not have open.
+Status drop_everywhere(Job& job, const std::string& path, const hints::Hints& hints,
+                       const store::PathState& state) {
+  DEDUP_ASSIGN(const SearchResult found,
+               search_alone(job, path, state.placeholder.identity, hints.store));
+  const bool shared = is_shared(found, path);
+  const bool is_there = state.kind == store::PathState::Kind::kPlaceholder ||
+                        state.kind == store::PathState::Kind::kPlain;
+  if (shared && !is_there) return {Code::kNoSuchFile, path + ": no such file"};
+  if (shared) DEDUP_TRY(store::fs::remove_file(path));
+  // What a copy of a placeholder names is the original's.
+  if (shared && state.is_copy()) return Status::ok();
+  bool any = shared;
   for (const plan::StoreReport& report : found.reports) {
     for (const store::CommitRecord& record : report.records) {
+      if (shared && record.identity != state.placeholder.identity) continue;
       any = true;
       std::vector<Id128> left;
       for (const store::StoreEntry& entry : record.stores) {
@@ -386,6 +549,23 @@ Status drop_everywhere(Job& job, const std::string& path, const hints::Hints& hi
   if (any) return Status::ok();
   return {Code::kNoSuchFile, path + ": no such file in the stores of this job's " +
                                  std::to_string(job.nodes()) + " nodes (" + hints.store + ")"};
+}
+
+// Of a file that this job has open: the name goes at once, the data with the last handle.
+Status mark_deleted(Job& job, NodeIndex home, const std::string& path,
+                    const service::FileInfo& info) {
+  DEDUP_TRY(remove_real(info));
+  return job.client().call(home, service::MarkDeleted{path}).status();
+}
+
+// Every rank reads a plain file itself.
+Status open_plain(OpenFile& file) {
+  const auto view = file.view();
+  const bool has_data =
+      view->info.real_path == service::FileInfo::RealPath::kPlain && view->info.plain.size > 0;
+  if (!has_data) return Status::ok();
+  DEDUP_ASSIGN(file.plain, PlainFile::open(file.path, view->info.plain));
+  return Status::ok();
 }
 
 std::string standing_generation(const OpenFile& file) {
@@ -429,6 +609,11 @@ Result<std::unique_ptr<OpenFile>> open_file(MPI_Comm comm, const std::string& pa
     return status;
   }
   file->local = std::move(*local);
+  status = agree(comm, open_plain(*file));
+  if (!status.is_ok()) {
+    (void)leave(*file);
+    return status;
+  }
   if (file->writable) {
     file->dumper = std::make_unique<Dumper>(file->topology, file->client(), file->identity(),
                                             directory, file->hints);
@@ -448,6 +633,9 @@ Status close_file(std::unique_ptr<OpenFile> file) {
   }
   failpoint("close.committed");
   const Status left = leave(*file);
+  if (status.is_ok() && !left.is_ok() && file->rank() == 0) {
+    std::fprintf(stderr, "dedup: error: %s\n", left.message().c_str());
+  }
   return status.is_ok() ? left : status;
 }
 
@@ -457,8 +645,13 @@ Status delete_file(const std::string& path, const hints::Hints& hints) {
   // With the path's turn nobody opens or closes the file meanwhile.
   DEDUP_ASSIGN(const service::OpenBeginReply begun,
                job->client().call(home, service::OpenBegin{path}));
-  const Status status = begun.known ? job->client().call(home, service::MarkDeleted{path}).status()
-                                    : drop_everywhere(*job, path, hints);
+  Status status;
+  if (begun.known) {
+    status = mark_deleted(*job, home, path, begun.info);
+  } else {
+    const auto state = store::look_at(path);
+    status = state.is_ok() ? drop_everywhere(*job, path, hints, *state) : state.status();
+  }
   const Status end = job->client().call(home, service::OpenEnd{path, false, {}, {}}).status();
   return status.is_ok() ? end : status;
 }

@@ -12,6 +12,7 @@
 #include "engine/file_view.h"
 #include "engine/job.h"
 #include "engine/local_file.h"
+#include "engine/plain_file.h"
 #include "engine/report.h"
 #include "engine/topology.h"
 #include "hints/hints.h"
@@ -34,8 +35,9 @@ struct OpenFile {
   // This rank changed the file through this handle since the last commit.
   std::atomic<bool> changed = false;
   std::shared_ptr<LocalFile> local;
-  std::unique_ptr<Dumper> dumper;  // if writable
-  Id128 dumper_base;               // the base when the dumper last began a generation
+  std::unique_ptr<PlainFile> plain;  // if the file was opened as one that has data
+  std::unique_ptr<Dumper> dumper;    // if writable
+  Id128 dumper_base;                 // the base when the dumper last began a generation
   DumpStats since_commit;
   LastCommit last;
 

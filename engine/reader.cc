@@ -26,11 +26,12 @@ struct Span {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   const Piece* piece = nullptr;   // a chunk's slice …
-  const LogPiece* log = nullptr;  // … or a log's
+  const LogPiece* log = nullptr;  // … or a log's, or else the plain file's
   const NodeSet* holders = nullptr;
   const std::byte* bytes = nullptr;  // once fetched
 
   std::uint64_t end() const { return offset + length; }
+  bool is_plain() const { return piece == nullptr && log == nullptr; }
 };
 
 class Window {
@@ -176,13 +177,34 @@ class Window {
       for (const LogPiece& log : r.log) {
         spans_.push_back({block + log.begin, log.length, nullptr, &log, nullptr, nullptr});
       }
+      if (file_.plain == nullptr) continue;
+      for (const ByteRange& range : untouched(ranges_[i], r, file_.plain->size())) {
+        spans_.push_back({range.offset, range.length, nullptr, nullptr, nullptr, nullptr});
+      }
     }
     std::sort(spans_.begin(), spans_.end(),
               [](const Span& a, const Span& b) { return a.offset < b.offset; });
   }
 
+  Status fetch_plain() {
+    std::uint64_t bytes = 0;
+    for (const Span& span : spans_) {
+      if (span.is_plain()) bytes += span.length;
+    }
+    plain_buffer_.resize(bytes);
+    std::byte* out = plain_buffer_.data();
+    for (Span& span : spans_) {
+      if (!span.is_plain()) continue;
+      DEDUP_TRY(file_.plain->read(span.offset, {out, span.length}));
+      span.bytes = out;
+      out += span.length;
+    }
+    return Status::ok();
+  }
+
   Status fetch() {
     log_gone_ = false;
+    DEDUP_TRY(fetch_plain());
     std::uint64_t log_bytes = 0;
     for (const Span& span : spans_) {
       if (span.log != nullptr) log_bytes += span.length;
@@ -303,6 +325,7 @@ class Window {
   std::vector<Span> spans_;
   Bytes log_buffer_;
   Bytes chunk_buffer_;
+  Bytes plain_buffer_;
   bool log_gone_ = false;
 };
 
@@ -348,6 +371,14 @@ Result<std::uint64_t> read_access(OpenFile& file, const plan::Access& access) {
     read += bytes;
   }
   return read;
+}
+
+Result<std::uint64_t> read_range(OpenFile& file, std::uint64_t offset, std::span<std::byte> out) {
+  const std::int64_t zero = 0;
+  const auto length = static_cast<std::int64_t>(out.size());
+  const plan::FlatType whole{{&zero, 1}, {&length, 1}, length, length};
+  return read_access(file,
+                     {static_cast<std::int64_t>(offset), whole, 0, out.data(), whole, out.size()});
 }
 
 }  // namespace dedup::engine

@@ -16,4 +16,7 @@ namespace dedup::engine {
 // to services only. Buffers of at most about 8 MiB.
 Result<std::uint64_t> read_access(OpenFile& file, const plan::Access& access);
 
+// The same for bytes that follow each other.
+Result<std::uint64_t> read_range(OpenFile& file, std::uint64_t offset, std::span<std::byte> out);
+
 }  // namespace dedup::engine

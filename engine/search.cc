@@ -1,5 +1,6 @@
 #include "engine/search.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "engine/agreement.h"
@@ -15,12 +16,13 @@ Status store_trouble(const Status& status) {
 }
 
 // The encoded replies of those nodes that `mine` says are this process's to ask: node, then reply.
-Status ask(Job& job, const std::string& path, const std::string& store_template,
-           const std::function<bool(NodeIndex)>& mine, Encoder& out) {
+Status ask(Job& job, const std::string& path, const Id128& identity,
+           const std::string& store_template, const std::function<bool(NodeIndex)>& mine,
+           Encoder& out) {
   std::vector<std::pair<NodeIndex, service::Client::Pending<service::Find>>> pending;
   for (NodeIndex n = 0; n < job.nodes(); ++n) {
     if (mine(n))
-      pending.emplace_back(n, job.client().start(n, service::Find{path, store_template}));
+      pending.emplace_back(n, job.client().start(n, service::Find{path, identity, store_template}));
   }
   Status status;
   for (auto& [node, p] : pending) {
@@ -39,6 +41,7 @@ Result<SearchResult> decode(Job& job, const std::vector<Bytes>& encoded) {
   SearchResult result;
   result.reports.resize(job.nodes());
   result.stores.resize(job.nodes());
+  result.seen.resize(job.nodes());
   for (const Bytes& bytes : encoded) {
     Decoder decoder(bytes);
     while (!decoder.at_end()) {
@@ -60,6 +63,7 @@ Result<SearchResult> decode(Job& job, const std::vector<Bytes>& encoded) {
         result.damaged.push_back("node " + report.node_name + ": " + text);
       }
       result.stores[node] = std::move(reply.store);
+      result.seen[node] = reply.seen;
     }
   }
   return result;
@@ -68,10 +72,10 @@ Result<SearchResult> decode(Job& job, const std::vector<Bytes>& encoded) {
 }  // namespace
 
 Result<SearchResult> search(Job& job, const Topology& topology, const std::string& path,
-                            const std::string& store_template) {
+                            const Id128& identity, const std::string& store_template) {
   Encoder mine;
   const Status status = ask(
-      job, path, store_template,
+      job, path, identity, store_template,
       [&](NodeIndex n) { return topology.speaker_for(n) == topology.rank(); }, mine);
   DEDUP_TRY(agree(topology.comm(), status));
   const std::vector<Bytes> all = gather(topology.comm(), mine.bytes());
@@ -79,12 +83,18 @@ Result<SearchResult> search(Job& job, const Topology& topology, const std::strin
   return decode(job, all);
 }
 
-Result<SearchResult> search_alone(Job& job, const std::string& path,
+Result<SearchResult> search_alone(Job& job, const std::string& path, const Id128& identity,
                                   const std::string& store_template) {
   Encoder mine;
   DEDUP_TRY(ask(
-      job, path, store_template, [](NodeIndex) { return true; }, mine));
+      job, path, identity, store_template, [](NodeIndex) { return true; }, mine));
   return decode(job, {mine.take()});
+}
+
+bool is_shared(const SearchResult& found, const std::string& path) {
+  const store::Seen mine = store::see_directory(path);
+  return std::all_of(found.seen.begin(), found.seen.end(),
+                     [&](const store::Seen& seen) { return store::is_shared(seen, mine); });
 }
 
 }  // namespace dedup::engine

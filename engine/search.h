@@ -15,15 +15,20 @@ namespace dedup::engine {
 struct SearchResult {
   std::vector<plan::StoreReport> reports;  // one for each node of the job, in order
   std::vector<service::StoreRef> stores;   // likewise
+  std::vector<store::Seen> seen;           // likewise: the path's directory
   std::vector<std::string> damaged;        // what could not be read, for a warning
 };
 
+// What the stores have of the path, and of `identity` unless it is zero.
 // Collective: the speaker of each node asks it. The result is on rank 0, empty elsewhere.
 Result<SearchResult> search(Job& job, const Topology& topology, const std::string& path,
-                            const std::string& store_template);
+                            const Id128& identity, const std::string& store_template);
 
 // The same by one process alone.
-Result<SearchResult> search_alone(Job& job, const std::string& path,
+Result<SearchResult> search_alone(Job& job, const std::string& path, const Id128& identity,
                                   const std::string& store_template);
+
+// Whether all nodes see the directory of `path` as this process does.
+bool is_shared(const SearchResult& found, const std::string& path);
 
 }  // namespace dedup::engine

@@ -133,8 +133,9 @@ Status write_to_log(OpenFile& file, const plan::Access& access) {
   return extend(file, stream.end());
 }
 
-// Tells the block homes what a dump made of this rank's data, about one payload at a time.
-Status publish(OpenFile& file, const DumpResult& result) {
+}  // namespace
+
+Status publish(OpenFile& file, const DumpResult& result, bool below) {
   plan::BlockBuilder builder(result.holder_sets);
   Status status;
   for (std::size_t i = 0; i < result.pieces.size(); ++i) {
@@ -145,6 +146,7 @@ Status publish(OpenFile& file, const DumpResult& result) {
     builder.take([&](std::uint64_t number, Block&& content) {
       auto& request = requests[service::block_home(file.identity(), number, file.client().nodes())];
       request.identity = file.identity();
+      request.below = below;
       request.updates.push_back({number, std::move(content)});
     });
     std::vector<service::Client::Pending<service::WriteChunks>> pending;
@@ -158,6 +160,8 @@ Status publish(OpenFile& file, const DumpResult& result) {
   }
   return status;
 }
+
+namespace {
 
 std::uint64_t end_of(const DumpResult& result) {
   std::uint64_t end = 0;
@@ -180,7 +184,7 @@ Status dump_rounds(OpenFile& file, const plan::Access& access, std::uint64_t& en
     failpoint("write.dumped");
     file.since_commit += result->stats;
     end = std::max(end, end_of(*result));
-    DEDUP_TRY(agree(file.comm(), publish(file, *result)));
+    DEDUP_TRY(agree(file.comm(), publish(file, *result, false)));
   }
 }
 

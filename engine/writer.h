@@ -21,6 +21,10 @@ Status write_independent(OpenFile& file, const plan::Access& access);
 // Synchronises at its end, so that the call has one place in the order of writes on all ranks.
 Status write_collective(OpenFile& file, const plan::Access& access);
 
+// Tells the block homes what a dump made of this rank's data, about one payload at a time. `below`:
+// see service::WriteChunks. Local.
+Status publish(OpenFile& file, const DumpResult& result, bool below);
+
 // The recipe's form of a dumped piece.
 plan::FilePiece file_piece(const DumpedPiece& piece);
 

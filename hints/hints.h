@@ -22,7 +22,7 @@ enum class FingerprintKind { kSha256, kSha1 };
 enum class Partners { kLoad, kRing };
 enum class Visibility { kImmediate, kSync };
 enum class Fsync { kCommit, kNever };
-enum class Flush { kNone };
+enum class Flush { kNone, kClose };
 enum class Exchange { kPut, kSend };
 
 // "/tmp/dedup-UID" with the real user id.

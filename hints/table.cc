@@ -95,7 +95,8 @@ constexpr std::array kVisibilities = {Choice<Visibility>{"immediate", Visibility
                                       Choice<Visibility>{"sync", Visibility::kSync}};
 constexpr std::array kFsyncs = {Choice<Fsync>{"commit", Fsync::kCommit},
                                 Choice<Fsync>{"never", Fsync::kNever}};
-constexpr std::array kFlushes = {Choice<Flush>{"none", Flush::kNone}};
+constexpr std::array kFlushes = {Choice<Flush>{"none", Flush::kNone},
+                                 Choice<Flush>{"close", Flush::kClose}};
 constexpr std::array kExchanges = {Choice<Exchange>{"put", Exchange::kPut},
                                    Choice<Exchange>{"send", Exchange::kSend}};
 
@@ -191,9 +192,12 @@ const std::vector<Entry>& entries() {
        "may lose committed data",
        true, Agreement::kAll, parse_choice<&Hints::fsync, kFsyncs>,
        print_choice<&Hints::fsync, kFsyncs>},
-      {"dedup_flush", "none", names(kFlushes) + " (`close` is not in this version)",
-       "`none`: the data stays in the stores, and is lost with them", true, Agreement::kAll,
-       parse_choice<&Hints::flush, kFlushes>, print_choice<&Hints::flush, kFlushes>},
+      {"dedup_flush", "none", names(kFlushes),
+       "`none`: the data stays in the stores, and is lost with them; `close`: the last close "
+       "leaves "
+       "the whole file, as a plain one, at its real path",
+       true, Agreement::kAll, parse_choice<&Hints::flush, kFlushes>,
+       print_choice<&Hints::flush, kFlushes>},
       {"dedup_report", "", "a path",
        "a file to which rank 0 appends one JSON line for each commit; none if empty", true,
        Agreement::kNone, parse_report, [](const Hints& h) { return h.report; }},

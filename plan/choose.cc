@@ -20,26 +20,9 @@ Status conflict(const std::string& path, const Found& a, const Found& b) {
               ". Remove the file from the stores whose generation you do not want"};
 }
 
-}  // namespace
-
-Result<Choice> choose_generation(const std::string& path, const std::vector<StoreReport>& reports) {
-  Choice choice;
-  std::set<Id128> deleted;
-  for (const StoreReport& report : reports) {
-    deleted.insert(report.deleted.begin(), report.deleted.end());
-  }
-  std::vector<Found> found;
-  for (const StoreReport& report : reports) {
-    for (const store::CommitRecord& record : report.records) {
-      if (deleted.contains(record.identity)) {
-        choice.drop.push_back({report.node, record.identity});
-      } else {
-        found.push_back({&record, &report});
-      }
-    }
-  }
-  if (found.empty()) return choice;
-
+// The newest of `found`, which is not empty, and what it takes to go on from it.
+Result<Choice> choose_newest(const std::string& path, const std::vector<Found>& found,
+                             const std::vector<StoreReport>& reports, Choice choice) {
   const Found newest = *std::max_element(
       found.begin(), found.end(),
       [](const Found& a, const Found& b) { return a.record->number < b.record->number; });
@@ -67,6 +50,57 @@ Result<Choice> choose_generation(const std::string& path, const std::vector<Stor
     if (!has_it) choice.adopt.push_back(it->second->node);
   }
   return choice;
+}
+
+std::set<Id128> deleted_in(const std::vector<StoreReport>& reports) {
+  std::set<Id128> deleted;
+  for (const StoreReport& report : reports) {
+    deleted.insert(report.deleted.begin(), report.deleted.end());
+  }
+  return deleted;
+}
+
+// Whether `record` is the generation that a placeholder names, or was made from it.
+bool is_named(const store::Placeholder& named, const store::CommitRecord& record) {
+  if (record.identity != named.identity) return false;
+  if (record.attempt == named.attempt) return true;
+  return record.number > named.number &&
+         std::any_of(record.lineage.begin(), record.lineage.end(), [&](const auto& entry) {
+           return entry.session == named.session && entry.last >= named.number;
+         });
+}
+
+}  // namespace
+
+Result<Choice> choose_generation(const std::string& path, const std::vector<StoreReport>& reports) {
+  Choice choice;
+  const std::set<Id128> deleted = deleted_in(reports);
+  std::vector<Found> found;
+  for (const StoreReport& report : reports) {
+    for (const store::CommitRecord& record : report.records) {
+      if (deleted.contains(record.identity)) {
+        choice.drop.push_back({report.node, record.identity});
+      } else {
+        found.push_back({&record, &report});
+      }
+    }
+  }
+  if (found.empty()) return choice;
+  return choose_newest(path, found, reports, std::move(choice));
+}
+
+Result<Choice> choose_named(const std::string& path, const store::Placeholder& named,
+                            const std::vector<StoreReport>& reports) {
+  std::vector<Found> found;
+  for (const StoreReport& report : reports) {
+    for (const store::CommitRecord& record : report.records) {
+      if (is_named(named, record)) found.push_back({&record, &report});
+    }
+  }
+  if (!found.empty()) return choose_newest(path, found, reports, {});
+  const bool deleted = deleted_in(reports).contains(named.identity);
+  return Status(Code::kIo, path + ": no store of this job has " + store::describe(named) +
+                               (deleted ? "; it was deleted" : ""));
 }
 
 Status check_quorum(const Choice& choice) {

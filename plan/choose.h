@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "store/commit_record.h"
+#include "store/placeholder.h"
 
 namespace dedup::plan {
 
@@ -37,6 +38,13 @@ struct Choice {
 // The newest generation that all others descend to. kConflict, naming both, if there are two of
 // which neither descends from the other, or two identities of which neither was deleted.
 Result<Choice> choose_generation(const std::string& path, const std::vector<StoreReport>& reports);
+
+// The same where a placeholder stands at the real path: the generation that it names, or the newest
+// that was made from it (its commit was not finished). What else the stores have does not count:
+// neither other identities, nor generations that lost against the placeholder's. kIo, saying what
+// the placeholder names, if no store has it.
+Result<Choice> choose_named(const std::string& path, const store::Placeholder& named,
+                            const std::vector<StoreReport>& reports);
 
 // Opening for writing takes at least N - K + 1 of the record's N stores, so that two jobs on
 // disjoint nodes cannot both go on from one generation, and so that no generation that is not the

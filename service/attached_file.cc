@@ -58,7 +58,7 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
   std::unique_ptr<store::Store::Lock> generation_lock;
   const bool is_new = request.write && !write_lock_ && request.base.is_zero();
   if (is_new) {
-    auto lock = store_->create_for_writing(identity_, request.path, own);
+    auto lock = store_->create_for_writing(identity_, request.path, own, request.by_path);
     if (lock.status().code() == Code::kFileExists) return AttachReply{{}, true};
     DEDUP_ASSIGN(write_lock, std::move(lock));
   } else if (request.create || request.write) {

@@ -108,6 +108,10 @@ Result<EpochReply> BlockHomes::on(const WriteChunks& request) {
   DEDUP_ASSIGN(File * file, find(request.identity));
   for (const BlockUpdate& update : request.updates) {
     if (update.content.empty()) continue;
+    if (request.below) {
+      put_below(*file, update);
+      continue;
+    }
     BlockState& block = file->blocks[update.block];
     for (const Piece& piece : update.content.pieces) {
       if (block.log.empty()) break;
@@ -116,6 +120,15 @@ Result<EpochReply> BlockHomes::on(const WriteChunks& request) {
     plan::overlay(block.fresh, update.content);
   }
   return EpochReply{file->shrink_epoch};
+}
+
+void BlockHomes::put_below(File& file, const BlockUpdate& update) {
+  Block content = update.content;
+  plan::truncate(content, part_below(file.base_limit, update.block));
+  if (content.empty()) return;
+  BlockState& block = file.blocks[update.block];
+  plan::overlay(content, block.fresh);
+  block.fresh = std::move(content);
 }
 
 Result<Empty> BlockHomes::on(const Convert& request) {
@@ -183,7 +196,11 @@ ResolvedRange BlockHomes::resolve(const Id128& identity, const File& file, const
   plan::erase(resolved.content, logged);
 
   const std::uint32_t limit = std::min(end, part_below(file.base_limit, number));
-  if (file.base.is_zero() || begin >= limit) return resolved;
+  if (begin >= limit) return resolved;
+  if (file.base.is_zero()) {
+    resolved.plain_end = limit;
+    return resolved;
+  }
   std::vector<plan::Extent> missing =
       plan::uncovered(resolved.content, gaps_between(logged, begin, end));
   // Of what is missing, the base has only what lies below the limit.

@@ -95,6 +95,7 @@ class BlockHomes {
   };
 
   Result<File*> find(const Id128& identity);
+  static void put_below(File& file, const BlockUpdate& update);
   ResolvedRange resolve(const Id128& identity, const File& file, const ByteRange& range);
   static void begin_snapshot(File& file, const Id128& attempt);
   static void end_snapshot(File& file, bool committed);

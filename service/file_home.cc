@@ -91,6 +91,7 @@ Status FileHome::register_handle(Path& path, const OpenEnd& request) {
   if (path.committed_in_turn) {
     path.info.record = std::move(old.record);
     path.info.stores = std::move(old.stores);
+    path.info.real_path = old.real_path;
   }
   return Status::ok();
 }
@@ -194,6 +195,9 @@ Result<Empty> FileHome::on(const CommitDone& request) {
   DEDUP_ASSIGN(Path * path, find(request.identity));
   path->info.record = request.record;
   path->info.stores = request.stores;
+  if (path->info.real_path == FileInfo::RealPath::kPlain) {
+    path->info.real_path = FileInfo::RealPath::kPlaceholder;
+  }
   path->committed_in_turn = true;
   return Empty{};
 }
@@ -202,6 +206,7 @@ Result<MarkDeletedReply> FileHome::on(const MarkDeleted& request) {
   const auto at = paths_.find(request.path);
   if (at == paths_.end() || at->second.handles.empty()) return MarkDeletedReply{false};
   at->second.deleted = true;
+  at->second.info.deleted = true;
   return MarkDeletedReply{true};
 }
 

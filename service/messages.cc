@@ -38,6 +38,9 @@ struct Writer {
   }
   void put(bool value) { e.put(static_cast<std::uint8_t>(value)); }
   void put(LockKind kind) { e.put(static_cast<std::uint8_t>(kind)); }
+  void put(FileInfo::RealPath kind) { e.put(static_cast<std::uint8_t>(kind)); }
+  void put(const store::Stamp& stamp) { stamp.encode(e); }
+  void put(const store::Seen& seen) { seen.encode(e); }
   void put(const Id128& id) { e.put(id); }
   void put(const Fingerprint& fingerprint) { e.put(fingerprint); }
   void put(const store::Digest& digest) { e.put_raw(digest.data(), digest.size()); }
@@ -61,7 +64,7 @@ struct Writer {
   void put(const LogUpdate& u) { all(u.block, u.piece); }
   void put(const BlockUpdate& u) { all(u.block, u.content); }
   void put(const ConvertUpdate& u) { all(u.block, u.content, u.log_offsets); }
-  void put(const ResolvedRange& r) { all(r.content, r.log, r.base_needed); }
+  void put(const ResolvedRange& r) { all(r.content, r.log, r.base_needed, r.plain_end); }
   void put(const Block& block) {
     put(block.holder_sets);
     e.put(static_cast<std::uint32_t>(block.pieces.size()));
@@ -107,6 +110,13 @@ struct Reader {
     check(byte <= static_cast<std::uint8_t>(LockKind::kAtomic));
     kind = d.ok() ? static_cast<LockKind>(byte) : LockKind::kDump;
   }
+  void get(FileInfo::RealPath& kind) {
+    const auto byte = d.get<std::uint8_t>();
+    check(byte <= static_cast<std::uint8_t>(FileInfo::RealPath::kPlain));
+    kind = d.ok() ? static_cast<FileInfo::RealPath>(byte) : FileInfo::RealPath::kNone;
+  }
+  void get(store::Stamp& stamp) { stamp = store::Stamp::decode(d); }
+  void get(store::Seen& seen) { seen = store::Seen::decode(d); }
   void get(Id128& id) { id = d.get_id(); }
   void get(Fingerprint& fingerprint) { fingerprint = d.get_fingerprint(); }
   void get(store::Digest& digest) { d.get_raw(digest.data(), digest.size()); }
@@ -166,7 +176,7 @@ struct Reader {
     check(u.log_offsets.size() == u.content.pieces.size());
     for (std::uint64_t offset : u.log_offsets) check(offset <= kMaxOffset);
   }
-  void get(ResolvedRange& r) { all(r.content, r.log, r.base_needed); }
+  void get(ResolvedRange& r) { all(r.content, r.log, r.base_needed, r.plain_end); }
   void get(Block& block) {
     get(block.holder_sets);
     const std::uint32_t count = d.get_count(1);
@@ -245,7 +255,8 @@ NodeIndex block_home(const Id128& identity, std::uint64_t block, NodeIndex nodes
   }
 
 DEDUP_CHECKED_FIELDS(FileInfo, m.stores.size() <= kNoNode, m.identity, m.path, m.store_template,
-                     m.record, m.stores, m.size, m.writable, m.session)
+                     m.record, m.stores, m.size, m.writable, m.session, m.real_path, m.plain,
+                     m.deleted)
 
 // ---- File home --------------------------------------------------------------------------------
 
@@ -273,7 +284,7 @@ DEDUP_FIELDS(MarkDeleted, m.path)
 
 DEDUP_FIELDS(EpochReply, m.shrink_epoch)
 DEDUP_FIELDS(WriteLog, m.identity, m.updates)
-DEDUP_FIELDS(WriteChunks, m.identity, m.updates)
+DEDUP_FIELDS(WriteChunks, m.identity, m.updates, m.below)
 DEDUP_CHECKED_FIELDS(Convert, m.node != kNoNode, m.identity, m.node, m.log, m.updates)
 DEDUP_FIELDS(Truncate, m.identity, m.size)
 DEDUP_FIELDS(ResolveReply, m.base, m.ranges)
@@ -285,10 +296,10 @@ DEDUP_FIELDS(EndCommit, m.identity, m.attempt, m.committed)
 
 // ---- Store node -------------------------------------------------------------------------------
 
-DEDUP_FIELDS(FindReply, m.store, m.free_bytes, m.records, m.deleted, m.damaged)
-DEDUP_FIELDS(Find, m.path, m.store_template)
+DEDUP_FIELDS(FindReply, m.store, m.seen, m.free_bytes, m.records, m.deleted, m.damaged)
+DEDUP_FIELDS(Find, m.path, m.identity, m.store_template)
 DEDUP_FIELDS(AttachReply, m.newest, m.overtaken)
-DEDUP_FIELDS(Attach, m.identity, m.path, m.store_template, m.base, m.write, m.create)
+DEDUP_FIELDS(Attach, m.identity, m.path, m.store_template, m.base, m.write, m.create, m.by_path)
 DEDUP_FIELDS(Detach, m.identity, m.drop, m.stores_left)
 DEDUP_FIELDS(Adopt, m.identity, m.record)
 DEDUP_FIELDS(Drop, m.store_template, m.identity, m.stores_left)

@@ -21,6 +21,7 @@
 #include "base/piece.h"
 #include "base/types.h"
 #include "store/commit_record.h"
+#include "store/real_path.h"
 #include "store/segment.h"
 
 namespace dedup::service {
@@ -107,6 +108,12 @@ struct FileInfo {
   std::uint64_t size = 0;
   bool writable = false;  // the job holds the stores' locks for writing
   Id128 session;          // of this job's writing (LineageEntry); zero if not writable
+  // What stands at the real path. kNone: the nodes share no file system there, and the stores find
+  // the file by its path. kPlain: the file's committed content, until the first commit.
+  enum class RealPath : std::uint8_t { kNone, kPlaceholder, kPlain };
+  RealPath real_path = RealPath::kNone;
+  store::Stamp plain;    // kPlain: of that file when it was opened
+  bool deleted = false;  // MPI_File_delete was called since
 
   void encode(Encoder& e) const;
   static FileInfo decode(Decoder& d);
@@ -282,6 +289,8 @@ struct BlockUpdate {
 struct WriteChunks {
   Id128 identity;
   std::vector<BlockUpdate> updates;
+  bool below =
+      false;  // what was written before it stays: it hides only what the file was opened as
   DEDUP_MESSAGE(kWriteChunks, EpochReply);
   static WriteChunks decode(Decoder& d);
 };
@@ -313,6 +322,9 @@ struct ResolvedRange {
   Block content;              // pieces within the range, `begin` relative to the block
   std::vector<LogPiece> log;  // likewise, disjoint from `content`; uncovered bytes are zeros …
   bool base_needed = false;   // … unless this is set: install the block's base and ask again
+  // Of a file without a committed base: what is uncovered below it is a plain file's, if the file
+  // was opened as one. Relative to the block.
+  std::uint32_t plain_end = 0;
 };
 struct ResolveReply {
   Id128 base;  // attempt id of the generation that base blocks must come from; zero: there is none
@@ -365,9 +377,11 @@ struct EndCommit {
 
 // ---- Store node -------------------------------------------------------------------------------
 
-// Which generations of `path` this node's store has. Creates the store if there is none.
+// Which generations of `path` and of `identity` (zero: none) this node's store has. Creates the
+// store if there is none.
 struct FindReply {
   StoreRef store;
+  store::Seen seen;  // the directory that the path is in
   std::uint64_t free_bytes = 0;
   std::vector<Bytes> records;  // encoded CommitRecords: newest of each identity
   std::vector<Id128> deleted;  // identities that were deleted
@@ -377,6 +391,7 @@ struct FindReply {
 };
 struct Find {
   std::string path;
+  Id128 identity;
   std::string store_template;
   DEDUP_MESSAGE(kFind, FindReply);
   static Find decode(Decoder& d);
@@ -398,6 +413,7 @@ struct Attach {
   Id128 base;  // attempt; zero: none
   bool write = false;
   bool create = false;
+  bool by_path = false;  // the stores find the file by its path: there must not be another one
   DEDUP_MESSAGE(kAttach, AttachReply);
   static Attach decode(Decoder& d);
 };

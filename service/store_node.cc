@@ -93,12 +93,13 @@ Result<FindReply> StoreNode::on(const Find& request) {
   DEDUP_ASSIGN(const auto store, open_store(request.store_template, true));
   const Status dropped = drop_marked(*store, files_);
   if (!dropped.is_ok()) return explain(dropped);
-  auto entry = store->find(request.path);
+  auto entry = store->find(request.path, request.identity);
   if (!entry.is_ok()) return explain(entry.status());
   const auto free_bytes = store->free_bytes();
   if (!free_bytes.is_ok()) return explain(free_bytes.status());
   FindReply reply;
   reply.store = {store->uuid(), node_name_};
+  reply.seen = store::see_directory(request.path);
   reply.free_bytes = *free_bytes;
   for (const auto& record : entry->records) reply.records.push_back(record.encode());
   reply.deleted = std::move(entry->deleted);

@@ -29,6 +29,7 @@ inline constexpr Kind kLog{"DEDUPLOG", 1, "log"};
 inline constexpr Kind kIndex{"DEDUPIDX", 1, "index"};
 inline constexpr Kind kShard{"DEDUPSHD", 1, "recipe shard"};
 inline constexpr Kind kRecord{"DEDUPREC", 1, "commit record"};
+inline constexpr Kind kPlaceholder{"DEDUPPLH", 1, "placeholder"};
 
 inline constexpr std::size_t kStartSize = 12;
 

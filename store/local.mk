@@ -17,6 +17,10 @@ libdedup_core_la_SOURCES += \
   store/open_store.h \
   store/path_entries.cc \
   store/path_entries.h \
+  store/placeholder.cc \
+  store/placeholder.h \
+  store/real_path.cc \
+  store/real_path.h \
   store/segment.cc \
   store/segment.h \
   store/shard.cc \

@@ -108,11 +108,13 @@ Result<std::uint64_t> Store::free_bytes() const {
   return fs::free_bytes(p_->layout.root);
 }
 
-Result<Store::PathEntry> Store::find(const std::string& path) const {
+Result<Store::PathEntry> Store::find(const std::string& path, const Id128& identity) const {
   PathEntry found;
-  DEDUP_ASSIGN(const auto identities, read_path_entry(p_->layout, path));
-  for (const auto& identity : identities) {
-    DEDUP_ASSIGN(auto records, p_->records(identity));
+  DEDUP_ASSIGN(auto identities, read_path_entry(p_->layout, path));
+  const bool listed = std::find(identities.begin(), identities.end(), identity) != identities.end();
+  if (!identity.is_zero() && !listed) identities.push_back(identity);
+  for (const auto& one : identities) {
+    DEDUP_ASSIGN(auto records, p_->records(one));
     std::move(records.newest.begin(), records.newest.end(), std::back_inserter(found.records));
     std::move(records.damaged.begin(), records.damaged.end(), std::back_inserter(found.damaged));
   }
@@ -244,14 +246,15 @@ Result<std::unique_ptr<Store::Lock>> Store::lock_for_writing(const Id128& identi
 
 Result<std::unique_ptr<Store::Lock>> Store::create_for_writing(const Id128& identity,
                                                                const std::string& path,
-                                                               const std::vector<Id128>& own) {
+                                                               const std::vector<Id128>& own,
+                                                               bool by_path) {
   DEDUP_ASSIGN(const fs::File turn, fs::open_directory(p_->layout.files()));
   DEDUP_TRY(fs::lock_exclusively(turn));
   DEDUP_ASSIGN(const auto identities, read_path_entry(p_->layout, path));
   for (const auto& other : identities) {
     if (other == identity || std::find(own.begin(), own.end(), other) != own.end()) continue;
     DEDUP_ASSIGN(const auto records, p_->records(other));
-    if (!records.newest.empty()) {
+    if (by_path && !records.newest.empty()) {
       return Status(Code::kFileExists, path + ": another job committed the file meanwhile");
     }
     const auto free = lock_path(p_->layout.file_lock(other), true);

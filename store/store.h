@@ -53,8 +53,8 @@ class Store {
   Result<std::uint64_t> free_bytes() const;  // what an unprivileged user may still write
 
   // --- Finding files ---------------------------------------------------------------------------
-  // Newest committed record (on this store) of every identity that `path` had here; two of one
-  // identity if both have the highest number. A record that is damaged is reported in `damaged` as
+  // Newest committed record (on this store) of every identity that `path` had here, and of
+  // `identity` unless it is zero; two of one identity if both have the highest number. A record that is damaged is reported in `damaged` as
   // text: it may have been the newest. `deleted` is every mark on this store: a mark knows no path,
   // and the file it is about may never have been here.
   struct PathEntry {
@@ -62,7 +62,7 @@ class Store {
     std::vector<Id128> deleted;
     std::vector<std::string> damaged;
   };
-  Result<PathEntry> find(const std::string& path) const;
+  Result<PathEntry> find(const std::string& path, const Id128& identity = {}) const;
   // The newest committed record of every identity here, damaged ones left out (for tools and for
   // freeing space).
   Result<std::vector<CommitRecord>> list() const;
@@ -98,10 +98,11 @@ class Store {
   // second time through any Store fails while the first is held.
   Result<std::unique_ptr<Lock>> lock_for_writing(const Id128& identity);
   // create_file and lock_for_writing in one step, for a file that is new. kFileInUse if another job
-  // has a file of this path locked for writing here, kFileExists if one was committed; files in
-  // `own`, those of the caller's job, do not count. Of several callers at once one wins.
+  // has a file of this path locked for writing here; with `by_path`, kFileExists if one was
+  // committed. Files in `own`, those of the caller's job, do not count. Of several callers at once
+  // one wins.
   Result<std::unique_ptr<Lock>> create_for_writing(const Id128& identity, const std::string& path,
-                                                   const std::vector<Id128>& own);
+                                                   const std::vector<Id128>& own, bool by_path);
   Result<std::unique_ptr<Lock>> lock_generation(const Id128& identity, const Id128& attempt);
 
   // --- Generations ------------------------------------------------------------------------------

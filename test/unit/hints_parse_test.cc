@@ -173,7 +173,7 @@ TEST(HintsResolve, ChoicesAreExactWords) {
   EXPECT_EQ(with("dedup_partners", "ring")->partners, Partners::kRing);
   EXPECT_EQ(with("dedup_visibility", "sync")->visibility, Visibility::kSync);
   EXPECT_EQ(with("dedup_fsync", "never")->fsync, Fsync::kNever);
-  EXPECT_EQ(with("dedup_flush", "none")->flush, Flush::kNone);
+  EXPECT_EQ(with("dedup_flush", "close")->flush, Flush::kClose);
   EXPECT_EQ(with("dedup_exchange", "send")->exchange, Exchange::kSend);
   for (const Entry& entry : table()) {
     const std::string name(entry.name);
@@ -182,14 +182,6 @@ TEST(HintsResolve, ChoicesAreExactWords) {
     expect_refused(name, "perhaps");
     expect_refused(name, "COLLECTIVE");
   }
-}
-
-TEST(HintsResolve, FlushAtCloseSaysItIsNotInThisVersion) {
-  const auto result = with("dedup_flush", "close");
-  ASSERT_FALSE(result.is_ok());
-  EXPECT_EQ(result.status().message(),
-            "dedup_flush: value \"close\" from MPI_Info is not allowed; allowed: none (close is "
-            "not in this version)");
 }
 
 TEST(HintsResolve, StoresAreAbsolutePathTemplates) {

@@ -319,7 +319,7 @@ TEST_F(ServiceStoreNode, AStoreThatCannotBeUsedSaysWhyAndWhere) {
   ASSERT_FALSE(reply.is_ok());
   EXPECT_NE(reply.status().message().find("n1"), std::string::npos);
   EXPECT_NE(reply.status().message().find(directory()), std::string::npos);
-  EXPECT_CODE(node_->on(Find{path_, temp_ / "no/such/%n"}), kNoSuchFile);
+  EXPECT_CODE(node_->on(Find{path_, {}, temp_ / "no/such/%n"}), kNoSuchFile);
   EXPECT_FALSE(node_->on(Attach{identity_, path_, template_, {}, true, true}).is_ok());
   EXPECT_CODE(node_->on(Space{identity_}), kInternal);
 }
@@ -477,7 +477,7 @@ TEST_F(ServiceStoreNode, AStoreThatTookNoPartJoinsAtTheNextCommit) {
   // A job that only reads adopts it too, and holds on to it.
   StoreNode reader("n1", 0, 1);
   std::filesystem::remove_all(file_directory());
-  ASSERT_OK(reader.on(Find{path_, template_}));
+  ASSERT_OK(reader.on(Find{path_, {}, template_}));
   ASSERT_OK(reader.on(Attach{identity_, path_, template_, base_, false, false}));
   ASSERT_OK(reader.on(Adopt{identity_, elsewhere.encode()}));
   ASSERT_OK(attach(true));

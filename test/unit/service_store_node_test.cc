@@ -166,7 +166,7 @@ TEST_F(ServiceStoreNode, KeepsTheGenerationThatAnotherJobReads) {
   ASSERT_OK(commit(first));
 
   StoreNode reader("n1", 0, 1);
-  ASSERT_OK(reader.on(Find{path_, template_}));
+  ASSERT_OK(reader.on(Find{path_, {}, template_}));
   ASSERT_OK(reader.on(Attach{identity_, path_, template_, base_, false, false}));
   const auto old_base = base_;
   const auto second = chunks(20);

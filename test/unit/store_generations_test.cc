@@ -198,14 +198,14 @@ TEST_F(StoreGenerations, APathIsCreatedByOneJobAtATime) {
   const std::string path = "/scratch/new";
   const Id128 mine = Id128::random();
   const auto take = [&](Store& s) {
-    return s.create_for_writing(Id128::random(), path, {}).status();
+    return s.create_for_writing(Id128::random(), path, {}, true).status();
   };
   {
-    const auto lock = store_->create_for_writing(mine, path, {});
+    const auto lock = store_->create_for_writing(mine, path, {}, true);
     ASSERT_TRUE(lock.is_ok()) << lock.status().message();
     EXPECT_EQ(code_in_child(take), kInUse);
     // The job that has it may well create another: it has deleted this one, for example.
-    EXPECT_TRUE(store_->create_for_writing(Id128::random(), path, {mine}).is_ok());
+    EXPECT_TRUE(store_->create_for_writing(Id128::random(), path, {mine}, true).is_ok());
   }
   EXPECT_EQ(code_in_child(take), kOk);  // nobody came to commit one
 
@@ -213,7 +213,7 @@ TEST_F(StoreGenerations, APathIsCreatedByOneJobAtATime) {
   committed.identity = mine;
   committed.path = path;
   ASSERT_TRUE(store_->adopt(committed).is_ok());
-  const Status late = store_->create_for_writing(Id128::random(), path, {}).status();
+  const Status late = store_->create_for_writing(Id128::random(), path, {}, true).status();
   EXPECT_EQ(late.code(), Code::kFileExists);
   EXPECT_NE(late.message().find(path), std::string::npos);
 }

@@ -108,7 +108,7 @@ class ServiceStoreNode : public testing::Test {
   }
 
   Result<FindReply> find() {
-    auto reply = node_->on(Find{path_, template_});
+    auto reply = node_->on(Find{path_, {}, template_});
     if (reply.is_ok()) uuid_ = reply->store.uuid;
     return reply;
   }

@@ -1,0 +1,40 @@
+// The placeholder as a fence: a generation counts once the placeholder names it.
+//
+// Replaced after all commit records are there and before the old generation goes, and only if it
+// still names the parent; so jobs that cannot see each other's stores cannot both go on from one
+// generation (doc/design.md, "The real path"). Used by one rank.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "engine/open_file.h"
+#include "store/commit_record.h"
+#include "store/real_path.h"
+
+namespace dedup::engine {
+
+class Fence {
+ public:
+  explicit Fence(OpenFile& file) : file_(file) {}
+
+  // Before the commit records: writes the placeholder for `record` beside the path. kConflict if
+  // something else stands there than what this job opened.
+  Status prepare(const store::CommitRecord& record);
+  // After them. kConflict as above; another failure leaves it to the next open.
+  Status put();
+
+ private:
+  Status check();
+
+  OpenFile& file_;
+  std::string path_;
+  std::unique_ptr<store::Replacement> replacement_;  // null: nothing is to be replaced
+};
+
+// Puts a placeholder for `record` in place of an older one that a broken commit left.
+Status renew_placeholder(const std::string& path, const store::Placeholder& old,
+                         const store::CommitRecord& record, const std::string& store_template);
+
+}  // namespace dedup::engine

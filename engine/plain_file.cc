@@ -1,0 +1,139 @@
+#include "engine/plain_file.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "engine/agreement.h"
+#include "engine/open_file.h"
+#include "engine/writer.h"
+#include "plan/block.h"
+
+namespace dedup::engine {
+namespace {
+
+// Reads this rank's part of the plain file round by round.
+class TakeOver {
+ public:
+  explicit TakeOver(OpenFile& file)
+      : file_(file),
+        blocks_((file.plain->size() + kBlockSpan - 1) / kBlockSpan),
+        ranks_(static_cast<std::uint64_t>(file.topology.size())),
+        at_once_(std::max<std::uint64_t>(1, file.hints.buffer / 4 / kBlockSpan)) {}
+
+  Status run() {
+    // Whole blocks, a stretch of them for each rank, the same number of rounds for all.
+    const std::uint64_t each = (blocks_ + ranks_ - 1) / ranks_;
+    const std::uint64_t first = static_cast<std::uint64_t>(file_.rank()) * each;
+    for (std::uint64_t done = 0; done < each; done += at_once_) {
+      const std::uint64_t begin = std::min(blocks_, first + done);
+      const std::uint64_t end = std::min(blocks_, first + std::min(each, done + at_once_));
+      DEDUP_TRY(agree(file_.comm(), load(begin, end)));
+      auto result = file_.dumper->dump(runs_);
+      DEDUP_TRY(result.status());
+      file_.since_commit += result->stats;
+      DEDUP_TRY(agree(file_.comm(), publish(file_, *result, true)));
+    }
+    return Status::ok();
+  }
+
+ private:
+  Status load(std::uint64_t begin, std::uint64_t end) {
+    runs_.clear();
+    if (begin >= end) return Status::ok();
+    DEDUP_ASSIGN(const std::vector<ByteRange> ranges, find_untouched(begin, end));
+    std::uint64_t bytes = 0;
+    for (const ByteRange& range : ranges) bytes += range.length;
+    buffer_.resize(bytes);
+    std::byte* out = buffer_.data();
+    for (const ByteRange& range : ranges) {
+      DEDUP_TRY(file_.plain->read(range.offset, {out, range.length}));
+      // Ranges that touch are one run: it is cut into chunks from its start.
+      if (!runs_.empty() && runs_.back().file_offset + runs_.back().length == range.offset) {
+        runs_.back().length += range.length;
+      } else {
+        runs_.push_back({range.offset, out, range.length});
+      }
+      out += range.length;
+    }
+    return Status::ok();
+  }
+
+  Result<std::vector<ByteRange>> find_untouched(std::uint64_t begin, std::uint64_t end) {
+    std::map<NodeIndex, std::vector<ByteRange>> by_home;
+    for (std::uint64_t block = begin; block < end; ++block) {
+      const std::uint64_t offset = block * kBlockSpan;
+      by_home[service::block_home(file_.identity(), block, file_.client().nodes())].push_back(
+          {offset, std::min(kBlockSpan, file_.plain->size() - offset)});
+    }
+    std::vector<ByteRange> out;
+    for (const auto& [home, blocks] : by_home) {
+      DEDUP_ASSIGN(const service::ResolveReply reply,
+                   file_.client().call(home, service::Resolve{file_.identity(), blocks}));
+      if (reply.ranges.size() != blocks.size()) {
+        return Status(Code::kInternal, "a block home answered for other ranges");
+      }
+      for (std::size_t i = 0; i < blocks.size(); ++i) {
+        const auto ranges = untouched(blocks[i], reply.ranges[i], file_.plain->size());
+        out.insert(out.end(), ranges.begin(), ranges.end());
+      }
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+  }
+
+  OpenFile& file_;
+  std::uint64_t blocks_;
+  std::uint64_t ranks_;
+  std::uint64_t at_once_;  // blocks
+  Bytes buffer_;
+  std::vector<DumpRun> runs_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PlainFile>> PlainFile::open(const std::string& path,
+                                                   const store::Stamp& stamp) {
+  DEDUP_ASSIGN(store::fs::File file, store::fs::open_read(path));
+  std::unique_ptr<PlainFile> plain(new PlainFile(std::move(file), stamp));
+  DEDUP_ASSIGN(const store::Stamp now, store::stamp_of(plain->file_));
+  if (now != stamp) {
+    return Status(Code::kIo, path + ": another program changed the file while it was opened");
+  }
+  return plain;
+}
+
+Status PlainFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  const Status status = store::fs::read_at(file_, offset, out);
+  if (status.code() != Code::kCorrupt) return status;
+  return {Code::kIo, file_.path() + ": another program cut the file short while it was open"};
+}
+
+std::vector<ByteRange> untouched(const ByteRange& range, const service::ResolvedRange& resolved,
+                                 std::uint64_t size) {
+  const std::uint64_t block = range.offset / kBlockSpan * kBlockSpan;
+  const std::uint64_t end = std::min({range.end(), block + resolved.plain_end, size});
+  std::vector<ByteRange> covered;
+  for (const Piece& piece : resolved.content.pieces) {
+    covered.push_back({block + piece.begin, piece.length});
+  }
+  for (const LogPiece& log : resolved.log) covered.push_back({block + log.begin, log.length});
+  std::sort(covered.begin(), covered.end());
+  covered.push_back({std::max(end, range.offset), 0});
+  std::vector<ByteRange> out;
+  std::uint64_t at = range.offset;
+  for (const ByteRange& next : covered) {
+    const std::uint64_t stop = std::min(next.offset, end);
+    if (at < stop) out.push_back({at, stop - at});
+    at = std::max(at, next.end());
+  }
+  return out;
+}
+
+Status take_over(OpenFile& file) {
+  const bool is_plain = file.view()->info.real_path == service::FileInfo::RealPath::kPlain;
+  if (!is_plain || file.plain == nullptr) return Status::ok();
+  return TakeOver(file).run();
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,49 @@
+// A plain file at the real path: read through until the first commit takes it over.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "service/messages.h"
+#include "store/fs.h"
+#include "store/real_path.h"
+
+namespace dedup::engine {
+
+struct OpenFile;
+
+// Stays the file that was opened, whatever becomes of its name. Any number of threads.
+class PlainFile {
+ public:
+  // kIo if it is not the file that `stamp` tells of any more.
+  static Result<std::unique_ptr<PlainFile>> open(const std::string& path,
+                                                 const store::Stamp& stamp);
+
+  std::uint64_t size() const { return stamp_.size; }
+  const store::Stamp& stamp() const { return stamp_; }
+  // Within its size. kIo if it was changed meanwhile: it is not what it was opened as.
+  Status read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  PlainFile(store::fs::File file, const store::Stamp& stamp)
+      : file_(std::move(file)), stamp_(stamp) {}
+
+  store::fs::File file_;
+  store::Stamp stamp_;
+};
+
+// Of a range within one block, what nobody has written since the file was opened, as far as a plain
+// file of `size` bytes had any: that file's bytes are the file's.
+std::vector<ByteRange> untouched(const ByteRange& range, const service::ResolvedRange& resolved,
+                                 std::uint64_t size);
+
+// Collective; the caller has the file's commit lock. Dumps what is still the plain file's into
+// uncommitted chunks, below what was written since, so that a commit has all of the file. Costs
+// reading what nobody has overwritten, and dumping it; memory: a quarter of dedup_buffer.
+Status take_over(OpenFile& file);
+
+}  // namespace dedup::engine

@@ -1,0 +1,94 @@
+#include "engine/write_back.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "engine/agreement.h"
+#include "engine/failpoint.h"
+#include "engine/reader.h"
+#include "store/real_path.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{8} << 20;
+
+// Copies this rank's part of the file. Parts are multiples of what is copied at once.
+Status copy_part(OpenFile& file, std::uint64_t size, store::Replacement& out) {
+  const auto ranks = static_cast<std::uint64_t>(file.topology.size());
+  const std::uint64_t pieces = (size + kCopiedAtOnce - 1) / kCopiedAtOnce;
+  const std::uint64_t each = (pieces + ranks - 1) / ranks * kCopiedAtOnce;
+  const std::uint64_t begin = std::min(size, static_cast<std::uint64_t>(file.rank()) * each);
+  const std::uint64_t end = std::min(size, begin + each);
+  Bytes buffer(std::min(kCopiedAtOnce, end - begin));
+  for (std::uint64_t at = begin; at < end;) {
+    const std::span part(buffer.data(), std::min<std::uint64_t>(buffer.size(), end - at));
+    DEDUP_ASSIGN(const std::uint64_t read, read_range(file, at, part));
+    if (read != part.size()) return {Code::kInternal, "the file is shorter than its generation"};
+    DEDUP_TRY(out.write(at, part));
+    at += part.size();
+  }
+  return begin == end ? Status::ok() : out.flush();
+}
+
+// What must stand at the path: the placeholder of the generation that is written back.
+Status check_placeholder(const OpenFile& file) {
+  const auto view = file.view();
+  DEDUP_ASSIGN(const store::PathState now, store::look_at(view->info.path));
+  const bool same = now.kind == store::PathState::Kind::kPlaceholder &&
+                    now.placeholder.identity == view->info.identity &&
+                    now.placeholder.attempt == view->base();
+  if (same) return Status::ok();
+  return {Code::kConflict, "its placeholder was changed or removed meanwhile"};
+}
+
+Status write_back_to(OpenFile& file, std::uint64_t size) {
+  const std::string path = file.view()->info.path;
+  std::unique_ptr<store::Replacement> replacement;
+  Status status;
+  if (file.rank() == 0) {
+    status = check_placeholder(file);
+    if (status.is_ok()) {
+      auto begun = store::Replacement::begin(path);
+      status = begun.status();
+      if (status.is_ok()) {
+        replacement = std::move(*begun);
+        status = replacement->resize(size);
+      }
+    }
+  }
+  DEDUP_TRY(agree(file.comm(), status));
+  failpoint("writeback.begun");
+  if (file.rank() != 0) {
+    auto joined = store::Replacement::join(path);
+    status = joined.status();
+    if (status.is_ok()) replacement = std::move(*joined);
+  }
+  if (status.is_ok()) status = copy_part(file, size, *replacement);
+  DEDUP_TRY(agree(file.comm(), status));
+  failpoint("writeback.copied");
+  if (file.rank() == 0) {
+    status = check_placeholder(file);
+    // The permissions and the size are rank 0's to flush.
+    if (status.is_ok()) status = replacement->flush();
+    if (status.is_ok()) status = replacement->put();
+  }
+  failpoint("writeback.renamed");
+  return agree(file.comm(), status);
+}
+
+}  // namespace
+
+Status write_back(OpenFile& file) {
+  DEDUP_TRY(agree(file.comm(), file.refresh_view()));
+  const auto view = file.view();
+  const Status status = write_back_to(file, view->record.size);
+  return status.with_context(view->info.path +
+                             ": could not be written back (its data stays in "
+                             "the stores)");
+}
+
+}  // namespace dedup::engine

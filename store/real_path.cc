@@ -1,0 +1,292 @@
+#include "store/real_path.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+
+namespace dedup::store {
+namespace {
+
+constexpr std::string_view kTemporarySuffix = ".dedup-tmp";
+
+std::string directory_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string temporary_for(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return directory_of(path) + "/." + name.substr(0, NAME_MAX - 1 - kTemporarySuffix.size()) +
+         std::string(kTemporarySuffix);
+}
+
+std::uint64_t nanoseconds(const timespec& t) {
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+Stamp stamp_of(const struct stat& s) {
+  return {s.st_dev, s.st_ino, static_cast<std::uint64_t>(s.st_size), nanoseconds(s.st_mtim),
+          nanoseconds(s.st_ctim)};
+}
+
+Status failed(const char* action, const std::string& path) {
+  return Status::from_errno(errno, std::string("cannot ") + action + " " + path);
+}
+
+// Follows links: those in the last part of a name are the user's.
+Result<fs::File> open_user_file(const std::string& path, int flags, mode_t mode = 0) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return failed("open", path);
+  return fs::File(fd, path);
+}
+
+// Half of its random id is enough. If it cannot be had, it is no other system's.
+Id128 running_kernel() {
+  Id128 id = Id128::random();
+  const auto file = fs::open_read("/proc/sys/kernel/random/boot_id");
+  if (file.is_ok()) (void)fs::read_at(*file, 0, std::as_writable_bytes(std::span(id.bytes)));
+  return id;
+}
+
+Result<PathState> look_at_plain(const std::string& path, const struct stat& s) {
+  PathState state;
+  state.kind = PathState::Kind::kPlain;
+  state.stamp = stamp_of(s);
+  if (s.st_size == 0) return state;
+  // O_NONBLOCK: what was a file may have become a pipe meanwhile.
+  DEDUP_ASSIGN(const fs::File file, open_user_file(path, O_RDONLY | O_NONBLOCK));
+  struct stat opened {};
+  if (::fstat(file.fd(), &opened) != 0) return failed("look at", path);
+  state.stamp = stamp_of(opened);
+  // One byte more than a placeholder has, if there is one.
+  Bytes begin(std::min<std::uint64_t>(state.stamp.size, kPlaceholderSize + 1));
+  const Status read = fs::read_at(file, 0, begin);
+  if (read.code() == Code::kCorrupt) return state;  // it was cut meanwhile
+  DEDUP_TRY(read);
+  if (!looks_like_placeholder(begin)) return state;
+  DEDUP_ASSIGN(state.placeholder, decode_placeholder(begin, path));
+  state.kind = PathState::Kind::kPlaceholder;
+  return state;
+}
+
+}  // namespace
+
+void Stamp::encode(Encoder& e) const {
+  for (const std::uint64_t field : {device, inode, size, modified, changed}) e.put(field);
+}
+
+Stamp Stamp::decode(Decoder& d) {
+  Stamp s;
+  for (std::uint64_t* field : {&s.device, &s.inode, &s.size, &s.modified, &s.changed}) {
+    *field = d.get<std::uint64_t>();
+  }
+  return s;
+}
+
+Result<Stamp> stamp_of(const fs::File& file) {
+  struct stat s {};
+  if (::fstat(file.fd(), &s) != 0) return failed("look at", file.path());
+  return stamp_of(s);
+}
+
+Result<PathState> look_at(const std::string& path) {
+  struct stat s {};
+  if (::stat(path.c_str(), &s) == 0) {
+    if (S_ISREG(s.st_mode)) return look_at_plain(path, s);
+    return Status(Code::kBadFile,
+                  path + (S_ISDIR(s.st_mode) ? ": is a directory" : ": is not a regular file"));
+  }
+  if (errno != ENOENT && errno != ENOTDIR) return failed("look at", path);
+  PathState state;
+  struct stat directory {};
+  const bool is_there =
+      ::stat(directory_of(path).c_str(), &directory) == 0 && S_ISDIR(directory.st_mode);
+  state.kind = is_there ? PathState::Kind::kNothing : PathState::Kind::kNoDirectory;
+  return state;
+}
+
+Result<PathState> create_empty(const std::string& path) {
+  DEDUP_ASSIGN(const fs::File file, open_user_file(path, O_WRONLY | O_CREAT | O_EXCL, 0666));
+  struct stat s {};
+  if (::fstat(file.fd(), &s) != 0) return failed("look at", path);
+  PathState state;
+  state.kind = PathState::Kind::kPlain;
+  state.stamp = stamp_of(s);
+  return state;
+}
+
+Status check_replaceable(const std::string& path) {
+  const std::string directory = directory_of(path);
+  if (::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return failed("write to directory", directory);
+  }
+  if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+    return failed("write to", path);
+  }
+  return Status::ok();
+}
+
+Result<std::vector<Id128>> identities_in(const std::string& directory) {
+  std::vector<Id128> identities;
+  DEDUP_ASSIGN(const auto names, fs::list(directory));
+  for (const std::string& name : names) {
+    const std::string path = directory + "/" + name;
+    struct stat s {};
+    const bool possible = ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) &&
+                          s.st_size == static_cast<off_t>(kPlaceholderSize);
+    if (!possible) continue;
+    const auto state = look_at(path);
+    // One that cannot be read may name any file: the caller must not take one for unnamed.
+    DEDUP_TRY(state.status());
+    if (state->kind == PathState::Kind::kPlaceholder) {
+      identities.push_back(state->placeholder.identity);
+    }
+  }
+  return identities;
+}
+
+// ---- Replacing --------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path) {
+  const std::string temporary = temporary_for(path);
+  DEDUP_ASSIGN(fs::File file, open_user_file(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  // Where there are no locks, nobody can be told from a killed job.
+  const auto locked = fs::try_lock(file, true);
+  struct stat held {};
+  struct stat named {};
+  if (::fstat(file.fd(), &held) != 0) return failed("look at", temporary);
+  const bool is_ours = (!locked.is_ok() || *locked) && ::lstat(temporary.c_str(), &named) == 0 &&
+                       named.st_ino == held.st_ino && named.st_dev == held.st_dev;
+  if (!is_ours) {
+    return Status(Code::kFileInUse, path + ": another job is just replacing the file");
+  }
+  std::unique_ptr<Replacement> replacement(new Replacement(std::move(file), path, true));
+  DEDUP_TRY(replacement->resize(0));
+  struct stat old {};
+  if (::stat(path.c_str(), &old) == 0) {
+    // Only root, or somebody in that group, may give files away.
+    if (::fchown(replacement->file_.fd(), old.st_uid, old.st_gid) != 0) {
+      (void)::fchown(replacement->file_.fd(), static_cast<uid_t>(-1), old.st_gid);
+    }
+    if (::fchmod(replacement->file_.fd(), old.st_mode & 07777) != 0) {
+      return failed("set the permissions of", temporary);
+    }
+  }
+  return replacement;
+}
+
+Result<std::unique_ptr<Replacement>> Replacement::join(const std::string& path) {
+  DEDUP_ASSIGN(fs::File file, open_user_file(temporary_for(path), O_WRONLY | O_NOFOLLOW));
+  return std::unique_ptr<Replacement>(new Replacement(std::move(file), path, false));
+}
+
+Replacement::~Replacement() {
+  if (is_mine_) (void)fs::remove_file(file_.path());
+}
+
+Result<std::uint64_t> Replacement::inode() const {
+  DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
+  return std::uint64_t{about.inode};
+}
+
+Status Replacement::write(std::uint64_t offset, std::span<const std::byte> data) {
+  return fs::write_at(file_, offset, data);
+}
+
+Status Replacement::resize(std::uint64_t size) {
+  return fs::truncate(file_, size);
+}
+
+Status Replacement::flush() {
+  return ::fsync(file_.fd()) == 0 ? Status::ok() : failed("flush", file_.path());
+}
+
+Status Replacement::put() {
+  // What a link names is replaced, not the link.
+  std::string target = path_;
+  if (char* resolved = ::realpath(path_.c_str(), nullptr)) {
+    target = resolved;
+    std::free(resolved);
+  }
+  DEDUP_TRY(fs::rename(file_.path(), target));
+  is_mine_ = false;
+  return fs::sync_directory(directory_of(target));
+}
+
+void remove_leftover(const std::string& path) {
+  const std::string temporary = temporary_for(path);
+  const auto file = open_user_file(temporary, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!file.is_ok()) return;
+  const auto locked = fs::try_lock(*file, true);
+  if (locked.is_ok() && *locked) (void)fs::remove_file(temporary);
+}
+
+// ---- One file system or several ---------------------------------------------------------------
+
+void Seen::encode(Encoder& e) const {
+  e.put(kernel);
+  for (const std::uint64_t field : {type, device, inode}) e.put(field);
+}
+
+Seen Seen::decode(Decoder& d) {
+  Seen s;
+  s.kernel = d.get_id();
+  for (std::uint64_t* field : {&s.type, &s.device, &s.inode}) *field = d.get<std::uint64_t>();
+  return s;
+}
+
+Seen see_directory(const std::string& path) {
+  const std::string directory = directory_of(path);
+  Seen seen;
+  if (std::getenv("DEDUP_TEST_PRIVATE_PATHS") != nullptr) {
+    seen.kernel = Id128::random();
+    seen.inode = 1;
+    return seen;
+  }
+  seen.kernel = running_kernel();
+  struct stat s {};
+  struct statfs about {};
+  if (::stat(directory.c_str(), &s) != 0 || ::statfs(directory.c_str(), &about) != 0) return seen;
+  seen.type = static_cast<std::uint64_t>(about.f_type);
+  seen.device = s.st_dev;
+  seen.inode = s.st_ino;
+  return seen;
+}
+
+bool is_shared(const Seen& a, const Seen& b) {
+  if (a.inode != b.inode) return false;
+  if (a.inode == 0) return true;
+  if (a.kernel == b.kernel) return a.device == b.device;
+  // File systems that several systems use at once, by the number that statfs() gives for them.
+  constexpr std::array<std::uint64_t, 13> kBetweenSystems = {
+      0x6969,      // NFS
+      0x0bd00bd0,  // Lustre
+      0x47504653,  // GPFS
+      0x19830326,  // BeeGFS
+      0x00c36400,  // Ceph
+      0x20030528,  // OrangeFS
+      0xaad7aaea,  // PanFS
+      0xff534d42,  // SMB
+      0xfe534d42,  // SMB 2
+      0x5346414f,  // AFS
+      0x65735546,  // FUSE: DAOS, Gluster and others
+      0x01161970,  // GFS2
+      0x7461636f,  // OCFS2
+  };
+  return a.type == b.type &&
+         std::find(kBetweenSystems.begin(), kBetweenSystems.end(), a.type) != kBetweenSystems.end();
+}
+
+}  // namespace dedup::store
