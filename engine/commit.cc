@@ -14,6 +14,7 @@
 #include "engine/writer.h"
 #include "hints/hints.h"
 #include "store/commit_record.h"
+#include "store/real_path.h"
 
 namespace dedup::engine {
 namespace {
@@ -136,6 +137,9 @@ class Attempt {
     record_.attempt = id_;
     record_.parent = view->base();
     record_.path = info.path;
+    if (info.real_path != service::FileInfo::RealPath::kNone) {
+      record_.directory = store::directory_id(info.path);
+    }
     record_.size = size.size;
     record_.replication = file_.hints.replication;
     record_.chunk_size = file_.hints.chunk_size;

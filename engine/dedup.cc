@@ -285,7 +285,11 @@ int dedup_set_size(dedup_file* file, MPI_Offset size, dedup_error* error) {
 }
 
 int dedup_preallocate(dedup_file* file, MPI_Offset size, dedup_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, [&]() -> Status {
+    // ROMIO checks that in set_size and in writes, not here.
+    if (!file->open->writable) {
+      return {Code::kReadOnly, file->open->path + ": was opened read-only"};
+    }
     file->open->changed = true;
     return engine::extend(*file->open, static_cast<std::uint64_t>(size));
   });

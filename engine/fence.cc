@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "engine/reader.h"
+#include "plan/choose.h"
 
 namespace dedup::engine {
 namespace {
@@ -42,9 +43,9 @@ Status Fence::prepare(const store::CommitRecord& record) {
                     now.kind == store::PathState::Kind::kNoDirectory;
   if (gone) {
     std::fprintf(stderr,
-                 "dedup: warning: %s: was removed while it was open; what is written to it goes "
-                 "when it is closed\n",
-                 path_.c_str());
+                 "dedup: warning: %s: was removed while it was open: no name leads to %s of "
+                 "identity %s, which stays in the stores until they need its space\n",
+                 path_.c_str(), plan::describe(record).c_str(), record.identity.hex().c_str());
     return Status::ok();
   }
   DEDUP_TRY(check());

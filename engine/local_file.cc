@@ -71,8 +71,14 @@ Result<LocalFile::Appended> LocalFile::append(std::span<const std::byte> data) {
     DEDUP_ASSIGN(log_, store::LogWriter::create(reply.path, identity_, reply.number));
     log_number_ = reply.number;
   }
-  DEDUP_ASSIGN(const std::uint64_t offset, log_->append(data));
-  return Appended{log_number_, offset};
+  auto offset = log_->append(data);
+  if (offset.status().code() == Code::kNoSpace) {
+    const service::Space everything{identity_, UINT64_MAX};
+    DEDUP_TRY(client_->call(client_->self(), everything).status());
+    offset = log_->append(data);
+  }
+  DEDUP_TRY(offset.status());
+  return Appended{log_number_, *offset};
 }
 
 void LocalFile::remember(const LoggedRun& run) {

@@ -11,6 +11,9 @@
 namespace dedup::engine {
 namespace {
 
+// For headers, recipes and an index.
+constexpr std::uint64_t kSpareBytes = std::uint64_t{1} << 20;
+
 // One leader's part of the allgather; what it found out about guests follows.
 struct LeaderRecord {
   std::uint64_t failed = 0;
@@ -73,7 +76,7 @@ class Leader {
     const std::size_t share = (guests.size() + leaders - 1) / leaders;
     std::vector<std::uint64_t> free(share);
     std::vector<service::Client::Pending<service::Space>> pending;
-    const service::Space request{request_.identity};
+    const service::Space request{request_.identity, bytes_needed(mine.totals)};
     for (std::size_t i = position(); i < guests.size(); i += leaders) {
       pending.push_back(client_.start(guests[i], request));
     }
@@ -90,6 +93,14 @@ class Leader {
       if (reply.is_ok()) free[i] = reply->free_bytes;
     }
     return free;
+  }
+
+  // About what a node will have to store if the load is even: short of that it makes room.
+  std::uint64_t bytes_needed(const ChunkTotals& mine) const {
+    std::uint64_t shared = 0;
+    for (const auto& element : request_.result->elements()) shared += element.length;
+    const std::size_t leaders = topology_.nodes().size();
+    return kSpareBytes + request_.copies * (mine.new_bytes + shared / leaders);
   }
 
   bool gather(const std::vector<NodeIndex>& nodes, const ChunkTotals& totals, bool failed,

@@ -62,6 +62,27 @@ struct Decision {
   }
 };
 
+// Whether the name at the real path, of a file that has one, leads to it.
+bool stands_at_path(const service::FileInfo& info) {
+  const auto now = store::look_at(info.path);
+  if (!now.is_ok()) return false;
+  if (now->kind == store::PathState::Kind::kPlaceholder) {
+    return now->placeholder.identity == info.identity;
+  }
+  return now->kind == store::PathState::Kind::kPlain &&
+         info.real_path == service::FileInfo::RealPath::kPlain &&
+         now->stamp.inode == info.plain.inode;
+}
+
+// These files are not to be found any more.
+void hide(SearchResult& found, const std::vector<Id128>& identities) {
+  for (plan::StoreReport& report : found.reports) {
+    std::erase_if(report.records, [&](const store::CommitRecord& record) {
+      return std::find(identities.begin(), identities.end(), record.identity) != identities.end();
+    });
+  }
+}
+
 class Opening {
  public:
   Opening(OpenFile& file, int amode) : file_(file), amode_(amode) {}
@@ -73,6 +94,7 @@ class Opening {
       status = reply.status();
       if (status.is_ok()) begun_ = std::move(*reply);
     }
+    if (status.is_ok() && file_.rank() == 0) status = check_known();
     DEDUP_TRY(agree(file_.comm(), status));
     status = find_and_attach();
     if (!status.is_ok() && made_empty_) remove_made();
@@ -92,6 +114,18 @@ class Opening {
   bool created() const { return decision_.create; }
 
  private:
+  // What this job has open may have been renamed or replaced since: then the path is another file.
+  Status check_known() {
+    const bool is_it = !begun_.known ||
+                       begun_.info.real_path == service::FileInfo::RealPath::kNone ||
+                       stands_at_path(begun_.info);
+    if (is_it) return Status::ok();
+    begun_.known = false;
+    begun_.aside.push_back(begun_.info.identity);
+    const service::SetAside request{begun_.info.identity, false};
+    return file_.client().call(file_.home, request).status();
+  }
+
   Status find_and_attach() {
     std::uint8_t known = begun_.known ? 1 : 0;
     PMPI_Bcast(&known, 1, MPI_UINT8_T, 0, file_.comm());
@@ -155,9 +189,10 @@ class Opening {
     DEDUP_TRY(agree(file_.comm(), status));
     Id128 identity = state.placeholder.identity;
     PMPI_Bcast(&identity, sizeof identity, MPI_BYTE, 0, file_.comm());
-    DEDUP_ASSIGN(const SearchResult found,
+    DEDUP_ASSIGN(SearchResult found,
                  search(*file_.job, file_.topology, file_.path, identity, file_.hints.store));
     if (file_.rank() != 0) return Status::ok();
+    hide(found, begun_.aside);
     if (!is_shared(found, file_.path)) return decide_by_path(found, mine);
     return decide_by_real_path(found, std::move(state), mine);
   }
@@ -458,24 +493,39 @@ Status release_nodes(const OpenFile& file, bool drop, const service::FileInfo& i
 
 // On one rank: takes away what stands at the real path, if it is this file.
 Status remove_real(const service::FileInfo& info) {
-  if (info.real_path == service::FileInfo::RealPath::kNone) return Status::ok();
-  const auto now = store::look_at(info.path);
-  if (!now.is_ok()) return Status::ok();
-  const bool is_it =
-      now->kind == store::PathState::Kind::kPlaceholder
-          ? now->placeholder.identity == info.identity
-          : now->kind == store::PathState::Kind::kPlain && now->stamp.inode == info.plain.inode;
-  return is_it ? store::fs::remove_file(info.path) : Status::ok();
+  if (info.real_path == service::FileInfo::RealPath::kNone || !stands_at_path(info)) {
+    return Status::ok();
+  }
+  return store::fs::remove_file(info.path);
+}
+
+// Of a file that this job has open, with the path's turn: the name goes at once, the data with the
+// last handle.
+Status set_aside_as_deleted(service::Client& client, NodeIndex home,
+                            const service::FileInfo& info) {
+  DEDUP_TRY(remove_real(info));
+  return client.call(home, service::SetAside{info.identity, true}).status();
+}
+
+// On one rank: MPI_MODE_DELETE_ON_CLOSE. Somebody else may have deleted it already.
+Status delete_name(OpenFile& file) {
+  DEDUP_ASSIGN(const service::OpenBeginReply begun,
+               file.client().call(file.home, service::OpenBegin{file.path}));
+  Status status;
+  if (begun.known && begun.info.identity == file.identity()) {
+    status = set_aside_as_deleted(file.client(), file.home, begun.info);
+  }
+  const service::OpenEnd end{file.path, false, {}, {}};
+  const Status ended = file.client().call(file.home, end).status();
+  return status.is_ok() ? ended : status;
 }
 
 // Collective. Nobody in the job has the file open any more, and nobody can open it meanwhile.
 Status end_of_file(OpenFile& file, const service::CloseBeginReply& reply) {
   Status status;
   bool drop = reply.deleted;
-  if (reply.deleted) {
-    if (file.rank() == 0) status = remove_real(reply.info);
-  } else if (file.writable && file.hints.flush == hints::Flush::kClose &&
-             reply.info.real_path == service::FileInfo::RealPath::kPlaceholder) {
+  if (!reply.deleted && file.writable && file.hints.flush == hints::Flush::kClose &&
+      reply.info.real_path == service::FileInfo::RealPath::kPlaceholder) {
     status = write_back(file);
     // The plain file is the file now.
     drop = status.is_ok();
@@ -489,9 +539,7 @@ Status leave(OpenFile& file) {
   service::CloseBeginReply reply;
   Status status;
   if (file.rank() == 0) {
-    if (file.delete_on_close) {
-      status = file.client().call(file.home, service::MarkDeleted{file.path}).status();
-    }
+    if (file.delete_on_close) status = delete_name(file);
     auto begun = file.client().call(file.home, service::CloseBegin{file.identity(), file.handle});
     if (begun.is_ok()) {
       reply = std::move(*begun);
@@ -512,17 +560,19 @@ Status leave(OpenFile& file) {
   }
   file.local.reset();
   Status end;
-  if (file.rank() == 0) end = file.client().call(file.home, service::CloseEnd{file.path}).status();
+  if (file.rank() == 0)
+    end = file.client().call(file.home, service::CloseEnd{file.identity()}).status();
   end = agree(file.comm(), end);
   return status.is_ok() ? end : status;
 }
 
 // Deletes what all nodes' stores have of a path, or of what a placeholder there names, that this
-// job does not have open.
+// job does not have open; but not `aside`.
 Status drop_everywhere(Job& job, const std::string& path, const hints::Hints& hints,
-                       const store::PathState& state) {
-  DEDUP_ASSIGN(const SearchResult found,
+                       const store::PathState& state, const std::vector<Id128>& aside) {
+  DEDUP_ASSIGN(SearchResult found,
                search_alone(job, path, state.placeholder.identity, hints.store));
+  hide(found, aside);
   const bool shared = is_shared(found, path);
   const bool is_there = state.kind == store::PathState::Kind::kPlaceholder ||
                         state.kind == store::PathState::Kind::kPlain;
@@ -549,13 +599,6 @@ Status drop_everywhere(Job& job, const std::string& path, const hints::Hints& hi
   if (any) return Status::ok();
   return {Code::kNoSuchFile, path + ": no such file in the stores of this job's " +
                                  std::to_string(job.nodes()) + " nodes (" + hints.store + ")"};
-}
-
-// Of a file that this job has open: the name goes at once, the data with the last handle.
-Status mark_deleted(Job& job, NodeIndex home, const std::string& path,
-                    const service::FileInfo& info) {
-  DEDUP_TRY(remove_real(info));
-  return job.client().call(home, service::MarkDeleted{path}).status();
 }
 
 // Every rank reads a plain file itself.
@@ -647,10 +690,11 @@ Status delete_file(const std::string& path, const hints::Hints& hints) {
                job->client().call(home, service::OpenBegin{path}));
   Status status;
   if (begun.known) {
-    status = mark_deleted(*job, home, path, begun.info);
+    status = set_aside_as_deleted(job->client(), home, begun.info);
   } else {
     const auto state = store::look_at(path);
-    status = state.is_ok() ? drop_everywhere(*job, path, hints, *state) : state.status();
+    status =
+        state.is_ok() ? drop_everywhere(*job, path, hints, *state, begun.aside) : state.status();
   }
   const Status end = job->client().call(home, service::OpenEnd{path, false, {}, {}}).status();
   return status.is_ok() ? end : status;

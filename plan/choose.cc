@@ -60,14 +60,14 @@ std::set<Id128> deleted_in(const std::vector<StoreReport>& reports) {
   return deleted;
 }
 
-// Whether `record` is the generation that a placeholder names, or was made from it.
-bool is_named(const store::Placeholder& named, const store::CommitRecord& record) {
-  if (record.identity != named.identity) return false;
-  if (record.attempt == named.attempt) return true;
-  return record.number > named.number &&
-         std::any_of(record.lineage.begin(), record.lineage.end(), [&](const auto& entry) {
-           return entry.session == named.session && entry.last >= named.number;
-         });
+// As much of a record as tells its descendants.
+store::CommitRecord named_record(const store::Placeholder& named) {
+  store::CommitRecord record;
+  record.identity = named.identity;
+  record.number = named.number;
+  record.attempt = named.attempt;
+  record.lineage = {{named.session, named.number}};
+  return record;
 }
 
 }  // namespace
@@ -91,10 +91,11 @@ Result<Choice> choose_generation(const std::string& path, const std::vector<Stor
 
 Result<Choice> choose_named(const std::string& path, const store::Placeholder& named,
                             const std::vector<StoreReport>& reports) {
+  const store::CommitRecord oldest = named_record(named);
   std::vector<Found> found;
   for (const StoreReport& report : reports) {
     for (const store::CommitRecord& record : report.records) {
-      if (is_named(named, record)) found.push_back({&record, &report});
+      if (store::descends_from(record, oldest)) found.push_back({&record, &report});
     }
   }
   if (!found.empty()) return choose_newest(path, found, reports, {});

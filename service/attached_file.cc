@@ -190,6 +190,7 @@ Result<CollectReply> AttachedFile::collect(const Id128& id) {
   attempt_.reset();
   generation_lock_.reset();  // of the time before this job wrote: it would keep the old generation
   tidied_ = true;
+  may_make_room_ = true;
   DEDUP_ASSIGN(const std::uint64_t freed,
                store_->collect(identity_, id, chunks_.open_segments(), false));
   return CollectReply{freed};

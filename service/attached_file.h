@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -36,6 +37,8 @@ class AttachedFile {
   // kReadOnly if the file is not attached for writing.
   Status check_writable() const;
   store::Store& store() { return *store_; }
+  // Whether others' space is still to be looked for: true once a generation.
+  bool may_make_room() { return std::exchange(may_make_room_, false); }
   FileChunks& chunks() { return chunks_; }
 
   // --- Commit -----------------------------------------------------------------------------------
@@ -60,6 +63,7 @@ class AttachedFile {
   std::unique_ptr<store::Store::Lock> write_lock_;
   std::unique_ptr<store::Store::Lock> generation_lock_;
   bool tidied_ = false;
+  bool may_make_room_ = true;
   FileChunks chunks_;
   std::unique_ptr<Attempt> attempt_;
   Id128 aborted_;  // the last one

@@ -20,6 +20,11 @@ bool excludes(LockKind a, LockKind b) {
   return a != LockKind::kDump || b != LockKind::kDump;
 }
 
+// No absolute path.
+std::string aside_name(const Id128& identity) {
+  return "aside " + identity.hex();
+}
+
 Status not_open(const Id128& identity) {
   return {Code::kNotFound, "file " + identity.hex() + " is not open in this job"};
 }
@@ -40,7 +45,7 @@ Status no_turn(const std::string& path) {
 void FileHome::on(const OpenBegin& request, std::unique_ptr<Responder> responder) {
   Answers answers;
   Path& path = paths_[request.path];
-  path.waiting.push_back({std::move(responder), false, {}});
+  path.waiting.push_back({std::move(responder), false, {}, request.path});
   give_turn(path, answers);
   send(answers);
 }
@@ -101,18 +106,27 @@ void FileHome::on(const CloseBegin& request, std::unique_ptr<Responder> responde
   if (name == names_.end()) return responder->reply(not_open(request.identity), {});
   Answers answers;
   Path& path = paths_[name->second];
-  path.waiting.push_back({std::move(responder), true, request.handle});
+  path.waiting.push_back({std::move(responder), true, request.handle, {}});
   give_turn(path, answers);
   send(answers);
 }
 
 Result<Empty> FileHome::on(const CloseEnd& request) {
-  const auto at = paths_.find(request.path);
-  if (at == paths_.end() || at->second.turn != Turn::kClose) return no_turn(request.path);
+  const auto name = names_.find(request.identity);
+  if (name == names_.end()) return not_open(request.identity);
+  if (paths_[name->second].turn != Turn::kClose) return no_turn(name->second);
   Answers answers;
-  end_turn(request.path, answers);
+  end_turn(std::string(name->second), answers);
   send(answers);
   return Empty{};
+}
+
+std::vector<Id128> FileHome::set_aside(const std::string& path) const {
+  std::vector<Id128> identities;
+  for (const auto& [name, other] : paths_) {
+    if (name != path && other.info.path == path) identities.push_back(other.info.identity);
+  }
+  return identities;
 }
 
 void FileHome::give_turn(Path& path, Answers& answers) {
@@ -131,7 +145,7 @@ void FileHome::give_turn(Path& path, Answers& answers) {
       answers.push_back({std::move(claim.responder), Status::ok(), encoded(reply)});
     } else {
       path.turn = Turn::kOpen;
-      const OpenBeginReply reply{path.known, path.info};
+      const OpenBeginReply reply{path.known, path.info, set_aside(claim.path)};
       answers.push_back({std::move(claim.responder), Status::ok(), encoded(reply)});
     }
     path.turn_connection = connection;
@@ -202,12 +216,28 @@ Result<Empty> FileHome::on(const CommitDone& request) {
   return Empty{};
 }
 
-Result<MarkDeletedReply> FileHome::on(const MarkDeleted& request) {
-  const auto at = paths_.find(request.path);
-  if (at == paths_.end() || at->second.handles.empty()) return MarkDeletedReply{false};
-  at->second.deleted = true;
-  at->second.info.deleted = true;
-  return MarkDeletedReply{true};
+Result<Empty> FileHome::on(const SetAside& request) {
+  const auto name = names_.find(request.identity);
+  if (name == names_.end()) return Empty{};
+  const std::string key = name->second;
+  const auto at = paths_.find(key);
+  if (at->second.turn != Turn::kOpen) return no_turn(key);
+  auto node = paths_.extract(at);
+  node.key() = name->second = aside_name(request.identity);
+  Path& aside = paths_.insert(std::move(node)).position->second;
+  aside.deleted = aside.info.deleted = request.deleted;
+  // The turn is the path's, and so is what waits for it, but for closes of the file.
+  Path& path = paths_[key];
+  path.turn = std::exchange(aside.turn, Turn::kFree);
+  path.turn_connection = aside.turn_connection;
+  const auto closes = std::stable_partition(aside.waiting.begin(), aside.waiting.end(),
+                                            [](const TurnClaim& claim) { return claim.close; });
+  std::move(closes, aside.waiting.end(), std::back_inserter(path.waiting));
+  aside.waiting.erase(closes, aside.waiting.end());
+  Answers answers;
+  give_turn(aside, answers);
+  send(answers);
+  return Empty{};
 }
 
 Result<std::uint64_t*> FileHome::find_pointer(Path& path, const Id128& handle) {

@@ -1,6 +1,6 @@
 // The file home of one node: the files whose path's home it is, as this job has them open.
 //
-// What each request does is said in messages.h, under "File home". A path is known from the first
+// What each request does is said in messages.h, under "File home". A file is known from the first
 // OpenEnd that is ok to the CloseEnd of its last handle; requests that name an identity or handle
 // that is not known get kNotFound. Requests that may have to wait take a Responder and answer it
 // when their turn or lock comes, in order of arrival. Turns and locks are bound to the connection
@@ -35,7 +35,7 @@ class FileHome {
   Result<SharedValue> on(const SharedAdd& request);
   Result<Empty> on(const SharedSet& request);
   Result<Empty> on(const CommitDone& request);
-  Result<MarkDeletedReply> on(const MarkDeleted& request);
+  Result<Empty> on(const SetAside& request);
 
   void closed(ConnectionId connection);
 
@@ -70,6 +70,7 @@ class FileHome {
     std::unique_ptr<Responder> responder;
     bool close = false;
     Id128 handle;
+    std::string path;  // of an open
   };
   enum class Turn { kFree, kOpen, kClose };
   struct Path {
@@ -91,6 +92,7 @@ class FileHome {
   Result<Path*> find(const Id128& identity);
   static Result<std::uint64_t*> find_pointer(Path& path, const Id128& handle);
   Status register_handle(Path& path, const OpenEnd& request);
+  std::vector<Id128> set_aside(const std::string& path) const;
   // Gives the turn to those who wait, as long as it is free.
   void give_turn(Path& path, Answers& answers);
   // Ends the turn; forgets the file if nobody has it open any more, and the path if nobody waits.
@@ -98,6 +100,7 @@ class FileHome {
   void forget(Path& path, Answers& answers);
   static void send(Answers& answers);
 
+  // A file that was set aside stays known under a name that is no path.
   std::unordered_map<std::string, Path> paths_;
   std::unordered_map<Id128, std::string> names_;  // of known files
 };

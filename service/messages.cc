@@ -260,12 +260,12 @@ DEDUP_CHECKED_FIELDS(FileInfo, m.stores.size() <= kNoNode, m.identity, m.path, m
 
 // ---- File home --------------------------------------------------------------------------------
 
-DEDUP_FIELDS(OpenBeginReply, m.known, m.info)
+DEDUP_FIELDS(OpenBeginReply, m.known, m.info, m.aside)
 DEDUP_FIELDS(OpenBegin, m.path)
 DEDUP_FIELDS(OpenEnd, m.path, m.ok, m.handle, m.info)
 DEDUP_FIELDS(CloseBeginReply, m.last, m.deleted, m.info)
 DEDUP_FIELDS(CloseBegin, m.identity, m.handle)
-DEDUP_FIELDS(CloseEnd, m.path)
+DEDUP_FIELDS(CloseEnd, m.identity)
 DEDUP_FIELDS(GetFile, m.identity)
 DEDUP_FIELDS(SizeReply, m.size)
 DEDUP_FIELDS(GetSize, m.identity)
@@ -277,8 +277,7 @@ DEDUP_FIELDS(SharedValue, m.value)
 DEDUP_FIELDS(SharedAdd, m.identity, m.handle, m.increment)
 DEDUP_FIELDS(SharedSet, m.identity, m.handle, m.value)
 DEDUP_CHECKED_FIELDS(CommitDone, m.stores.size() <= kNoNode, m.identity, m.record, m.stores)
-DEDUP_FIELDS(MarkDeletedReply, m.open)
-DEDUP_FIELDS(MarkDeleted, m.path)
+DEDUP_FIELDS(SetAside, m.identity, m.deleted)
 
 // ---- Block home -------------------------------------------------------------------------------
 
@@ -304,7 +303,7 @@ DEDUP_FIELDS(Detach, m.identity, m.drop, m.stores_left)
 DEDUP_FIELDS(Adopt, m.identity, m.record)
 DEDUP_FIELDS(Drop, m.store_template, m.identity, m.stores_left)
 DEDUP_FIELDS(SpaceReply, m.free_bytes)
-DEDUP_FIELDS(Space, m.identity)
+DEDUP_FIELDS(Space, m.identity, m.needed)
 DEDUP_FIELDS(NumberReply, m.number, m.path)
 DEDUP_FIELDS(OpenSegment, m.identity)
 DEDUP_FIELDS(OpenLog, m.identity)

@@ -49,7 +49,7 @@ enum class Opcode : std::uint8_t {
   kSharedAdd,
   kSharedSet,
   kCommitDone,
-  kMarkDeleted,
+  kSetAside,
   // block home
   kWriteLog = 32,
   kWriteChunks,
@@ -131,6 +131,7 @@ struct FileInfo {
 struct OpenBeginReply {
   bool known = false;  // this job has the file open already: info says as what
   FileInfo info;
+  std::vector<Id128> aside;  // files of that path which were set aside and are still open
   void encode(Encoder& e) const;
   static OpenBeginReply decode(Decoder& d);
 };
@@ -153,7 +154,7 @@ struct OpenEnd {
 // in the job has the file open any more, and the caller must detach it everywhere before CloseEnd.
 struct CloseBeginReply {
   bool last = false;
-  bool deleted = false;  // MarkDeleted was called: the last one drops the file
+  bool deleted = false;  // set aside as deleted: the last one drops the file
   FileInfo info;
   void encode(Encoder& e) const;
   static CloseBeginReply decode(Decoder& d);
@@ -165,7 +166,7 @@ struct CloseBegin {
   static CloseBegin decode(Decoder& d);
 };
 struct CloseEnd {
-  std::string path;
+  Id128 identity;
   DEDUP_MESSAGE(kCloseEnd, Empty);
   static CloseEnd decode(Decoder& d);
 };
@@ -243,17 +244,14 @@ struct CommitDone {
   DEDUP_MESSAGE(kCommitDone, Empty);
   static CommitDone decode(Decoder& d);
 };
-// MPI_File_delete of a file that this job has open: the last close drops it. Reply: whether this
-// job has the path open at all.
-struct MarkDeletedReply {
-  bool open = false;
-  void encode(Encoder& e) const;
-  static MarkDeletedReply decode(Decoder& d);
-};
-struct MarkDeleted {
-  std::string path;
-  DEDUP_MESSAGE(kMarkDeleted, MarkDeletedReply);
-  static MarkDeleted decode(Decoder& d);
+// The path, whose turn this caller has from OpenBegin, does not lead to this file any more: the
+// next open of the path knows nothing of it, and those who have it open keep it. `deleted`: the
+// last one to close it drops it. Harmless if the file is not open.
+struct SetAside {
+  Id128 identity;
+  bool deleted = false;
+  DEDUP_MESSAGE(kSetAside, Empty);
+  static SetAside decode(Decoder& d);
 };
 
 // ---- Block home -------------------------------------------------------------------------------
@@ -441,6 +439,8 @@ struct Drop {
   DEDUP_MESSAGE(kDrop, Empty);
   static Drop decode(Decoder& d);
 };
+// What this node's store has room for. If that is less than `needed`, files that no name leads to
+// any more are dropped first (store/unnamed.h), once for each generation of the file.
 struct SpaceReply {
   std::uint64_t free_bytes = 0;
   void encode(Encoder& e) const;
@@ -448,6 +448,7 @@ struct SpaceReply {
 };
 struct Space {
   Id128 identity;
+  std::uint64_t needed = 0;  // bytes
   DEDUP_MESSAGE(kSpace, SpaceReply);
   static Space decode(Decoder& d);
 };

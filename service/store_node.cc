@@ -5,6 +5,7 @@
 
 #include "hints/hints.h"
 #include "store/fs.h"
+#include "store/unnamed.h"
 
 namespace dedup::service {
 namespace {
@@ -118,9 +119,7 @@ Result<AttachReply> StoreNode::on(const Attach& request) {
                           segments_)
              .first;
   }
-  std::vector<Id128> own;
-  for (const auto& [identity, file] : files_) own.push_back(identity);
-  auto reply = it->second.attach(request, own);
+  auto reply = it->second.attach(request, attached());
   if (reply.is_ok() && !reply->overtaken) return reply;
   if (is_new) files_.erase(it);
   if (!reply.is_ok()) return explain(reply.status());
@@ -154,10 +153,21 @@ Result<Empty> StoreNode::on(const Drop& request) {
 }
 
 Result<SpaceReply> StoreNode::on(const Space& request) {
-  return with_file(request.identity, [](AttachedFile& file) -> Result<SpaceReply> {
-    DEDUP_ASSIGN(const std::uint64_t bytes, file.store().free_bytes());
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<SpaceReply> {
+    DEDUP_ASSIGN(std::uint64_t bytes, file.store().free_bytes());
+    if (bytes >= request.needed || !file.may_make_room()) return SpaceReply{bytes};
+    // What cannot be dropped takes its space: no more can be said of it here.
+    if (const auto dropped = store::drop_unnamed(file.store(), attached()); dropped.is_ok()) {
+      DEDUP_ASSIGN(bytes, file.store().free_bytes());
+    }
     return SpaceReply{bytes};
   });
+}
+
+std::vector<Id128> StoreNode::attached() const {
+  std::vector<Id128> identities;
+  for (const auto& [identity, file] : files_) identities.push_back(identity);
+  return identities;
 }
 
 // ---- Chunks -----------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ class StoreNode {
   Result<const store::ShardReader*> shard(AttachedFile& file, const Id128& identity,
                                           const Id128& attempt, std::uint32_t number,
                                           const store::Digest& digest);
+  std::vector<Id128> attached() const;
   void close_readers(const Id128& identity);
   Status check_holders(const std::vector<NodeSet>& sets) const;
   Status explain(const Status& status) const;

@@ -14,6 +14,9 @@ void put(Encoder& out, const CommitRecord& r) {
   out.put(r.attempt);
   out.put(r.parent);
   out.put(std::string_view(r.path));
+  out.put(r.directory.type);
+  out.put(r.directory.system);
+  out.put(r.directory.inode);
   out.put(r.size);
   out.put(r.replication);
   out.put(r.chunk_size);
@@ -43,6 +46,9 @@ CommitRecord get(Decoder& in) {
   r.attempt = in.get_id();
   r.parent = in.get_id();
   r.path = in.get_string();
+  r.directory.type = in.get<std::uint64_t>();
+  r.directory.system = in.get<std::uint64_t>();
+  r.directory.inode = in.get<std::uint64_t>();
   r.size = in.get<std::uint64_t>();
   r.replication = in.get<std::uint32_t>();
   r.chunk_size = in.get<std::uint32_t>();

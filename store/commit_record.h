@@ -42,12 +42,22 @@ struct ShardEntry {
   auto operator<=>(const ShardEntry&) const = default;
 };
 
+// A directory that all nodes see, such that it is not taken for another one that is mounted at its
+// path, or for the empty one that is there while nothing is mounted. All zero: there is none.
+struct DirectoryId {
+  std::uint64_t type = 0;    // of the file system (statfs: f_type)
+  std::uint64_t system = 0;  // of the file system (statfs: f_fsid); 0 where there is none
+  std::uint64_t inode = 0;
+  auto operator<=>(const DirectoryId&) const = default;
+};
+
 struct CommitRecord {
   Id128 identity;
   std::uint64_t number = 0;  // of the generation; the first is 1
   Id128 attempt;
-  Id128 parent;      // attempt id of the generation it was made from; zero for the first
-  std::string path;  // absolute, as it was when the file was created
+  Id128 parent;           // attempt id of the generation it was made from; zero for the first
+  std::string path;       // absolute, as it was opened
+  DirectoryId directory;  // that the path was in; zero if the nodes share no file system there
   std::uint64_t size = 0;
   std::uint32_t replication = 0;
   std::uint32_t chunk_size = 0;

@@ -27,7 +27,9 @@ libdedup_core_la_SOURCES += \
   store/shard.h \
   store/store.cc \
   store/store.h \
-  store/store_private.h
+  store/store_private.h \
+  store/unnamed.cc \
+  store/unnamed.h
 
 unit_tests_SOURCES += \
   test/unit/store_commit_record_test.cc \

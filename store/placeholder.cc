@@ -16,6 +16,11 @@ constexpr std::size_t kLongestText = 600;  // of a path or template in the text
 // The mark's fields of a fixed size, and its checksum.
 constexpr std::size_t kFixed = format::kStartSize + 3 * 16 + 4 * 8 + 3 * 4 + 8;
 
+// What every placeholder says after the file's first bytes.
+constexpr std::string_view kSentence = "\nThis is a placeholder. The data of this file, ";
+// So much of it tells a placeholder that was cut off from any other file.
+constexpr std::size_t kTellingPart = 24;
+
 std::uint64_t seed_of(const Placeholder& p) {
   return Decoder(std::as_bytes(std::span(p.first))).get<std::uint64_t>();
 }
@@ -32,8 +37,8 @@ std::string date(std::uint64_t time) {
 }
 
 std::string text_of(const Placeholder& p) {
-  return "\nThis is a placeholder. The data of this file, " + std::to_string(p.size) +
-         " bytes, is in node-local stores (" + p.store.substr(0, kLongestText) +
+  return std::string(kSentence) + std::to_string(p.size) + " bytes, is in node-local stores (" +
+         p.store.substr(0, kLongestText) +
          "), put there by an MPI program through the dedup: driver. To read it, open the name "
          "with dedup: before it in an MPI program on those nodes; with DEDUP_FLUSH=close the data "
          "is written back here when such a program has changed and closed the file.\n" +
@@ -80,14 +85,17 @@ Bytes encode_placeholder(const Placeholder& p) {
 }
 
 bool looks_like_placeholder(std::span<const std::byte> bytes) {
-  if (bytes.size() < kMarkAt + format::kPlaceholder.magic.size()) return false;
-  const auto* at = reinterpret_cast<const char*>(bytes.data() + kMarkAt);
-  return std::string_view(at, format::kPlaceholder.magic.size()) == format::kPlaceholder.magic;
+  const std::size_t first = sizeof Placeholder::first;
+  if (bytes.size() < first + kTellingPart) return false;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view sentence = text.substr(first, kSentence.size());
+  if (sentence == kSentence.substr(0, sentence.size())) return true;
+  return text.size() > kMarkAt && text.substr(kMarkAt).starts_with(format::kPlaceholder.magic);
 }
 
 Result<Placeholder> decode_placeholder(std::span<const std::byte> bytes, const std::string& what) {
   if (!looks_like_placeholder(bytes)) return format::corrupt(what, "not a placeholder");
-  Decoder in(bytes.subspan(kMarkAt));
+  Decoder in(bytes.subspan(std::min(kMarkAt, bytes.size())));
   DEDUP_TRY(format::check_start(in, format::kPlaceholder, what));
   Placeholder p;
   std::memcpy(p.first.data(), bytes.data(), p.first.size());

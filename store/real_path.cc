@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <cstring>
 
 namespace dedup::store {
 namespace {
@@ -138,22 +139,33 @@ Status check_replaceable(const std::string& path) {
   return Status::ok();
 }
 
-Result<std::vector<Id128>> identities_in(const std::string& directory) {
+Result<std::vector<Id128>> identities_beside(const std::string& path, const DirectoryId& expected) {
+  const std::string directory = directory_of(path);
+  const Status changed(Code::kConflict, directory + ": another directory, or it is just changing");
+  struct stat before {};
+  struct stat after {};
+  if (::stat(directory.c_str(), &before) != 0) return failed("look at", directory);
+  if (directory_id(path) != expected) return changed;
   std::vector<Id128> identities;
   DEDUP_ASSIGN(const auto names, fs::list(directory));
   for (const std::string& name : names) {
-    const std::string path = directory + "/" + name;
+    const std::string entry = directory + "/" + name;
     struct stat s {};
-    const bool possible = ::stat(path.c_str(), &s) == 0 && S_ISREG(s.st_mode) &&
+    // What is renamed while we look may be seen under neither name.
+    if (::lstat(entry.c_str(), &s) != 0) return changed;
+    const bool possible = ::stat(entry.c_str(), &s) == 0 && S_ISREG(s.st_mode) &&
                           s.st_size == static_cast<off_t>(kPlaceholderSize);
     if (!possible) continue;
-    const auto state = look_at(path);
-    // One that cannot be read may name any file: the caller must not take one for unnamed.
-    DEDUP_TRY(state.status());
-    if (state->kind == PathState::Kind::kPlaceholder) {
-      identities.push_back(state->placeholder.identity);
+    // One that cannot be read may name any file.
+    DEDUP_ASSIGN(const PathState state, look_at(entry));
+    if (state.kind == PathState::Kind::kPlaceholder) {
+      identities.push_back(state.placeholder.identity);
     }
   }
+  if (::stat(directory.c_str(), &after) != 0) return failed("look at", directory);
+  const bool same = nanoseconds(before.st_mtim) == nanoseconds(after.st_mtim) &&
+                    nanoseconds(before.st_ctim) == nanoseconds(after.st_ctim);
+  if (!same) return changed;
   return identities;
 }
 
@@ -237,37 +249,51 @@ void remove_leftover(const std::string& path) {
 
 void Seen::encode(Encoder& e) const {
   e.put(kernel);
-  for (const std::uint64_t field : {type, device, inode}) e.put(field);
+  for (const std::uint64_t field : {directory.type, directory.system, directory.inode, device}) {
+    e.put(field);
+  }
 }
 
 Seen Seen::decode(Decoder& d) {
   Seen s;
   s.kernel = d.get_id();
-  for (std::uint64_t* field : {&s.type, &s.device, &s.inode}) *field = d.get<std::uint64_t>();
+  for (std::uint64_t* field :
+       {&s.directory.type, &s.directory.system, &s.directory.inode, &s.device}) {
+    *field = d.get<std::uint64_t>();
+  }
   return s;
 }
 
-Seen see_directory(const std::string& path) {
+DirectoryId directory_id(const std::string& path) {
   const std::string directory = directory_of(path);
+  struct stat s {};
+  struct statfs about {};
+  if (::stat(directory.c_str(), &s) != 0 || ::statfs(directory.c_str(), &about) != 0) return {};
+  DirectoryId id;
+  id.type = static_cast<std::uint64_t>(about.f_type);
+  static_assert(sizeof about.f_fsid == sizeof id.system);
+  std::memcpy(&id.system, &about.f_fsid, sizeof id.system);
+  id.inode = s.st_ino;
+  return id;
+}
+
+Seen see_directory(const std::string& path) {
   Seen seen;
   if (std::getenv("DEDUP_TEST_PRIVATE_PATHS") != nullptr) {
     seen.kernel = Id128::random();
-    seen.inode = 1;
+    seen.directory.inode = 1;
     return seen;
   }
   seen.kernel = running_kernel();
+  seen.directory = directory_id(path);
   struct stat s {};
-  struct statfs about {};
-  if (::stat(directory.c_str(), &s) != 0 || ::statfs(directory.c_str(), &about) != 0) return seen;
-  seen.type = static_cast<std::uint64_t>(about.f_type);
-  seen.device = s.st_dev;
-  seen.inode = s.st_ino;
+  if (::stat(directory_of(path).c_str(), &s) == 0) seen.device = s.st_dev;
   return seen;
 }
 
 bool is_shared(const Seen& a, const Seen& b) {
-  if (a.inode != b.inode) return false;
-  if (a.inode == 0) return true;
+  if (a.directory.inode != b.directory.inode) return false;
+  if (a.directory.inode == 0) return true;
   if (a.kernel == b.kernel) return a.device == b.device;
   // File systems that several systems use at once, by the number that statfs() gives for them.
   constexpr std::array<std::uint64_t, 13> kBetweenSystems = {
@@ -285,8 +311,9 @@ bool is_shared(const Seen& a, const Seen& b) {
       0x01161970,  // GFS2
       0x7461636f,  // OCFS2
   };
-  return a.type == b.type &&
-         std::find(kBetweenSystems.begin(), kBetweenSystems.end(), a.type) != kBetweenSystems.end();
+  return a.directory.type == b.directory.type &&
+         std::find(kBetweenSystems.begin(), kBetweenSystems.end(), a.directory.type) !=
+             kBetweenSystems.end();
 }
 
 }  // namespace dedup::store

@@ -13,6 +13,7 @@
 #include "base/codec.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "store/commit_record.h"
 #include "store/fs.h"
 #include "store/placeholder.h"
 
@@ -53,9 +54,10 @@ Result<PathState> create_empty(const std::string& path);
 // Whether a file at `path` could be replaced: kAccess if the directory cannot be written.
 Status check_replaceable(const std::string& path);
 
-// The identities that the placeholders in a directory name. Files of another size than a
-// placeholder's are not opened.
-Result<std::vector<Id128>> identities_in(const std::string& directory);
+// The identities that the placeholders in the directory of `path` name. kConflict if the directory
+// is not `expected` or changes meanwhile. Files of another size than a placeholder's are not
+// opened.
+Result<std::vector<Id128>> identities_beside(const std::string& path, const DirectoryId& expected);
 
 // A file that is to take the place of what stands at a path, with that one's permissions and, where
 // allowed, owner. It is removed again unless put() has succeeded. A name that depends on the path
@@ -94,16 +96,18 @@ void remove_leftover(const std::string& path);
 
 // What a node sees of a directory.
 struct Seen {
-  Id128 kernel;            // of the running system; the same for simulated nodes
-  std::uint64_t type = 0;  // of the file system
+  Id128 kernel;           // of the running system; the same for simulated nodes
+  DirectoryId directory;  // zero: it is not there
   std::uint64_t device = 0;
-  std::uint64_t inode = 0;  // 0: it is not there
 
   void encode(Encoder& e) const;
   static Seen decode(Decoder& d);
 };
 
-// Of the directory that `path` is in. With DEDUP_TEST_PRIVATE_PATHS set, as if every node had a
+// Of the directory that `path` is in; zero if it is not there.
+DirectoryId directory_id(const std::string& path);
+
+// The same with what tells nodes apart. With DEDUP_TEST_PRIVATE_PATHS set, as if every node had a
 // file system of its own.
 Seen see_directory(const std::string& path);
 

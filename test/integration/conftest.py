@@ -141,6 +141,21 @@ def programs():
     return path_of
 
 
+@pytest.fixture
+def start(site):
+    """Starts jobs of a test's site; they are ended with the test."""
+    jobs = []
+
+    def start_it(*arguments, **keywords):
+        jobs.append(site.start(*arguments, **keywords))
+        return jobs[-1]
+
+    yield start_it
+    for job in jobs:
+        if job.process.poll() is None:
+            job.kill()
+
+
 class Stores:
     """Fresh stores of simulated nodes, and a directory for the names of files."""
 

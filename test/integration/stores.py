@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 import numpy
 
@@ -170,6 +171,18 @@ class Job:
                 pass
         self.process.wait()
 
+    def wait_for(self, path):
+        """Waits for the `touch` of a running job."""
+        for _ in range(TIMEOUT * 100):
+            if path.exists():
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.01)
+        if self.process.poll() is None:
+            self.kill()
+        raise AssertionError(f"the job never got there\n{self.finish()}")
+
     def finish(self, timeout=TIMEOUT):
         try:
             self.process.wait(timeout)
@@ -225,15 +238,20 @@ class Job:
 
 
 class Site:
-    def __init__(self, root):
+    """shared: whether the nodes see one file system at the file's path, as simulated nodes do; else
+    each acts as if its own were another one, and the stores find the file by its path."""
+
+    def __init__(self, root, shared=False):
         self.root = pathlib.Path(root)
+        self.shared = shared
         self.stores = self.root / "stores"
         self.away = self.root / "away"
         self.path = self.root / "file"
         self.jobs = 0
 
-    def start(self, script, nodes, ranks, hints=None, environment=None, path=None):
-        """nodes: a number, a list of names, or [(name, ranks on it)]; path: another file's."""
+    def start(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=()):
+        """nodes: a number, a list of names, or [(name, ranks on it)]; path: another file's;
+        wrapper: words of a command that runs the job."""
         self.jobs += 1
         script_path = self.root / f"script{self.jobs}"
         script_path.write_text("\n".join(script.lines) + "\n")
@@ -244,6 +262,8 @@ class Site:
                      if not name.startswith("DEDUP_")}
         variables.update({f"DEDUP_{name.upper()}": str(value)
                           for name, value in (hints or {}).items()})
+        if not self.shared:
+            variables["DEDUP_TEST_PRIVATE_PATHS"] = "1"
         variables.update(environment or {})
         name = f"dedup:{self.path if path is None else path}"
         play = [program("play"), name, script_path, data_path, results]
@@ -255,11 +275,11 @@ class Site:
             self.stores.mkdir(exist_ok=True)
             sections = [["-n", count, "-env", "DEDUP_NODE", name, *play] for name, count in nodes]
             command += [word for section in sections for word in [":", *section]][1:]
-        return Job([str(word) for word in command], variables, self.root, results, ranks)
+        return Job([str(word) for word in [*wrapper, *command]], variables, self.root, results, ranks)
 
-    def run(self, script, nodes, ranks, hints=None, environment=None, path=None,
+    def run(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=(),
             timeout=TIMEOUT):
-        return self.start(script, nodes, ranks, hints, environment, path).finish(timeout)
+        return self.start(script, nodes, ranks, hints, environment, path, wrapper).finish(timeout)
 
     def write(self, pieces, nodes, ranks, hints=None, how="all-at", mode="wc"):
         """Opens the file, writes, closes it; all must go well."""

@@ -1,10 +1,8 @@
 """Several jobs at one file at the same time."""
 
-import time
-
 import pytest
 
-from stores import TIMEOUT, Model, Script, Site, names_file, noise, parts
+from stores import Model, Script, Site, names_file, noise, parts
 
 HINTS = {"replication": 2}
 
@@ -22,40 +20,13 @@ def first(site):
     return model
 
 
-@pytest.fixture
-def start(site):
-    """Starts jobs that are ended with the test."""
-    jobs = []
-
-    def start_it(*arguments, **keywords):
-        jobs.append(site.start(*arguments, **keywords))
-        return jobs[-1]
-
-    yield start_it
-    for job in jobs:
-        if job.process.poll() is None:
-            job.kill()
-
-
-def wait_for(path, job):
-    """Waits for a running job's `touch`."""
-    for _ in range(TIMEOUT * 100):
-        if path.exists():
-            return
-        if job.process.poll() is not None:
-            break
-        time.sleep(0.01)
-    job.kill() if job.process.poll() is None else None
-    raise AssertionError(f"the job never got there\n{job.finish()}")
-
-
 def test_a_second_writer_is_refused_on_all_ranks(site, first, start):
     opened, may_close = site.root / "opened", site.root / "may_close"
     change = {0: [(0, noise(2, 300_000))]}
     script = Script().open("w").write("all-at", change).add("touch", opened)
     script.add("wait", may_close).close()
     writer = start(script, 3, 3, HINTS)
-    wait_for(opened, writer)
+    writer.wait_for(opened)
 
     for mode in ("w", "wc"):
         second = site.run(Script().open(mode).close(), 3, 4, HINTS)
@@ -79,7 +50,7 @@ def test_a_writer_that_dies_frees_the_file(site, first, start):
     script = Script().open("w").write("at", {0: [(0, b"lost")]}).add("touch", opened)
     script.add("wait", site.root / "never").close()
     writer = start(script, 3, 3, HINTS)
-    wait_for(opened, writer)
+    writer.wait_for(opened)
     writer.kill()
     site.expect(first, 3, 3)
     change = {0: [(0, b"kept")]}
@@ -95,7 +66,7 @@ def test_a_reader_keeps_its_generation(site, first, start):
     script = Script().open("r").add("touch", opened).add("wait", may_read)
     script.add("read", 0, out, 0).add("pieces", 0, site.root / "out2", 10_001).close()
     reader = start(script, 3, 3, HINTS)
-    wait_for(opened, reader)
+    reader.wait_for(opened)
 
     second = Model(noise(2, 700_000))
     script = Script().open("w").write("all-at", parts(bytes(second.content), 3)).add("sync", 0)
@@ -124,7 +95,7 @@ def test_a_reader_of_a_part_of_the_nodes_keeps_its_generation(site, start):
     script = Script().open("r").add("touch", opened).add("wait", may_read)
     script.add("read", 0, out, 0).close()
     reader = start(script, ["n1", "n2"], 2, hints)
-    wait_for(opened, reader)
+    reader.wait_for(opened)
     new = Model(noise(2, 900_000))
     site.write(parts(bytes(new.content), 3), 3, 3, hints, mode="w")
     may_read.touch()
@@ -140,7 +111,7 @@ def test_a_file_is_deleted_while_another_job_reads_it(site, first, start):
     script = Script().open("r").add("touch", opened).add("wait", may_read)
     script.add("read", 0, out, 0).close()
     reader = start(script, 3, 3, HINTS)
-    wait_for(opened, reader)
+    reader.wait_for(opened)
     delete = site.run(Script().add("delete"), 3, 3, HINTS)
     may_read.touch()
     reader.finish().check()
@@ -182,7 +153,7 @@ def test_two_jobs_create_the_same_file(site, start):
     script = Script().open("wc").write("all-at", parts(bytes(model.content), 2))
     script.add("touch", opened).add("wait", may_close).close()
     creator = start(script, 2, 2, HINTS)
-    wait_for(opened, creator)
+    creator.wait_for(opened)
     for mode in ("wc", "wcx"):
         second = site.run(Script().open(mode).close(), 2, 2, HINTS)
         assert second.errors_of("open") == ["FILE_IN_USE"] * 2, f"{second}"

@@ -76,7 +76,7 @@ class FileHomeTest : public testing::Test {
   }
   CloseBeginReply close(std::uint8_t handle) {
     const auto reply = reply_of<CloseBeginReply>(ask(CloseBegin{id(1), id(handle)}));
-    EXPECT_TRUE(home.on(CloseEnd{"/f"}).is_ok());
+    EXPECT_TRUE(home.on(CloseEnd{id(1)}).is_ok());
     return reply;
   }
   std::uint64_t size() { return home.on(GetSize{id(1)})->size; }
@@ -103,7 +103,7 @@ TEST_F(FileHomeTest, KnowsAFileFromItsFirstOpenToItsLastClose) {
   EXPECT_FALSE(last.deleted);
   EXPECT_EQ(last.info.identity, id(1));
   EXPECT_TRUE(home.on(GetFile{id(1)}).is_ok());
-  ASSERT_TRUE(home.on(CloseEnd{"/f"}).is_ok());
+  ASSERT_TRUE(home.on(CloseEnd{id(1)}).is_ok());
   EXPECT_EQ(home.on(GetFile{id(1)}).status().code(), Code::kNotFound);
   EXPECT_FALSE(reply_of<OpenBeginReply>(ask(OpenBegin{"/f"})).known);
 }
@@ -131,12 +131,12 @@ TEST_F(FileHomeTest, OneTurnAtATimeInOrderOfArrival) {
   EXPECT_TRUE(a->is_ok());
   EXPECT_TRUE(d->is_ok());
   EXPECT_TRUE(b->waits());
-  EXPECT_EQ(home.on(CloseEnd{"/f"}).status().code(), Code::kInternal);  // an open has the turn
+  EXPECT_EQ(home.on(CloseEnd{id(1)}).status().code(), Code::kInternal);  // an open has the turn
   ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(13), info(1)}).is_ok());
   EXPECT_FALSE(reply_of<CloseBeginReply>(b).last);
   EXPECT_TRUE(c->waits());
   EXPECT_EQ(home.on(OpenEnd{"/f", true, id(14), info(1)}).status().code(), Code::kInternal);
-  ASSERT_TRUE(home.on(CloseEnd{"/f"}).is_ok());
+  ASSERT_TRUE(home.on(CloseEnd{id(1)}).is_ok());
   EXPECT_TRUE(reply_of<OpenBeginReply>(c).known);
   ASSERT_TRUE(home.on(OpenEnd{"/f", false, {}, {}}).is_ok());
   EXPECT_EQ(home.on(OpenEnd{"/f", false, {}, {}}).status().code(), Code::kInternal);
@@ -149,7 +149,7 @@ TEST_F(FileHomeTest, AnOpenThatWaitsForTheLastCloseFindsTheFileUnknown) {
   const Waited again = ask(CloseBegin{id(1), id(11)}, 3);
   EXPECT_TRUE(reply_of<CloseBeginReply>(closing).last);
   EXPECT_TRUE(opening->waits());
-  ASSERT_TRUE(home.on(CloseEnd{"/f"}).is_ok());
+  ASSERT_TRUE(home.on(CloseEnd{id(1)}).is_ok());
   EXPECT_FALSE(reply_of<OpenBeginReply>(opening).known);
   ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(12), info(2)}).is_ok());
   EXPECT_EQ(again->code(), Code::kNotFound);
@@ -242,23 +242,48 @@ TEST_F(FileHomeTest, UnknownFilesAreNotFound) {
   EXPECT_EQ(home.on(CommitDone{id(1), {}, {}}).status().code(), Code::kNotFound);
   EXPECT_EQ(ask(Lock{id(1), LockKind::kDump, id(2)})->code(), Code::kNotFound);
   EXPECT_EQ(ask(CloseBegin{id(1), id(2)})->code(), Code::kNotFound);
-  EXPECT_EQ(home.on(CloseEnd{"/f"}).status().code(), Code::kInternal);
+  EXPECT_EQ(home.on(CloseEnd{id(1)}).status().code(), Code::kInternal);
   open(11);
   EXPECT_EQ(ask(CloseBegin{id(1), id(2)})->code(), Code::kNotFound);
   EXPECT_TRUE(ask(OpenBegin{"/f"})->is_ok());  // the turn is free
 }
 
 TEST_F(FileHomeTest, DeletionIsToldToTheLastClose) {
-  EXPECT_FALSE(home.on(MarkDeleted{"/f"})->open);
   open(11);
   open(12);
-  EXPECT_TRUE(home.on(MarkDeleted{"/f"})->open);
+  EXPECT_EQ(home.on(SetAside{id(1), true}).status().code(), Code::kInternal);  // needs the turn
+  ask(OpenBegin{"/f"});
+  ASSERT_TRUE(home.on(SetAside{id(1), true}).is_ok());
+  ASSERT_TRUE(home.on(OpenEnd{"/f", false, {}, {}}).is_ok());
+  EXPECT_TRUE(home.on(GetFile{id(1)})->deleted);
   EXPECT_FALSE(close(11).last);
   const CloseBeginReply last = close(12);
   EXPECT_TRUE(last.last && last.deleted);
-  EXPECT_FALSE(home.on(MarkDeleted{"/f"})->open);
+  EXPECT_TRUE(home.on(SetAside{id(1), true}).is_ok());
   open(13);
   EXPECT_FALSE(close(13).deleted);
+}
+
+TEST_F(FileHomeTest, APathWhoseFileWasSetAsideIsAnotherFile) {
+  open(11);
+  ask(OpenBegin{"/f"}, 1);
+  const Waited opening = ask(OpenBegin{"/f"}, 2);
+  const Waited closing = ask(CloseBegin{id(1), id(11)}, 3);
+  ASSERT_TRUE(home.on(SetAside{id(1), false}).is_ok());
+  // A close of the old file need not wait for the path's turn, an open does.
+  EXPECT_TRUE(reply_of<CloseBeginReply>(closing).last);
+  EXPECT_TRUE(opening->waits());
+  ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(12), info(2, 7)}).is_ok());
+  const auto second = reply_of<OpenBeginReply>(opening);
+  EXPECT_TRUE(second.known);
+  EXPECT_EQ(second.info.identity, id(2));
+  EXPECT_EQ(second.aside, std::vector<Id128>{id(1)});
+  EXPECT_EQ(size(), 100u);
+  ASSERT_TRUE(home.on(CloseEnd{id(1)}).is_ok());
+  EXPECT_EQ(home.on(GetFile{id(1)}).status().code(), Code::kNotFound);
+  ASSERT_TRUE(home.on(OpenEnd{"/f", false, {}, {}}).is_ok());
+  EXPECT_TRUE(reply_of<OpenBeginReply>(ask(OpenBegin{"/f"})).aside.empty());
+  EXPECT_EQ(home.on(GetSize{id(2)})->size, 7u);
 }
 
 TEST_F(FileHomeTest, LocksAreGrantedInOrderOfArrival) {

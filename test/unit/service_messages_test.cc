@@ -253,7 +253,7 @@ template <typename... T>
 struct List {};
 using Requests =
     List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
-         Unlock, SharedAdd, SharedSet, CommitDone, MarkDeleted, WriteLog, WriteChunks, Convert,
+         Unlock, SharedAdd, SharedSet, CommitDone, SetAside, WriteLog, WriteChunks, Convert,
          Truncate, Resolve, InstallBase, Snapshot, EndCommit, Find, Attach, Detach, Adopt, Drop,
          Space, OpenSegment, OpenLog, Held, Claim, Register, Release, Locate, GetChunks, PutChunks,
          ReadLog, ListShard, ReadShard, PutShard, References, Prepare, Commit, Abort, Collect>;
@@ -374,7 +374,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
   EXPECT_EQ(all.size(), 46u);
-  EXPECT_TRUE(all.contains(Opcode::kMarkDeleted) && all.contains(Opcode::kEndCommit) &&
+  EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }
 

@@ -13,6 +13,7 @@
  *                          holes, and PATH.map gets a byte for each piece, 1 if it was read
  *   size H BYTES · sync H · close H · delete · barrier · die R (SIGKILL)
  *   touch PATH · wait PATH make a plain file; wait until it is there
+ *   shell COMMAND          runs it
  *
  * Each rank writes the file RESULTS.<rank>, a line for each operation that MPI does: number of the
  * line, operation, name of the error class, text. An error does not end the program. */
@@ -386,6 +387,8 @@ static void do_line(char* line) {
   } else if (strcmp(operation, "touch") == 0) {
     if (!alone) barrier();
     if (alone || rank == 0) CHECK(close(open_plain(word(), 0)) == 0);
+  } else if (strcmp(operation, "shell") == 0) {
+    CHECK(system(strtok(NULL, "")) == 0);
   } else if (strcmp(operation, "wait") == 0) {
     if (alone || rank == 0) do_wait();
     if (!alone) barrier();
