@@ -1,6 +1,7 @@
 #include "plan/overlay.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace dedup::plan {
 
@@ -24,55 +25,47 @@ bool same_place(const LogPiece& a, const LogPiece& b) {
   return a.node == b.node && a.log == b.log && a.log_offset - a.begin == b.log_offset - b.begin;
 }
 
-template <typename Pieces>
-auto first_after(Pieces& pieces, std::uint32_t position) {
-  return std::partition_point(pieces.begin(), pieces.end(),
-                              [&](const LogPiece& piece) { return piece.end() <= position; });
-}
-
-template <typename Pieces>
-auto first_from(Pieces& pieces, std::uint32_t position) {
-  return std::partition_point(pieces.begin(), pieces.end(),
-                              [&](const LogPiece& piece) { return piece.begin < position; });
-}
-
 }  // namespace
 
-void LogOverlay::insert(const LogPiece& piece) {
-  const Position right = make_room(piece.begin, piece.end());
-  const bool joins_right = right != pieces_.end() && continues(piece, *right);
-  if (right != pieces_.begin() && continues(*(right - 1), piece)) {
-    LogPiece& left = *(right - 1);
-    left.length += piece.length;
-    if (joins_right) {
-      left.length += right->length;
-      pieces_.erase(right);
-    }
-  } else if (joins_right) {
-    right->begin = piece.begin;
-    right->length += piece.length;
-    right->log_offset = piece.log_offset;
-  } else {
-    pieces_.insert(right, piece);
-  }
+LogOverlay::Pieces::const_iterator LogOverlay::first_after(std::uint32_t position) const {
+  auto at = pieces_.upper_bound(position);
+  if (at != pieces_.begin() && std::prev(at)->second.end() > position) --at;
+  return at;
 }
 
-LogOverlay::Position LogOverlay::make_room(std::uint32_t begin, std::uint32_t end) {
-  if (pieces_.empty() || pieces_.back().end() <= begin) return pieces_.end();
-  Position first = first_after(pieces_, begin);
-  Position last = first_from(pieces_, end);
-  if (first >= last) return first;
-  if (first->begin < begin) {
-    const LogPiece whole = *first;
-    *first = cut(whole, whole.begin, begin);
-    ++first;
-    if (whole.end() > end) return pieces_.insert(first, cut(whole, end, whole.end()));
+void LogOverlay::insert(const LogPiece& piece) {
+  make_room(piece.begin, piece.end());
+  LogPiece whole = piece;
+  const auto right = pieces_.lower_bound(piece.end());
+  if (right != pieces_.end() && continues(whole, right->second)) {
+    whole.length += right->second.length;
+    pieces_.erase(right);
   }
-  if (first < last && (last - 1)->end() > end) {
-    --last;
-    *last = cut(*last, end, last->end());
+  const auto behind = pieces_.lower_bound(piece.begin);
+  if (behind != pieces_.begin()) {
+    LogPiece& left = std::prev(behind)->second;
+    if (continues(left, whole)) {
+      left.length += whole.length;
+      return;
+    }
   }
-  return pieces_.erase(first, last);
+  pieces_.emplace_hint(behind, whole.begin, whole);
+}
+
+void LogOverlay::make_room(std::uint32_t begin, std::uint32_t end) {
+  auto first = pieces_.lower_bound(begin);
+  if (first != pieces_.begin()) {
+    LogPiece& left = std::prev(first)->second;
+    if (left.end() > begin) {
+      if (left.end() > end) pieces_.emplace_hint(first, end, cut(left, end, left.end()));
+      left = cut(left, left.begin, begin);
+    }
+  }
+  while (first != pieces_.end() && first->first < end) {
+    const LogPiece piece = first->second;
+    first = pieces_.erase(first);
+    if (piece.end() > end) pieces_.emplace_hint(first, end, cut(piece, end, piece.end()));
+  }
 }
 
 void LogOverlay::erase(std::uint32_t begin, std::uint32_t end) {
@@ -80,18 +73,17 @@ void LogOverlay::erase(std::uint32_t begin, std::uint32_t end) {
 }
 
 void LogOverlay::truncate(std::uint32_t end) {
-  pieces_.erase(first_from(pieces_, end), pieces_.end());
-  if (!pieces_.empty() && pieces_.back().end() > end) {
-    pieces_.back() = cut(pieces_.back(), pieces_.back().begin, end);
-  }
+  pieces_.erase(pieces_.lower_bound(end), pieces_.end());
+  if (pieces_.empty()) return;
+  LogPiece& last = pieces_.rbegin()->second;
+  if (last.end() > end) last = cut(last, last.begin, end);
 }
 
 std::vector<Extent> LogOverlay::convert(const LogPiece& piece) {
   std::vector<Extent> converted;
-  for (auto at = first_after(pieces_, piece.begin); at != pieces_.end() && at->begin < piece.end();
-       ++at) {
-    if (!same_place(*at, piece)) continue;
-    const LogPiece part = cut(*at, piece.begin, piece.end());
+  for (auto at = first_after(piece.begin); at != pieces_.end() && at->first < piece.end(); ++at) {
+    if (!same_place(at->second, piece)) continue;
+    const LogPiece part = cut(at->second, piece.begin, piece.end());
     if (!converted.empty() && converted.back().end == part.begin) {
       converted.back().end = part.end();
     } else {
@@ -105,8 +97,8 @@ std::vector<Extent> LogOverlay::convert(const LogPiece& piece) {
 std::vector<LogPiece> LogOverlay::slice(std::uint32_t begin, std::uint32_t end) const {
   std::vector<LogPiece> parts;
   if (begin >= end) return parts;
-  for (auto at = first_after(pieces_, begin); at != pieces_.end() && at->begin < end; ++at) {
-    parts.push_back(cut(*at, begin, end));
+  for (auto at = first_after(begin); at != pieces_.end() && at->first < end; ++at) {
+    parts.push_back(cut(at->second, begin, end));
   }
   return parts;
 }

@@ -7,7 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <map>
 #include <vector>
 
 #include "base/piece.h"
@@ -18,9 +18,9 @@ namespace dedup::plan {
 class LogOverlay {
  public:
   bool empty() const { return pieces_.empty(); }
-  std::span<const LogPiece> pieces() const { return pieces_; }
+  std::size_t size() const { return pieces_.size(); }  // pieces
 
-  // Binary search and one move of the pieces behind; continuing the last piece is constant time.
+  // Logarithmic in the pieces that are there, and linear in those that it hides or removes.
   void insert(const LogPiece& piece);
   void erase(std::uint32_t begin, std::uint32_t end);
   // Nothing is left at and beyond `end`.
@@ -34,12 +34,15 @@ class LogOverlay {
   std::vector<LogPiece> slice(std::uint32_t begin, std::uint32_t end) const;
 
  private:
-  using Position = std::vector<LogPiece>::iterator;
+  // By where they begin. A tree: a block may have millions that are written in any order.
+  using Pieces = std::map<std::uint32_t, LogPiece>;
 
-  // Empties [begin, end), cutting the pieces at its borders; returns where it would be inserted.
-  Position make_room(std::uint32_t begin, std::uint32_t end);
+  // The first piece that ends after `position`.
+  Pieces::const_iterator first_after(std::uint32_t position) const;
+  // Empties [begin, end), cutting the pieces at its borders.
+  void make_room(std::uint32_t begin, std::uint32_t end);
 
-  std::vector<LogPiece> pieces_;
+  Pieces pieces_;
 };
 
 }  // namespace dedup::plan

@@ -78,10 +78,11 @@ def test_fortran(mpirun, stores, program, layout):
 # ---- Names ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", ["with space", "ünïcode", "a%nb", "x" * 200, "deep/er/../file"],
+@pytest.mark.parametrize("file", ["with space", "ünïcode", "a%nb", "x" * 255, "deep/er/../file"],
                          ids=["space", "unicode", "percent", "long", "dots"])
 @only_dedup
 def test_names(mpirun, stores, file):
+    (stores.files / "deep" / "er").mkdir(parents=True)
     mpirun(3, "reopen", "write", stores.name(file), nodes=2)
     mpirun(2, "reopen", "check", stores.name(file), nodes=2)
 
@@ -96,15 +97,17 @@ def test_relative_names_are_those_of_the_working_directory(mpirun, stores):
     mpirun(3, "reopen", "check", "dedup:../here/./file", nodes=3, wrapper=in_there)
     result = mpirun(3, "reopen", "check", "dedup:file", nodes=3, wrapper=in_there, expect=None)
     assert "no such file" in result.stderr
-    assert not list((stores.files / "here").iterdir())
+    assert not list((stores.files / "there").iterdir())
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @only_dedup
 def test_every_file_on_the_driver(mpirun, stores, program):
-    """As with --all-files: names without a prefix, nothing on the real file system."""
+    """As with --all-files: names without a prefix, no data on the real file system."""
     mpirun(4, program, stores.files / "plain", nodes=2, env={"ROMIO_FSTYPE_FORCE": "dedup:"})
-    assert not list(stores.files.glob("plain*"))
+    for path in stores.files.glob("plain*"):
+        content = path.read_bytes()
+        assert not content or content[8:].startswith(b"\nThis is a placeholder."), path
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

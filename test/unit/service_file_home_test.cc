@@ -242,7 +242,7 @@ TEST_F(FileHomeTest, UnknownFilesAreNotFound) {
   EXPECT_EQ(home.on(CommitDone{id(1), {}, {}}).status().code(), Code::kNotFound);
   EXPECT_EQ(ask(Lock{id(1), LockKind::kDump, id(2)})->code(), Code::kNotFound);
   EXPECT_EQ(ask(CloseBegin{id(1), id(2)})->code(), Code::kNotFound);
-  EXPECT_EQ(home.on(CloseEnd{id(1)}).status().code(), Code::kInternal);
+  EXPECT_EQ(home.on(CloseEnd{id(1)}).status().code(), Code::kNotFound);
   open(11);
   EXPECT_EQ(ask(CloseBegin{id(1), id(2)})->code(), Code::kNotFound);
   EXPECT_TRUE(ask(OpenBegin{"/f"})->is_ok());  // the turn is free

@@ -31,7 +31,7 @@ constexpr bool takes(std::index_sequence<I...>) {
   };
 }
 
-template <typename T, std::size_t N = 8>
+template <typename T, std::size_t N = 11>
 constexpr std::size_t field_count() {
   if constexpr (N == 0 || takes<T>(std::make_index_sequence<N>())) {
     return N;
@@ -66,10 +66,13 @@ auto fields_of(T& m) {
   } else if constexpr (kCount == 7) {
     auto& [a, b, c, d, e, f, g] = m;
     return std::tie(a, b, c, d, e, f, g);
-  } else {
-    static_assert(kCount == 8);
+  } else if constexpr (kCount == 8) {
     auto& [a, b, c, d, e, f, g, h] = m;
     return std::tie(a, b, c, d, e, f, g, h);
+  } else {
+    static_assert(kCount == 11);
+    auto& [a, b, c, d, e, f, g, h, i, j, k] = m;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k);
   }
 }
 
