@@ -194,8 +194,7 @@ const std::vector<Entry>& entries() {
        print_choice<&Hints::fsync, kFsyncs>},
       {"dedup_flush", "none", names(kFlushes),
        "`none`: the data stays in the stores, and is lost with them; `close`: the last close "
-       "leaves "
-       "the whole file, as a plain one, at its real path",
+       "leaves the whole file, as a plain one, at its real path",
        true, Agreement::kAll, parse_choice<&Hints::flush, kFlushes>,
        print_choice<&Hints::flush, kFlushes>},
       {"dedup_report", "", "a path",

@@ -38,6 +38,8 @@ unit_tests_SOURCES += \
   test/unit/store_index_test.cc \
   test/unit/store_log_test.cc \
   test/unit/store_open_test.cc \
+  test/unit/store_placeholder_test.cc \
+  test/unit/store_real_path_test.cc \
   test/unit/store_segment_test.cc \
   test/unit/store_shard_test.cc \
   test/unit/temp_dir.h

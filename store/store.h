@@ -54,9 +54,10 @@ class Store {
 
   // --- Finding files ---------------------------------------------------------------------------
   // Newest committed record (on this store) of every identity that `path` had here, and of
-  // `identity` unless it is zero; two of one identity if both have the highest number. A record that is damaged is reported in `damaged` as
-  // text: it may have been the newest. `deleted` is every mark on this store: a mark knows no path,
-  // and the file it is about may never have been here.
+  // `identity` unless it is zero; two of one identity if both have the highest number. A record
+  // that is damaged is reported in `damaged` as text: it may have been the newest. `deleted` is
+  // every mark on this store: a mark knows no path, and the file it is about may never have been
+  // here.
   struct PathEntry {
     std::vector<CommitRecord> records;
     std::vector<Id128> deleted;

@@ -152,6 +152,57 @@ TEST(CheckQuorum, AllButKMinusOneStoresMustBeThere) {
   }
 }
 
+store::Placeholder placeholder_of(const store::CommitRecord& record) {
+  store::Placeholder p;
+  p.identity = record.identity;
+  p.attempt = record.attempt;
+  p.session = record.lineage.back().session;
+  p.number = record.number;
+  for (const auto& entry : record.stores) p.nodes.push_back(entry.node);
+  return p;
+}
+
+TEST(ChooseNamed, TakesWhatThePlaceholderNamesOrWhatWasMadeFromIt) {
+  Stores stores(6);
+  const auto first = stores.next(kAll, nullptr);
+  const auto second = stores.next(kAll, &first);
+  stores.put(kAll, first);
+  stores.put({0, 1}, second);  // killed before the placeholder was replaced
+  const auto choice = choose_named(kPath, placeholder_of(first), stores.reports(kAll));
+  ASSERT_TRUE(choice.is_ok());
+  EXPECT_EQ(choice->record.attempt, second.attempt);
+  EXPECT_EQ(choice->adopt, (std::vector<NodeIndex>{2, 3, 4, 5}));
+}
+
+TEST(ChooseNamed, AnOlderGenerationIsNotTaken) {
+  Stores stores(6);
+  const auto first = stores.next(kAll, nullptr);
+  const auto second = stores.next({0, 1, 2}, &first);
+  stores.put(kAll, first);
+  const auto choice = choose_named(kPath, placeholder_of(second), stores.reports(kAll));
+  EXPECT_EQ(choice.status().code(), Code::kIo);
+  const std::string& text = choice.status().message();
+  EXPECT_NE(text.find(second.attempt.hex()), std::string::npos) << text;
+  EXPECT_NE(text.find(second.identity.hex()), std::string::npos) << text;
+  EXPECT_NE(text.find("n0, n1, n2"), std::string::npos) << text;
+}
+
+TEST(ChooseNamed, WhatLostAgainstItAndOtherIdentitiesDoNotCount) {
+  Stores stores(6);
+  const auto first = stores.next(kAll, nullptr);
+  const auto winner = stores.next({0, 1, 2}, &first);
+  auto loser = stores.next({3, 4}, &first);
+  loser = stores.next({3, 4}, &loser);
+  const auto other = stores.next({5}, nullptr);
+  stores.put({0, 1, 2}, winner);
+  stores.put({3, 4}, loser);
+  stores.put({5}, other);
+  const auto choice = choose_named(kPath, placeholder_of(winner), stores.reports(kAll));
+  ASSERT_TRUE(choice.is_ok());
+  EXPECT_EQ(choice->record.attempt, winner.attempt);
+  EXPECT_TRUE(choice->adopt.empty());
+}
+
 // Whatever two jobs on disjoint stores do, they cannot both write on one generation.
 TEST(CheckQuorum, DisjointJobsCannotBothWriteIfKIsAtMostHalf) {
   for (unsigned subset = 0; subset < 64; ++subset) {

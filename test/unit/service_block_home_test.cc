@@ -422,6 +422,26 @@ TEST(BlockHomes, KeepWhatIsWrittenWhenAttachedAgain) {
   EXPECT_TRUE(homes.on(all)->ranges[0].content.empty());
 }
 
+TEST(BlockHomes, WhatGoesBelowHidesNothing) {
+  BlockHomes homes;
+  homes.attach(id(7), {});
+  ASSERT_TRUE(homes.on(WriteChunks{id(7), {update(0, chunk(10, 10))}}).is_ok());
+  ASSERT_TRUE(homes.on(WriteLog{id(7), {{0, {30, 5, 0, 1, 64}}}}).is_ok());
+  ASSERT_TRUE(homes.on(Truncate{id(7), 50}).is_ok());
+  ASSERT_TRUE(homes.on(WriteLog{id(7), {{0, {90, 5, 0, 1, 69}}}}).is_ok());
+  const auto resolve = [&] { return homes.on(Resolve{id(7), {{0, 200}}})->ranges.at(0); };
+  // What was opened is visible only as far as the file was never shorter.
+  EXPECT_EQ(resolve().plain_end, 50u);
+  ASSERT_TRUE(homes.on(WriteChunks{id(7), {update(0, chunk(0, 100, 2))}, true}).is_ok());
+  const ResolvedRange range = resolve();
+  ASSERT_EQ(range.log.size(), 2u);
+  ASSERT_EQ(range.content.pieces.size(), 4u);  // 0…10, 10…20, 20…30, 35…50
+  EXPECT_EQ(range.content.pieces[1].fingerprint.bytes[0], 1);
+  EXPECT_EQ(range.content.pieces[2].fingerprint.bytes[0], 2);
+  EXPECT_EQ(range.content.pieces[3].begin, 35u);
+  EXPECT_EQ(range.content.pieces[3].end(), 50u);
+}
+
 TEST(BlockHomes, NeedTheBaseOnlyWhereItShows) {
   BlockHomes homes;
   homes.attach(id(7), id(1));

@@ -333,6 +333,10 @@ static void sizes(const char* name) {
   CHECK_WRITER(file, 0, 1, 777);
   CHECK_ZEROS(file, 777, 9000 - 777);
   close_file(&file);
+  file = open_all(name, MPI_MODE_RDONLY);
+  CHECK(MPI_File_preallocate(file, 20000) != MPI_SUCCESS);
+  CHECK_INT(size_of(file), 9000);
+  close_file(&file);
   file = open_all(name, MPI_MODE_RDWR);
   CHECK_INT(size_of(file), 9000);
   CHECK_WRITER(file, 0, 1, 777);

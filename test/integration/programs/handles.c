@@ -273,11 +273,37 @@ static void deleted_while_open(const char* name) {
   if (rank == 0) MPI(MPI_File_delete(name, MPI_INFO_NULL));
   barrier();
   CHECK_WRITER(file, 0, 1, block(ranks));
-  barrier();
-  close_file(&file);
-  barrier();
-  MPI_FAILS(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &file),
+  MPI_File other;
+  MPI_FAILS(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &other),
             MPI_ERR_NO_SUCH_FILE);
+  if (rank == 0) MPI_FAILS(MPI_File_delete(name, MPI_INFO_NULL), MPI_ERR_NO_SUCH_FILE);
+  close_file(&file);
+  MPI_FAILS(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &other),
+            MPI_ERR_NO_SUCH_FILE);
+}
+
+static void deleted_and_created_anew(const char* name) {
+  /* Two files: what the name was, for those who have it open, and what it is now. */
+  MPI_File old = open_all(name, kCreate);
+  write_all_as(old, block(rank), 1, kBlock);
+  barrier();
+  if (rank == 0) MPI(MPI_File_delete(name, MPI_INFO_NULL));
+  barrier();
+  MPI_File new = open_all(name, kCreate | MPI_MODE_EXCL);
+  CHECK_INT(size_of(new), 0);
+  write_all_as(new, block(rank), 2, block(1) / 2);
+  write_all_as(old, block(ranks + rank), 1, kBlock);
+  barrier();
+  CHECK_WRITER(old, 0, 1, block(2 * ranks));
+  CHECK_WRITER(new, 0, 2, block(1) / 2);
+  MPI(MPI_File_sync(new));
+  close_file(&old);
+  CHECK_WRITER(new, block(ranks - 1), 2, block(1) / 2);
+  close_file(&new);
+  new = open_all(name, MPI_MODE_RDONLY);
+  CHECK_INT(size_of(new), block(ranks - 1) + block(1) / 2);
+  CHECK_WRITER(new, 0, 2, block(1) / 2);
+  close_file(&new);
 }
 
 static const struct check_case kCases[] = {
@@ -295,6 +321,7 @@ static const struct check_case kCases[] = {
     CASE(own_shared_pointers),
     CASE(open_and_close_without_writing),
     CASE(deleted_while_open),
+    CASE(deleted_and_created_anew),
 };
 
 int main(int argc, char** argv) {
