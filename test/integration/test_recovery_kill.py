@@ -8,7 +8,8 @@ from stores import Model, Script, Site, fault_library, noise, parts
 
 SEED = 42
 STEPS = ["write.dumped", "commit.begin", "commit.dumped", "commit.shards", "commit.prepared",
-         "commit.renamed", "commit.installed", "commit.collected", "close.committed"]
+         "commit.renamed", "commit.unfenced", "commit.fenced", "commit.installed",
+         "commit.collected", "close.committed"]
 GENERATIONS = 3
 NODES = 3
 RANKS = 4
@@ -27,6 +28,7 @@ class Loop:
     def __init__(self, site, seed):
         self.site = site
         self.rng = random.Random(seed)
+        site.shared = self.rng.choice([False, True])
         self.hints = {"replication": 2, "chunk_size": 4096,
                       "fsync": self.rng.choice(["commit", "never"])}
         self.model = Model(noise(seed, 900_000))
