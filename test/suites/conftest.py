@@ -17,7 +17,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 NODES = 4
-HANG_GUARD_SECONDS = 600
+HANG_GUARD_SECONDS = 1800
 
 
 def load_integration():

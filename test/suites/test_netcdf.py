@@ -1,0 +1,29 @@
+"""NetCDF-4's parallel tests (nc_test4/run_par_test.sh), on Debian's HDF5 for MPICH."""
+
+import pytest
+
+from conftest import built_suite
+
+# With as many ranks as there. All have names of their own for their files.
+PROGRAMS = [
+    ("tst_mode", 1), ("tst_mpi_parallel", 4), ("tst_parallel", 4), ("tst_parallel3", 16),
+    ("tst_parallel4", 1), ("tst_parallel4", 2), ("tst_parallel4", 4), ("tst_parallel4", 8),
+    ("tst_parallel5", 4), ("tst_nc4perf", 4), ("tst_simplerw_coll_r", 1),
+    ("tst_simplerw_coll_r", 2), ("tst_simplerw_coll_r", 4), ("tst_parallel_zlib", 4),
+    ("tst_parallel_compress", 1), ("tst_parallel_compress", 4), ("tst_quantize_par", 4),
+    ("tst_parallel6", 4),
+]
+
+
+@pytest.fixture
+def suite():
+    return built_suite("netcdf")
+
+
+@pytest.mark.parametrize("program, ranks", PROGRAMS, ids=[f"{p}-{n}" for p, n in PROGRAMS])
+def test_netcdf(bed, suite, program, ranks):
+    bed.run(ranks, suite / program, all_files=True)
+
+
+def test_no_program_is_forgotten(suite):
+    assert {program for program, _ in PROGRAMS} == {path.name for path in suite.iterdir()}
