@@ -101,7 +101,8 @@ Result<Choice> choose_named(const std::string& path, const store::Placeholder& n
   if (!found.empty()) return choose_newest(path, found, reports, {});
   const bool deleted = deleted_in(reports).contains(named.identity);
   return Status(Code::kIo, path + ": no store of this job has " + store::describe(named) +
-                               (deleted ? "; it was deleted" : ""));
+                               (deleted ? "; it was deleted" : "") +
+                               ". Run on nodes that have it, or remove the file to begin anew");
 }
 
 Status check_quorum(const Choice& choice) {
