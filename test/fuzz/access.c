@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "faults.h"
+#include "compare.h"
 #include "files.h"
 #include "memory.h"
 #include "transfer.h"
+#include "view.h"
 
 /* What this rank does in one operation. */
 struct access {
@@ -37,17 +38,9 @@ static long long position(const struct slot* slot, int shared) {
   return code == MPI_SUCCESS ? result : 0; /* not allowed on sequential files */
 }
 
-int is_too_fine(const struct slot* slot, long long bytes) {
-  enum { kMostPieces = 1000 };
-  return is_left_out(kManySmallPieces) && !slot->contiguous &&
-         bytes / slot->view.size * slot->view.pieces > kMostPieces;
-}
-
 static int is_too_large(const struct access* a) {
   const long long start = a->start * a->slot->etype;
-  if (a->memory.count == 0) return 0;
-  return place_of(&a->slot->view, start + a->memory.bytes - 1) >= kMostFile ||
-         (a->call.mode != kCollective && is_too_fine(a->slot, a->memory.bytes));
+  return a->memory.count > 0 && place_of(&a->slot->view, start + a->memory.bytes - 1) >= kMostFile;
 }
 
 static void limit(struct access* a) {
@@ -273,7 +266,9 @@ static int is_position_unknown(const struct access* a) {
 static int same_answer(const struct op* op, const struct access* a) {
   const int codes[kDrivers] = {a->outcome[kFirst].code, a->outcome[kSecond].code};
   const char* call = op->write ? "write" : "read";
-  return is_refused_late(op, a->slot) ? same_success(codes, call) : same_class(codes, call);
+  if (!is_refused_late(op, a->slot)) return same_class(codes, call);
+  /* The system refuses what there is; a driver may refuse a collective call on all ranks. */
+  return a->memory.count > 0 && same_success(codes, call);
 }
 
 static void compare_access(const struct op* op, struct access* a) {

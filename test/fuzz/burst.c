@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "access.h"
+#include "compare.h"
 #include "files.h"
 #include "memory.h"
 #include "transfer.h"
+#include "view.h"
 
 enum { kMostAccesses = 6 };
 
@@ -35,9 +37,7 @@ static void draw_part(const struct op* op, const struct slot* slot, int i, long 
                                  .mode = one_in(r, 3) ? kNonblocking : kBlocking,
                                  .offset = base + at,
                                  .type = part->memory.type};
-  if (byte_behind(slot, part) >= kMostFile || is_too_fine(slot, part->memory.bytes)) {
-    set_count(&part->memory, 0);
-  }
+  if (byte_behind(slot, part) >= kMostFile) set_count(&part->memory, 0);
   part->call.count = part->memory.count;
 }
 

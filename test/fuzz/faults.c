@@ -2,9 +2,7 @@
 
 #include <string.h>
 
-static const char* const kNames[kFaults] = {[kDeletedWhileOpen] = "deleted-while-open",
-                                            [kPreallocatedReadOnly] = "preallocated-read-only",
-                                            [kManySmallPieces] = "many-small-pieces"};
+static const char* const kNames[kFaults] = {[kWrittenBackByReader] = "written-back-by-reader"};
 static int left_out[kFaults];
 
 int leave_out(const char* name) {

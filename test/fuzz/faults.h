@@ -3,7 +3,7 @@
  */
 #pragma once
 
-enum fault { kDeletedWhileOpen, kPreallocatedReadOnly, kManySmallPieces, kFaults };
+enum fault { kWrittenBackByReader, kFaults };
 
 /* 0 if no fault has that name. */
 int leave_out(const char* name);

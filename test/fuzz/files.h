@@ -37,11 +37,7 @@ static inline int is_open(const struct slot* slot) {
 
 void open_slot(const struct op* op);
 void close_slot(struct slot* slot);
-void set_view(const struct op* op);
 void delete_file(const struct op* op);
-
-/* Compares the whole of a file through new handles. */
-void compare_file(int name, enum comm_kind comm, uint64_t seed);
 
 /* A communicator for this rank, or MPI_COMM_NULL, and its group. */
 MPI_Comm make_comm(enum comm_kind kind, uint64_t seed, int* groups, int* group);
@@ -49,17 +45,5 @@ MPI_Comm make_comm(enum comm_kind kind, uint64_t seed, int* groups, int* group);
 /* That both drivers answered the same, and whether that was success. */
 int same_class(const int codes[kDrivers], const char* call);
 
-/* Afterwards all ranks see what one has written through this handle before. */
-void separate(const struct slot* slot, int driver);
-
 /* For what ROMIO does not check before the system refuses it: it has no class for that. */
 int same_success(const int codes[kDrivers], const char* call);
-
-/* After each operation: positions and sizes. */
-void observe(void);
-
-/* The size of the open file, which all ranks see. */
-long long size_of_file(const struct slot* slot, int driver);
-
-/* The etype at which about this byte of the file is. */
-long long etype_at(const struct slot* slot, long long byte);

@@ -10,7 +10,7 @@
 enum { kSlots = 3, kNames = 2, kBlock = 4 << 20 };
 
 /* No access goes, and no file grows, beyond this. */
-enum { kMostFile = 14 << 20 };
+enum { kMostFile = 24 << 20 };
 
 enum op_kind {
   kOpen,

@@ -22,6 +22,7 @@ def test_seeds_cover_what_matters():
                       lambda case: not case.sync,
                       lambda case: case.large and case.hints["DEDUP_BUFFER"] == "1 MiB",
                       lambda case: any(job.lost for job in case.jobs),
+                      lambda case: case.hints.get("DEDUP_FLUSH") == "close",
                       lambda case: case.hints["DEDUP_MODE"] == "none"):
         assert sum(map(condition, cases)) >= 3
 

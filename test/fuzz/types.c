@@ -144,7 +144,6 @@ struct places find_places(long long disp, MPI_Datatype filetype) {
     MPI(MPI_Pack(bytes, 1, filetype, packed, (int)size, &position, MPI_COMM_SELF));
     for (size_t i = 0; i < size; ++i) view.at[i] |= (long long)packed[i] << shift;
   }
-  for (size_t i = 0; i < size; ++i) view.pieces += i == 0 || view.at[i] != view.at[i - 1] + 1;
   free(bytes);
   free(packed);
   return view;

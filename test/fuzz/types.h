@@ -9,7 +9,6 @@
 struct places {
   long long disp, size, extent; /* of the filetype, in bytes */
   long long* at;                /* data byte i of the filetype is at byte at[i] */
-  long long pieces;             /* of the filetype, without holes */
 };
 
 MPI_Datatype draw_basic(struct random* r);
