@@ -1,4 +1,5 @@
-/* Opens a name as HDF5 in all ways that go without the driver, and fails if one of them succeeds. */
+/* Opens a name as HDF5 in all ways that go without the driver, and fails if one of them succeeds.
+ */
 #include <hdf5.h>
 #include <mpi.h>
 

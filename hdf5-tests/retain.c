@@ -1,4 +1,5 @@
-/* Writes a file's last byte once more, with one rank: a plain file is taken over into the stores. */
+/* Writes a file's last byte once more, with one rank: a plain file is taken over into the stores.
+ */
 #include <mpi.h>
 
 #include "check.h"
