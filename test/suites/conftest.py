@@ -88,7 +88,10 @@ class Bed:
         return f"{PREFIX}{self.work}/{file}"
 
     def environment(self, env=None):
-        variables = {**integration.clean_environment(), **CONFIGURATIONS[self.configuration]}
+        # Ranks that wait yield, always: with two on two cores and anything else running, it takes
+        # minutes otherwise.
+        variables = {**integration.clean_environment(), "DEDUP_YIELD": "1",
+                     **CONFIGURATIONS[self.configuration]}
         variables.update({name: str(value) for name, value in (env or {}).items()})
         return variables
 
@@ -137,3 +140,23 @@ def bed(request, tmp_path):
     yield Bed(request.param, tmp_path)
     # pytest keeps the directories of some runs; these are large.
     shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def python_packages():
+    """The directory that has mpi4py, its tests, and h5py, all for MPICH."""
+    builder = HERE.parents[1] / "hdf5-tests" / "build-h5py"
+    result = subprocess.run([builder], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, check=False)
+    if result.returncode == 77:
+        pytest.skip(result.stderr.splitlines()[-1])
+    if result.returncode != 0:
+        pytest.fail(result.stderr, pytrace=False)
+    return pathlib.Path(result.stdout.strip())
+
+
+@pytest.fixture
+def python_environment(bed, python_packages):
+    """What Python programs find them with."""
+    return {"PYTHONPATH": f"{python_packages}:{HERE / 'plugins'}", "PYTHONDONTWRITEBYTECODE": "1",
+            "TMPDIR": bed.work}

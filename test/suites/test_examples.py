@@ -66,17 +66,5 @@ def test_netcdf(bed):
     check(bed, program)
 
 
-def test_h5py(bed):
-    environment = h5py_environment()
-    check(bed, "/usr/bin/python3", EXAMPLES / "h5py_example.py", env=environment)
-
-
-def h5py_environment():
-    """What a Python process needs in its environment to find h5py for MPICH."""
-    builder = HERE.parents[1] / "hdf5-tests" / "build-h5py"
-    result = subprocess.run([builder], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, check=False)
-    if result.returncode == 77:
-        pytest.skip(result.stderr.splitlines()[-1])
-    assert result.returncode == 0, result.stderr
-    return {"PYTHONPATH": result.stdout.strip(), "PYTHONDONTWRITEBYTECODE": "1"}
+def test_h5py(bed, python_environment):
+    check(bed, "/usr/bin/python3", EXAMPLES / "h5py_example.py", env=python_environment)
