@@ -5,7 +5,7 @@ import re
 import fuzzing
 import pytest
 
-SEEDS = range(40)
+SEEDS = range(60)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

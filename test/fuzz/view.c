@@ -103,7 +103,10 @@ void set_view(const struct op* op) {
     if (!is_open(slot)) continue;
     codes[d] = MPI_File_set_view(slot->file[d], disp, etype, filetype, "native", MPI_INFO_NULL);
   }
-  if (same_class(codes, "set_view")) {
+  /* Ranks that have the file not open follow those that have. */
+  int set = same_class(codes, "set_view");
+  MPI(MPI_Allreduce(MPI_IN_PLACE, &set, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD));
+  if (set) {
     free(slot->view.at);
     slot->view = find_places(disp, filetype);
     slot->etype = unit;
