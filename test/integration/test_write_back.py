@@ -64,6 +64,18 @@ def test_holes_and_sizes(site):
     check_plain(site, Model())
 
 
+def test_holes_stay_holes(site):
+    end = 300 * MIB
+    script = Script().open("wc").write("at", {1: [(100, b"begin"), (end, b"end")]}).close()
+    site.run(script, 3, 3, HINTS).check()
+    about = site.path.stat()
+    assert about.st_size == end + 3 and about.st_blocks * 512 <= MIB
+    with open(site.path, "rb") as file:
+        assert file.read(105) == bytes(100) + b"begin"
+        file.seek(end)
+        assert file.read() == b"end"
+
+
 def test_what_was_in_the_stores_is_written_back_when_it_is_changed(site):
     model = Model(noise(1, 200_000))
     site.write(parts(bytes(model.content), 3), 3, 3, IN_STORES)
