@@ -183,6 +183,12 @@ plan::Access access_of(const dedup_access& access) {
   return out;
 }
 
+// ROMIO checks it, but for preallocation and for writes by shared pointers and split collectives.
+Status check_writable(const engine::OpenFile& file) {
+  if (file.writable) return Status::ok();
+  return {Code::kReadOnly, file.path + ": was opened read-only"};
+}
+
 }  // namespace
 
 void dedup_abbreviate(const char* text, char* out, size_t size) {
@@ -244,7 +250,8 @@ int dedup_set_info(dedup_file* file, MPI_Info info, dedup_error* error) {
 
 int dedup_write(dedup_file* file, const dedup_access* access, enum dedup_how how,
                 dedup_error* error) {
-  return guarded(error, [&] {
+  return guarded(error, [&]() -> Status {
+    DEDUP_TRY(check_writable(*file->open));
     const plan::Access a = access_of(*access);
     return how == DEDUP_COLLECTIVE ? engine::write_collective(*file->open, a)
                                    : engine::write_independent(*file->open, a);
@@ -286,10 +293,7 @@ int dedup_set_size(dedup_file* file, MPI_Offset size, dedup_error* error) {
 
 int dedup_preallocate(dedup_file* file, MPI_Offset size, dedup_error* error) {
   return guarded(error, [&]() -> Status {
-    // ROMIO checks that in set_size and in writes, not here.
-    if (!file->open->writable) {
-      return {Code::kReadOnly, file->open->path + ": was opened read-only"};
-    }
+    DEDUP_TRY(check_writable(*file->open));
     file->open->changed = true;
     return engine::extend(*file->open, static_cast<std::uint64_t>(size));
   });

@@ -141,6 +141,9 @@ class Opening {
       Bytes bytes = file_.rank() == 0 ? mine.encode() : Bytes{};
       broadcast(file_.comm(), 0, bytes);
       decision_ = Decision::decode(bytes);
+      if (file_.writable && file_.hints.flush == hints::Flush::kClose) {
+        decision_.info.write_back = true;
+      }
       if (!decision_.attach) return Status::ok();
       bool changed = false;
       status = attach(changed);
@@ -524,7 +527,7 @@ Status delete_name(OpenFile& file) {
 Status end_of_file(OpenFile& file, const service::CloseBeginReply& reply) {
   Status status;
   bool drop = reply.deleted;
-  if (!reply.deleted && file.writable && file.hints.flush == hints::Flush::kClose &&
+  if (!reply.deleted && reply.info.write_back &&
       reply.info.real_path == service::FileInfo::RealPath::kPlaceholder) {
     status = write_back(file);
     // The plain file is the file now.

@@ -89,6 +89,7 @@ Status FileHome::register_handle(Path& path, const OpenEnd& request) {
   path.info.path = std::move(old.path);
   path.info.size = old.size;
   // The job's writing goes on, whatever this handle is for.
+  path.info.write_back = info.write_back || old.write_back;
   if (old.writable) {
     path.info.writable = true;
     path.info.session = old.session;

@@ -256,7 +256,7 @@ NodeIndex block_home(const Id128& identity, std::uint64_t block, NodeIndex nodes
 
 DEDUP_CHECKED_FIELDS(FileInfo, m.stores.size() <= kNoNode, m.identity, m.path, m.store_template,
                      m.record, m.stores, m.size, m.writable, m.session, m.real_path, m.plain,
-                     m.deleted)
+                     m.write_back, m.deleted)
 
 // ---- File home --------------------------------------------------------------------------------
 

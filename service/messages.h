@@ -112,8 +112,9 @@ struct FileInfo {
   // the file by its path. kPlain: the file's committed content, until the first commit.
   enum class RealPath : std::uint8_t { kNone, kPlaceholder, kPlain };
   RealPath real_path = RealPath::kNone;
-  store::Stamp plain;    // kPlain: of that file when it was opened
-  bool deleted = false;  // MPI_File_delete was called since
+  store::Stamp plain;       // kPlain: of that file when it was opened
+  bool write_back = false;  // some handle that may write wants it when the last one is closed
+  bool deleted = false;     // MPI_File_delete was called since
 
   void encode(Encoder& e) const;
   static FileInfo decode(Decoder& d);

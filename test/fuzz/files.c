@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "faults.h"
 #include "view.h"
 
 struct slot slots[kSlots];
@@ -110,19 +109,9 @@ static void forget(struct slot* slot) {
   slot->comm = MPI_COMM_NULL;
 }
 
-/* Whether a reader would have the file open beside another handle. */
-static int is_read_beside(const struct op* op) {
-  for (int s = 0; s < kSlots; ++s) {
-    if (!slots[s].in_use || slots[s].name != op->name) continue;
-    if ((slots[s].amode | op->amode) & MPI_MODE_RDONLY) return 1;
-  }
-  return 0;
-}
-
 void open_slot(const struct op* op) {
   struct slot* slot = &slots[op->slot];
   if (slot->in_use) return;
-  if (is_left_out(kWrittenBackByReader) && is_read_beside(op)) return;
   slot->comm = make_comm(op->comm, op->seed, &slot->groups, &slot->group);
   slot->name = op->name;
   slot->amode = op->amode;

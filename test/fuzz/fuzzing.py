@@ -151,16 +151,9 @@ def plan_options(case, job):
     return options
 
 
-def known_faults(case):
-    """Faults of the driver that are not mended yet; what leads to them is left out."""
-    return ["written-back-by-reader"] if case.hints.get("DEDUP_FLUSH") == "close" else []
-
-
 def command_of(case, job, program, stores, files):
     command = [integration.BUILD / "bin" / "dedup-mpiexec", "--nodes", ",".join(job.nodes),
                "--store", stores, "-n", job.ranks, program, *case.options]
-    for fault in known_faults(case):
-        command += ["--without", fault]
     if case.sync:
         command.append("--sync")
     command += ["--check"] if job.steps == 0 else plan_options(case, job)

@@ -13,7 +13,6 @@
  *   --large            operations of much data
  *   --falsify I        do operation I otherwise on the second driver: a byte, a size or an error
  *   --report FILE      also write what differs there: mpiexec loses output when a job aborts
- *   --without FAULT    leave out what leads to a known fault (faults.c)
  *   --drivers A:,B:    other drivers than ufs: and dedup:
  *
  * DIRECTORY must exist. Ends with 0 if there is no difference.
@@ -26,7 +25,6 @@
 #include "access.h"
 #include "calls.h"
 #include "compare.h"
-#include "faults.h"
 #include "files.h"
 #include "view.h"
 
@@ -218,7 +216,6 @@ static int read_drivers(char* both) {
 static int read_option_with_value(const char* word, char* value) {
   if (value == NULL) return 0;
   if (is(word, "--drivers")) return read_drivers(value);
-  if (is(word, "--without")) return leave_out(value);
   if (is(word, "--seed")) {
     seed = strtoull(value, NULL, 10);
   } else if (is(word, "--steps")) {

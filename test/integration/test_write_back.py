@@ -118,6 +118,14 @@ def test_only_the_last_close_writes_back(site):
     check_plain(site, model)
 
 
+def test_a_reader_may_be_the_last_to_close(site):
+    script = Script().open("wc", 0).open("r", 1).write("all-at", parts(noise(1, 5000), 3), 0)
+    script.close(0).add("read", 1, site.root / "out", 0).close(1)
+    site.run(script, 3, 3, HINTS).check()
+    assert (site.root / "out").read_bytes() == noise(1, 5000)
+    check_plain(site, Model(noise(1, 5000)))
+
+
 def test_changed_within_the_same_tick(site):
     """The file as it stands is the file, whatever its times say."""
     site.write(parts(noise(1, 10_000), 3), 3, 3, HINTS)

@@ -31,7 +31,7 @@ constexpr bool takes(std::index_sequence<I...>) {
   };
 }
 
-template <typename T, std::size_t N = 11>
+template <typename T, std::size_t N = 12>
 constexpr std::size_t field_count() {
   if constexpr (N == 0 || takes<T>(std::make_index_sequence<N>())) {
     return N;
@@ -70,9 +70,9 @@ auto fields_of(T& m) {
     auto& [a, b, c, d, e, f, g, h] = m;
     return std::tie(a, b, c, d, e, f, g, h);
   } else {
-    static_assert(kCount == 11);
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = m;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k);
+    static_assert(kCount == 12);
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = m;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
   }
 }
 
