@@ -34,6 +34,17 @@ Result<std::unique_ptr<store::Replacement>> write_beside(const std::string& path
 
 }  // namespace
 
+bool stands_at_path(const service::FileInfo& info) {
+  const auto now = store::look_at(info.path);
+  if (!now.is_ok()) return false;
+  if (now->kind == store::PathState::Kind::kPlaceholder) {
+    return now->placeholder.identity == info.identity;
+  }
+  return now->kind == store::PathState::Kind::kPlain &&
+         info.real_path == service::FileInfo::RealPath::kPlain &&
+         now->stamp.inode == info.plain.inode;
+}
+
 Status Fence::prepare(const store::CommitRecord& record) {
   const auto view = file_.view();
   path_ = view->info.path;

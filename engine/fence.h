@@ -33,6 +33,9 @@ class Fence {
   std::unique_ptr<store::Replacement> replacement_;  // null: nothing is to be replaced
 };
 
+// Whether the name at the real path, of a file that has one, leads to it.
+bool stands_at_path(const service::FileInfo& info);
+
 // Puts a placeholder for `record` in place of an older one that a broken commit left.
 Status renew_placeholder(const std::string& path, const store::Placeholder& old,
                          const store::CommitRecord& record, const std::string& store_template);

@@ -8,10 +8,12 @@ libdedup_engine_la_SOURCES += \
   engine/chunk_source.h \
   engine/chunk_writer.cc \
   engine/chunk_writer.h \
+  engine/close.cc \
   engine/commit.cc \
   engine/commit.h \
   engine/dedup.cc \
   engine/dedup.h \
+  engine/delete.cc \
   engine/dump.cc \
   engine/dump.h \
   engine/dump_round.cc \
@@ -36,10 +38,12 @@ libdedup_engine_la_SOURCES += \
   engine/node_chunks.h \
   engine/node_plan.cc \
   engine/node_plan.h \
-  engine/open_close.cc \
+  engine/open.cc \
   engine/open_close.h \
   engine/open_file.cc \
   engine/open_file.h \
+  engine/opening.cc \
+  engine/opening.h \
   engine/plain_file.cc \
   engine/plain_file.h \
   engine/reader.cc \

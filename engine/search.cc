@@ -91,6 +91,14 @@ Result<SearchResult> search_alone(Job& job, const std::string& path, const Id128
   return decode(job, {mine.take()});
 }
 
+void hide(SearchResult& found, const std::vector<Id128>& identities) {
+  for (plan::StoreReport& report : found.reports) {
+    std::erase_if(report.records, [&](const store::CommitRecord& record) {
+      return std::find(identities.begin(), identities.end(), record.identity) != identities.end();
+    });
+  }
+}
+
 bool is_shared(const SearchResult& found, const std::string& path) {
   const store::Seen mine = store::see_directory(path);
   return std::all_of(found.seen.begin(), found.seen.end(),

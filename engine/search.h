@@ -28,6 +28,9 @@ Result<SearchResult> search(Job& job, const Topology& topology, const std::strin
 Result<SearchResult> search_alone(Job& job, const std::string& path, const Id128& identity,
                                   const std::string& store_template);
 
+// Takes these files out of it: they are not to be found any more.
+void hide(SearchResult& found, const std::vector<Id128>& identities);
+
 // Whether all nodes see the directory of `path` as this process does.
 bool is_shared(const SearchResult& found, const std::string& path);
 

@@ -1,15 +1,12 @@
-#include "engine/open_close.h"
+#include "engine/opening.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <optional>
 
 #include "engine/agreement.h"
-#include "engine/commit.h"
-#include "engine/failpoint.h"
 #include "engine/fence.h"
 #include "engine/search.h"
-#include "engine/write_back.h"
 #include "plan/choose.h"
 #include "store/real_path.h"
 
@@ -61,27 +58,6 @@ struct Decision {
     return out;
   }
 };
-
-// Whether the name at the real path, of a file that has one, leads to it.
-bool stands_at_path(const service::FileInfo& info) {
-  const auto now = store::look_at(info.path);
-  if (!now.is_ok()) return false;
-  if (now->kind == store::PathState::Kind::kPlaceholder) {
-    return now->placeholder.identity == info.identity;
-  }
-  return now->kind == store::PathState::Kind::kPlain &&
-         info.real_path == service::FileInfo::RealPath::kPlain &&
-         now->stamp.inode == info.plain.inode;
-}
-
-// These files are not to be found any more.
-void hide(SearchResult& found, const std::vector<Id128>& identities) {
-  for (plan::StoreReport& report : found.reports) {
-    std::erase_if(report.records, [&](const store::CommitRecord& record) {
-      return std::find(identities.begin(), identities.end(), record.identity) != identities.end();
-    });
-  }
-}
 
 class Opening {
  public:
@@ -444,263 +420,13 @@ class Opening {
   Decision decision_;
 };
 
-// All ranks must have asked for the same: path, mode, hints, and be of one job.
-Status check_same(const OpenFile& file, int amode) {
-  Encoder encoder;
-  encoder.put(file.job->id());
-  encoder.put(std::string_view(file.path));
-  encoder.put(static_cast<std::uint32_t>(amode));
-  encoder.put(std::string_view(hints::agreement_text(file.hints)));
-  Bytes first = encoder.bytes();
-  broadcast(file.comm(), 0, first);
-  Status mine;
-  if (first != encoder.bytes()) {
-    Decoder decoder(first);
-    const Id128 job = decoder.get_id();
-    const std::string path = decoder.get_string();
-    const auto mode = decoder.get<std::uint32_t>();
-    const std::string hints = decoder.get_string();
-    if (job != file.job->id()) {
-      mine = Status(Code::kUnsupported, file.path +
-                                            ": the communicator has ranks of another "
-                                            "MPI_COMM_WORLD: open the file on ranks of one job");
-    } else if (path != file.path) {
-      mine = Status(Code::kNotSame, "rank 0 opens " + path + ", rank " +
-                                        std::to_string(file.rank()) + " opens " + file.path);
-    } else if (mode != static_cast<std::uint32_t>(amode)) {
-      mine =
-          Status(Code::kNotSame, file.path + ": ranks open the file with different access modes");
-    } else {
-      mine = Status(Code::kNotSame,
-                    file.path + ": ranks give different hints: " +
-                        hints::first_difference(hints, hints::agreement_text(file.hints)));
-    }
-  }
-  return agree(file.comm(), mine);
-}
-
-// The last handle of the job: every node lets go of the file.
-Status release_nodes(const OpenFile& file, bool drop, const service::FileInfo& info) {
-  service::Detach request{info.identity, drop, {}};
-  for (std::size_t i = file.job->nodes(); drop && i < info.stores.size(); ++i) {
-    request.stores_left.push_back(info.stores[i].uuid);
-  }
-  Status status;
-  for (NodeIndex n = 0; n < file.job->nodes(); ++n) {
-    if (file.topology.speaker_for(n) != file.rank()) continue;
-    const Status one = file.client().call(n, request).status();
-    if (status.is_ok()) status = one;
-  }
-  return status;
-}
-
-// On one rank: takes away what stands at the real path, if it is this file.
-Status remove_real(const service::FileInfo& info) {
-  if (info.real_path == service::FileInfo::RealPath::kNone || !stands_at_path(info)) {
-    return Status::ok();
-  }
-  return store::fs::remove_file(info.path);
-}
-
-// Of a file that this job has open, with the path's turn: the name goes at once, the data with the
-// last handle.
-Status set_aside_as_deleted(service::Client& client, NodeIndex home,
-                            const service::FileInfo& info) {
-  DEDUP_TRY(remove_real(info));
-  return client.call(home, service::SetAside{info.identity, true}).status();
-}
-
-// On one rank: MPI_MODE_DELETE_ON_CLOSE. Somebody else may have deleted it already.
-Status delete_name(OpenFile& file) {
-  DEDUP_ASSIGN(const service::OpenBeginReply begun,
-               file.client().call(file.home, service::OpenBegin{file.path}));
-  Status status;
-  if (begun.known && begun.info.identity == file.identity()) {
-    status = set_aside_as_deleted(file.client(), file.home, begun.info);
-  }
-  const service::OpenEnd end{file.path, false, {}, {}};
-  const Status ended = file.client().call(file.home, end).status();
-  return status.is_ok() ? ended : status;
-}
-
-// Collective. Nobody in the job has the file open any more, and nobody can open it meanwhile.
-Status end_of_file(OpenFile& file, const service::CloseBeginReply& reply) {
-  Status status;
-  bool drop = reply.deleted;
-  if (!reply.deleted && reply.info.write_back &&
-      reply.info.real_path == service::FileInfo::RealPath::kPlaceholder) {
-    status = write_back(file);
-    // The plain file is the file now.
-    drop = status.is_ok();
-  }
-  const Status released = agree(file.comm(), release_nodes(file, drop, reply.info));
-  status = agree(file.comm(), status);
-  return status.is_ok() ? released : status;
-}
-
-Status leave(OpenFile& file) {
-  service::CloseBeginReply reply;
-  Status status;
-  if (file.rank() == 0) {
-    if (file.delete_on_close) status = delete_name(file);
-    auto begun = file.client().call(file.home, service::CloseBegin{file.identity(), file.handle});
-    if (begun.is_ok()) {
-      reply = std::move(*begun);
-    } else {
-      status = begun.status();
-    }
-  }
-  status = agree(file.comm(), status);
-  Encoder encoder;
-  reply.encode(encoder);
-  Bytes bytes = encoder.take();
-  broadcast(file.comm(), 0, bytes);
-  Decoder decoder(bytes);
-  reply = service::CloseBeginReply::decode(decoder);
-  if (reply.last) {
-    const Status ended = end_of_file(file, reply);
-    if (status.is_ok()) status = ended;
-  }
-  file.local.reset();
-  Status end;
-  if (file.rank() == 0)
-    end = file.client().call(file.home, service::CloseEnd{file.identity()}).status();
-  end = agree(file.comm(), end);
-  return status.is_ok() ? end : status;
-}
-
-// Deletes what all nodes' stores have of a path, or of what a placeholder there names, that this
-// job does not have open; but not `aside`.
-Status drop_everywhere(Job& job, const std::string& path, const hints::Hints& hints,
-                       const store::PathState& state, const std::vector<Id128>& aside) {
-  DEDUP_ASSIGN(SearchResult found,
-               search_alone(job, path, state.placeholder.identity, hints.store));
-  hide(found, aside);
-  const bool shared = is_shared(found, path);
-  const bool is_there = state.kind == store::PathState::Kind::kPlaceholder ||
-                        state.kind == store::PathState::Kind::kPlain;
-  if (shared && !is_there) return {Code::kNoSuchFile, path + ": no such file"};
-  if (shared) DEDUP_TRY(store::fs::remove_file(path));
-  // What a copy of a placeholder names is the original's.
-  if (shared && state.is_copy()) return Status::ok();
-  bool any = shared;
-  for (const plan::StoreReport& report : found.reports) {
-    for (const store::CommitRecord& record : report.records) {
-      if (shared && record.identity != state.placeholder.identity) continue;
-      any = true;
-      std::vector<Id128> left;
-      for (const store::StoreEntry& entry : record.stores) {
-        const bool here =
-            std::any_of(found.stores.begin(), found.stores.end(),
-                        [&](const service::StoreRef& store) { return store.uuid == entry.uuid; });
-        if (!here) left.push_back(entry.uuid);
-      }
-      const service::Drop request{hints.store, record.identity, left};
-      DEDUP_TRY(job.client().call(report.node, request).status());
-    }
-  }
-  if (any) return Status::ok();
-  return {Code::kNoSuchFile, path + ": no such file in the stores of this job's " +
-                                 std::to_string(job.nodes()) + " nodes (" + hints.store + ")"};
-}
-
-// Every rank reads a plain file itself.
-Status open_plain(OpenFile& file) {
-  const auto view = file.view();
-  const bool has_data =
-      view->info.real_path == service::FileInfo::RealPath::kPlain && view->info.plain.size > 0;
-  if (!has_data) return Status::ok();
-  DEDUP_ASSIGN(file.plain, PlainFile::open(file.path, view->info.plain));
-  return Status::ok();
-}
-
-std::string standing_generation(const OpenFile& file) {
-  const auto view = file.view();
-  if (!view->committed) return "no generation of it was committed";
-  return plan::describe(view->record) + " stands";
-}
-
 }  // namespace
 
-Result<std::unique_ptr<OpenFile>> open_file(MPI_Comm comm, const std::string& path, int amode,
-                                            const Status& mine, const hints::Hints& hints) {
-  auto job = Job::get();
-  Status status = job.is_ok() ? mine : job.status();
-  DEDUP_TRY(agree(comm, status));
-  auto topology = Topology::build(comm, (*job)->nodes(), (*job)->my_node());
-  DEDUP_TRY(agree(comm, topology.status()));
-  auto file = std::make_unique<OpenFile>(**job, std::move(*topology));
-  file->path = path;
-  file->hints = hints;
-  file->home = service::file_home(path, file->job->nodes());
-  file->writable = (amode & MPI_MODE_RDONLY) == 0;
-  file->delete_on_close = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
-  DEDUP_TRY(check_same(*file, amode));
-  if (file->rank() == 0) file->handle = Id128::random();
-  PMPI_Bcast(&file->handle, sizeof file->handle, MPI_BYTE, 0, comm);
-
-  Opening opening(*file, amode);
-  const Status opened = opening.run();
-  if (!opened.is_ok()) {
-    const bool named = opened.message().find(path) != std::string::npos;
-    return named ? opened : opened.with_context(path);
-  }
-  file->changed = opening.created();
-  const std::string directory = hints::expand_store(file->view()->info.store_template,
-                                                    file->job->node_name(file->job->my_node()));
-  auto local = LocalFile::get(file->client(), file->identity(), directory);
-  status = agree(comm, local.status());
-  if (!status.is_ok()) {
-    (void)leave(*file);
-    return status;
-  }
-  file->local = std::move(*local);
-  status = agree(comm, open_plain(*file));
-  if (!status.is_ok()) {
-    (void)leave(*file);
-    return status;
-  }
-  if (file->writable) {
-    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), file->identity(),
-                                            directory, file->hints);
-    file->dumper_base = file->view()->base();
-  }
-  return file;
-}
-
-Status close_file(std::unique_ptr<OpenFile> file) {
-  Status status;
-  if (file->writable && !file->delete_on_close) {
-    status = commit(*file);
-    if (!status.is_ok() && file->rank() == 0) {
-      std::fprintf(stderr, "dedup: error: %s: close could not commit: %s; %s\n", file->path.c_str(),
-                   status.message().c_str(), standing_generation(*file).c_str());
-    }
-  }
-  failpoint("close.committed");
-  const Status left = leave(*file);
-  if (status.is_ok() && !left.is_ok() && file->rank() == 0) {
-    std::fprintf(stderr, "dedup: error: %s\n", left.message().c_str());
-  }
-  return status.is_ok() ? left : status;
-}
-
-Status delete_file(const std::string& path, const hints::Hints& hints) {
-  DEDUP_ASSIGN(Job* const job, Job::get());
-  const NodeIndex home = service::file_home(path, job->nodes());
-  // With the path's turn nobody opens or closes the file meanwhile.
-  DEDUP_ASSIGN(const service::OpenBeginReply begun,
-               job->client().call(home, service::OpenBegin{path}));
-  Status status;
-  if (begun.known) {
-    status = set_aside_as_deleted(job->client(), home, begun.info);
-  } else {
-    const auto state = store::look_at(path);
-    status =
-        state.is_ok() ? drop_everywhere(*job, path, hints, *state, begun.aside) : state.status();
-  }
-  const Status end = job->client().call(home, service::OpenEnd{path, false, {}, {}}).status();
-  return status.is_ok() ? end : status;
+Status find_and_attach(OpenFile& file, int amode, bool& created) {
+  Opening opening(file, amode);
+  DEDUP_TRY(opening.run());
+  created = opening.created();
+  return Status::ok();
 }
 
 }  // namespace dedup::engine

@@ -1,0 +1,101 @@
+#include "engine/agreement.h"
+#include "engine/open_close.h"
+#include "engine/opening.h"
+
+namespace dedup::engine {
+namespace {
+
+// All ranks must have asked for the same: path, mode, hints, and be of one job.
+Status check_same(const OpenFile& file, int amode) {
+  Encoder encoder;
+  encoder.put(file.job->id());
+  encoder.put(std::string_view(file.path));
+  encoder.put(static_cast<std::uint32_t>(amode));
+  encoder.put(std::string_view(hints::agreement_text(file.hints)));
+  Bytes first = encoder.bytes();
+  broadcast(file.comm(), 0, first);
+  Status mine;
+  if (first != encoder.bytes()) {
+    Decoder decoder(first);
+    const Id128 job = decoder.get_id();
+    const std::string path = decoder.get_string();
+    const auto mode = decoder.get<std::uint32_t>();
+    const std::string hints = decoder.get_string();
+    if (job != file.job->id()) {
+      mine = Status(Code::kUnsupported, file.path +
+                                            ": the communicator has ranks of another "
+                                            "MPI_COMM_WORLD: open the file on ranks of one job");
+    } else if (path != file.path) {
+      mine = Status(Code::kNotSame, "rank 0 opens " + path + ", rank " +
+                                        std::to_string(file.rank()) + " opens " + file.path);
+    } else if (mode != static_cast<std::uint32_t>(amode)) {
+      mine =
+          Status(Code::kNotSame, file.path + ": ranks open the file with different access modes");
+    } else {
+      mine = Status(Code::kNotSame,
+                    file.path + ": ranks give different hints: " +
+                        hints::first_difference(hints, hints::agreement_text(file.hints)));
+    }
+  }
+  return agree(file.comm(), mine);
+}
+
+// Every rank reads a plain file itself.
+Status open_plain(OpenFile& file) {
+  const auto view = file.view();
+  const bool has_data =
+      view->info.real_path == service::FileInfo::RealPath::kPlain && view->info.plain.size > 0;
+  if (!has_data) return Status::ok();
+  DEDUP_ASSIGN(file.plain, PlainFile::open(file.path, view->info.plain));
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OpenFile>> open_file(MPI_Comm comm, const std::string& path, int amode,
+                                            const Status& mine, const hints::Hints& hints) {
+  auto job = Job::get();
+  Status status = job.is_ok() ? mine : job.status();
+  DEDUP_TRY(agree(comm, status));
+  auto topology = Topology::build(comm, (*job)->nodes(), (*job)->my_node());
+  DEDUP_TRY(agree(comm, topology.status()));
+  auto file = std::make_unique<OpenFile>(**job, std::move(*topology));
+  file->path = path;
+  file->hints = hints;
+  file->home = service::file_home(path, file->job->nodes());
+  file->writable = (amode & MPI_MODE_RDONLY) == 0;
+  file->delete_on_close = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
+  DEDUP_TRY(check_same(*file, amode));
+  if (file->rank() == 0) file->handle = Id128::random();
+  PMPI_Bcast(&file->handle, sizeof file->handle, MPI_BYTE, 0, comm);
+
+  bool created = false;
+  const Status opened = find_and_attach(*file, amode, created);
+  if (!opened.is_ok()) {
+    const bool named = opened.message().find(path) != std::string::npos;
+    return named ? opened : opened.with_context(path);
+  }
+  file->changed = created;
+  const std::string directory = hints::expand_store(file->view()->info.store_template,
+                                                    file->job->node_name(file->job->my_node()));
+  auto local = LocalFile::get(file->client(), file->identity(), directory);
+  status = agree(comm, local.status());
+  if (!status.is_ok()) {
+    (void)leave(*file);
+    return status;
+  }
+  file->local = std::move(*local);
+  status = agree(comm, open_plain(*file));
+  if (!status.is_ok()) {
+    (void)leave(*file);
+    return status;
+  }
+  if (file->writable) {
+    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), file->identity(),
+                                            directory, file->hints);
+    file->dumper_base = file->view()->base();
+  }
+  return file;
+}
+
+}  // namespace dedup::engine
