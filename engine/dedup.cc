@@ -251,6 +251,7 @@ int dedup_set_info(dedup_file* file, MPI_Info info, dedup_error* error) {
 int dedup_write(dedup_file* file, const dedup_access* access, enum dedup_how how,
                 dedup_error* error) {
   return guarded(error, [&]() -> Status {
+    // Of a collective call on all ranks, also those that have nothing to write.
     DEDUP_TRY(check_writable(*file->open));
     const plan::Access a = access_of(*access);
     return how == DEDUP_COLLECTIVE ? engine::write_collective(*file->open, a)

@@ -1,7 +1,6 @@
 #include "engine/plain_file.h"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "engine/agreement.h"
@@ -60,25 +59,20 @@ class TakeOver {
   }
 
   Result<std::vector<ByteRange>> find_untouched(std::uint64_t begin, std::uint64_t end) {
-    std::map<NodeIndex, std::vector<ByteRange>> by_home;
+    std::vector<ByteRange> out;
     for (std::uint64_t block = begin; block < end; ++block) {
       const std::uint64_t offset = block * kBlockSpan;
-      by_home[service::block_home(file_.identity(), block, file_.client().nodes())].push_back(
-          {offset, std::min(kBlockSpan, file_.plain->size() - offset)});
-    }
-    std::vector<ByteRange> out;
-    for (const auto& [home, blocks] : by_home) {
+      const ByteRange range{offset, std::min(kBlockSpan, file_.plain->size() - offset)};
+      const NodeIndex home = service::block_home(file_.identity(), block, file_.client().nodes());
+      // One at a time: of a block with millions of small pieces the reply is large.
       DEDUP_ASSIGN(const service::ResolveReply reply,
-                   file_.client().call(home, service::Resolve{file_.identity(), blocks}));
-      if (reply.ranges.size() != blocks.size()) {
+                   file_.client().call(home, service::Resolve{file_.identity(), {range}}));
+      if (reply.ranges.size() != 1) {
         return Status(Code::kInternal, "a block home answered for other ranges");
       }
-      for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const auto ranges = untouched(blocks[i], reply.ranges[i], file_.plain->size());
-        out.insert(out.end(), ranges.begin(), ranges.end());
-      }
+      const auto ranges = untouched(range, reply.ranges[0], file_.plain->size());
+      out.insert(out.end(), ranges.begin(), ranges.end());
     }
-    std::sort(out.begin(), out.end());
     return out;
   }
 

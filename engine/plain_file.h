@@ -25,7 +25,8 @@ class PlainFile {
 
   std::uint64_t size() const { return stamp_.size; }
   const store::Stamp& stamp() const { return stamp_; }
-  // Within its size. kIo if it was changed meanwhile: it is not what it was opened as.
+  // Within its size. kIo if it was cut short meanwhile; other changes show when a commit is to
+  // replace it.
   Status read(std::uint64_t offset, std::span<std::byte> out) const;
 
  private:

@@ -26,8 +26,9 @@
 
 namespace dedup::service {
 
-inline constexpr std::size_t kMaxMessage = std::size_t{64}
-                                           << 20;              // a peer that sends more is cut off
+// A peer that sends more is cut off. A block of 4 MiB may consist of as many pieces of up to 53
+// bytes each, and is never divided.
+inline constexpr std::size_t kMaxMessage = std::size_t{256} << 20;
 inline constexpr std::size_t kPayload = std::size_t{4} << 20;  // what callers aim for at most
 
 // Which node is a file's home, and a block's. The same on every rank.

@@ -295,8 +295,10 @@ void run_access(const struct op* op) {
   struct access a = {.slot = &slots[op->slot]};
   if (!a.slot->in_use) return;
   if ((op->pointer == kShared || op->pointer == kOrdered) && a.slot->tiled) return;
-  /* ROMIO waits for ever for what the system refused to do asynchronously: see README.md. */
-  if (op->mode == kNonblocking && is_refused_late(op, a.slot)) return;
+  /* ROMIO waits for ever for what the system refused to do asynchronously, and for ever takes a
+   * split access that was refused for one that goes on: see README.md. */
+  const int lingers = op->mode == kNonblocking || op->mode == kSplit;
+  if (lingers && is_refused_late(op, a.slot)) return;
   prepare(op, &a);
   if (is_open(a.slot) && a.start >= 0) expect(&a);
   for (int d = 0; d < kDrivers; ++d) run_on(op, &a, d);
