@@ -30,8 +30,12 @@ def test_error_handlers(mpirun, stores, layout):
 
 @pytest.mark.parametrize("case", ["fatal-open", "fatal-inherited", "fatal-file"])
 def test_fatal_error_handlers(mpirun, stores, case):
-    result = mpirun(2, "errhandlers", stores.name(), case, nodes=2, expect=None)
-    assert result.returncode != 3, "the error came back"
+    for _ in range(3):
+        result = mpirun(2, "errhandlers", stores.name(), case, nodes=2, expect=None)
+        assert result.returncode != 3, "the error came back"
+        # Now and then mpiexec loses what a job writes right before it aborts.
+        if result.stderr:
+            break
     assert "Abort(" in result.stderr or "Fatal error" in result.stderr, result.stderr
 
 

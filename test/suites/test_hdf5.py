@@ -39,9 +39,21 @@ def run(bed, suite, program, *arguments, env=None, expect=0):
     return result
 
 
-def must_fail_at(bed, place, result):
-    """Fails the test unless the program gave up at `place`: a line and a file."""
-    if result.returncode == 0 or f"failed at line {place}" not in result.stdout:
+def run_aborting(bed, suite, said, program, *arguments, expect=None):
+    """Runs a program that aborts. Now and then mpiexec loses what it writes right before: what must
+    be `said` may take more than one run."""
+    for _ in range(3):
+        result = run(bed, suite, program, *arguments, expect=expect)
+        if said in result.stdout:
+            break
+    return result
+
+
+def must_fail_at(bed, suite, place, program, *arguments):
+    """Fails the test unless the program gives up at `place`: a line and a file."""
+    said = f"failed at line {place}"
+    result = run_aborting(bed, suite, said, program, *arguments)
+    if result.returncode == 0 or said not in result.stdout:
         bed.fail(f"does not fail at line {place}", result)
 
 
@@ -76,8 +88,7 @@ def test_testphdf5_reopening(bed, suite, name):
     if bed.plain_files:
         run(bed, suite, "testphdf5", "-o", name)
     else:
-        must_fail_at(bed, REOPENING[name],
-                     run(bed, suite, "testphdf5", "-o", name, expect=None))
+        must_fail_at(bed, suite, REOPENING[name], "testphdf5", "-o", name)
 
 
 def test_filters(bed, suite):
@@ -86,8 +97,7 @@ def test_filters(bed, suite):
         result = run(bed, suite, "t_filters_parallel")
         assert "All Parallel Filters tests passed" in result.stdout
     else:
-        must_fail_at(bed, "2801 in t_filters_parallel.c",
-                     run(bed, suite, "t_filters_parallel", expect=None))
+        must_fail_at(bed, suite, "2801 in t_filters_parallel.c", "t_filters_parallel")
 
 
 def test_pread(bed, suite):
@@ -105,7 +115,7 @@ def test_shutdown(bed, suite):
 
 def test_flush(bed, suite):
     """t_pflush1 ends with a 1 although it is content; what it has flushed is whole."""
-    result = run(bed, suite, "t_pflush1", expect=1)
+    result = run_aborting(bed, suite, "PASSED", "t_pflush1", expect=1)
     if "REAL ERROR" in result.stdout or "PASSED" not in result.stdout:
         bed.fail("errors", result)
     result = run(bed, suite, "t_pflush2")
