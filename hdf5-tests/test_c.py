@@ -1,7 +1,5 @@
 """C programs with HDF5, parallel and serial, on `dedup:` names."""
 
-import os
-
 import pytest
 
 from conftest import run
@@ -71,7 +69,7 @@ def test_serial_program_without_mpiexec(bed, programs):
            "DEDUP_STORE": str(bed.stores / "%n")}
     for command in ("create", "check-created", "append", "check-appended"):
         run([programs / "serial", command, bed.file], env=env)
-    assert not os.path.exists(bed.file.removeprefix("dedup:"))
+    assert (bed.directory / "file.h5").stat().st_size == 4096  # a placeholder
 
 
 def test_what_a_serial_program_wrote_is_read_on_other_nodes(bed, programs):
