@@ -14,13 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REQUIRE(condition)                                                    \
-  do {                                                                        \
-    if (!(condition)) {                                                       \
-      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-      MPI_Abort(MPI_COMM_WORLD, 1);                                           \
-    }                                                                         \
-  } while (0)
+#include "../hdf5-tests/check.h"
 
 static int rank, ranks;
 

@@ -34,6 +34,11 @@ Result<std::unique_ptr<store::Replacement>> write_beside(const std::string& path
 
 }  // namespace
 
+bool names_base(const store::PathState& now, const FileView& view) {
+  return now.kind == store::PathState::Kind::kPlaceholder &&
+         now.placeholder.identity == view.info.identity && now.placeholder.attempt == view.base();
+}
+
 bool stands_at_path(const service::FileInfo& info) {
   const auto now = store::look_at(info.path);
   if (!now.is_ok()) return false;
@@ -74,9 +79,7 @@ Status Fence::check() {
   if (now.is_ok() && view->info.real_path == service::FileInfo::RealPath::kPlain) {
     same = now->kind == store::PathState::Kind::kPlain && now->stamp == view->info.plain;
   } else if (now.is_ok()) {
-    same = now->kind == store::PathState::Kind::kPlaceholder &&
-           now->placeholder.identity == view->info.identity &&
-           now->placeholder.attempt == view->base();
+    same = names_base(*now, *view);
   }
   if (same) return Status::ok();
   if (!now.is_ok() && now.status().code() != Code::kCorrupt) return now.status();

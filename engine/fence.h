@@ -33,6 +33,9 @@ class Fence {
   std::unique_ptr<store::Replacement> replacement_;  // null: nothing is to be replaced
 };
 
+// Whether what stands at a path is the placeholder of the very generation that `view` is based on.
+bool names_base(const store::PathState& now, const FileView& view);
+
 // Whether the name at the real path, of a file that has one, leads to it.
 bool stands_at_path(const service::FileInfo& info);
 

@@ -5,6 +5,7 @@
 
 #include "engine/agreement.h"
 #include "engine/failpoint.h"
+#include "engine/fence.h"
 #include "engine/reader.h"
 #include "store/real_path.h"
 
@@ -57,10 +58,7 @@ Status copy_part(OpenFile& file, std::uint64_t size, store::Replacement& out) {
 Status check_placeholder(const OpenFile& file) {
   const auto view = file.view();
   DEDUP_ASSIGN(const store::PathState now, store::look_at(view->info.path));
-  const bool same = now.kind == store::PathState::Kind::kPlaceholder &&
-                    now.placeholder.identity == view->info.identity &&
-                    now.placeholder.attempt == view->base();
-  if (same) return Status::ok();
+  if (names_base(now, *view)) return Status::ok();
   return {Code::kConflict, "its placeholder was changed or removed meanwhile"};
 }
 

@@ -73,7 +73,6 @@ class Replacement {
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
 
-  const std::string& temporary() const { return file_.path(); }
   Result<std::uint64_t> inode() const;
   Status write(std::uint64_t offset, std::span<const std::byte> data);
   Status resize(std::uint64_t size);

@@ -123,6 +123,11 @@ def names_file(path, text):
     return str(path) in text or re.search(rf"\.\.\./{re.escape(path.name)}[,:]", text) is not None
 
 
+def is_placeholder(path):
+    content = path.read_bytes()
+    return len(content) == 4096 and content[8:].startswith(b"\nThis is a placeholder. ")
+
+
 def difference(found, expected):
     """None if equal; else what a person wants to know."""
     if found == expected:
@@ -358,6 +363,14 @@ class Site:
         (file,) = walked["files"]
         check_file(file, replication, nothing_else)
         return file
+
+
+def shared_site(root):
+    """A Site whose nodes share a file system, with a directory that has nothing but the file."""
+    (root / "data").mkdir()
+    site = Site(root, shared=True)
+    site.path = root / "data" / "file"
+    return site
 
 
 def check_file(file, replication, nothing_else=True):

@@ -4,28 +4,18 @@ files that are read through and taken over. Writing back is in test_write_back.p
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
 
-from stores import Model, Script, Site, names_file, noise, parts
+from stores import Model, Script, is_placeholder, names_file, noise, parts, shared_site
 
 HINTS = {"replication": 2}
 MIB = 1 << 20
-SENTENCE = b"\nThis is a placeholder. "
 
 
 @pytest.fixture
 def site(tmp_path):
-    (tmp_path / "data").mkdir()
-    site = Site(tmp_path, shared=True)
-    site.path = tmp_path / "data" / "file"
-    return site
-
-
-def is_placeholder(path):
-    content = path.read_bytes()
-    return len(content) == 4096 and content[8:].startswith(SENTENCE)
+    return shared_site(tmp_path)
 
 
 def identity_of(path):
@@ -471,8 +461,9 @@ def test_changed_from_outside_while_it_is_open(site, how):
     site.expect(Model(expected), 3, 3)
 
 
-def test_a_plain_file_that_does_not_fit_stays(site, small_stores):
-    small_stores(("n0", "n1", "n2"), "4m")
+def test_a_plain_file_that_does_not_fit_stays(site, tmpfs):
+    for node in ("n0", "n1", "n2"):
+        tmpfs(node, "4m")
     model = make_plain(site, noise(1, 12 * MIB))
     script = Script().open("w").write("all-at", {0: [(0, b"x" * 100)]}).add("sync", 0).close()
     job = site.run(script, 3, 3, HINTS)
@@ -481,7 +472,8 @@ def test_a_plain_file_that_does_not_fit_stays(site, small_stores):
     assert site.path.read_bytes() == bytes(model.content)
     assert nothing_left_over(site)
     site.expect(model, 3, 3)
-    small_stores(("n0", "n1", "n2"), "40m")
+    for node in ("n0", "n1", "n2"):
+        tmpfs(node, "40m")
     change(site, model)
     site.expect(model, 3, 3)
 
@@ -489,35 +481,12 @@ def test_a_plain_file_that_does_not_fit_stays(site, small_stores):
 # ---- Space ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_stores(site):
-    """Makes stores on file systems of the given size, or gives them another one."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a tmpfs takes root")
-    mounted = set()
-
-    def mount(nodes, size):
-        for node in nodes:
-            path = site.store(node)
-            path.mkdir(parents=True, exist_ok=True)
-            options = f"{'remount,' if path in mounted else ''}size={size}"
-            result = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", path],
-                                    capture_output=True, text=True, check=False)
-            if result.returncode != 0 and not mounted:
-                pytest.skip(f"cannot mount a tmpfs: {result.stderr.strip()}")
-            assert result.returncode == 0, result.stderr
-            mounted.add(path)
-
-    yield mount
-    for path in mounted:
-        subprocess.run(["umount", path], check=True)
-
-
 @pytest.mark.parametrize("how", ["all-at", "at"])
-def test_renaming_over_a_checkpoint_again_and_again(site, small_stores, how):
+def test_renaming_over_a_checkpoint_again_and_again(site, tmpfs, how):
     """Stores that hold three checkpoints, and a hundred of them."""
     size = 600_000
-    small_stores(("n0", "n1"), "4m")  # two copies of a checkpoint: 0.6 MB on each of two nodes
+    for node in ("n0", "n1"):
+        tmpfs(node, "4m")  # two copies of a checkpoint: 0.6 MB on each of two nodes
     final = site.path
     site.path = final.with_name("ckpt.tmp")
     for number in range(100 if how == "all-at" else 10):
@@ -528,8 +497,9 @@ def test_renaming_over_a_checkpoint_again_and_again(site, small_stores, how):
     site.expect(Model(noise(number, size)), 2, 2)
 
 
-def test_making_room_leaves_alone_what_has_a_name_or_no_directory(site, small_stores):
-    small_stores(("n0", "n1"), "8m")
+def test_making_room_leaves_alone_what_has_a_name_or_no_directory(site, tmpfs):
+    for node in ("n0", "n1"):
+        tmpfs(node, "8m")
     kept = {}
     for name in ("renamed", "elsewhere", "removed", "overwritten"):
         (site.root / name).mkdir()

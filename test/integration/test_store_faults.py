@@ -20,31 +20,6 @@ def site(tmp_path):
     return Site(tmp_path)
 
 
-@pytest.fixture
-def tmpfs(site):
-    """Makes stores on small file systems of their own."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a tmpfs takes root")
-    mounted = []
-
-    def mount(node, size, options=""):
-        path = site.store(node)
-        path.mkdir(parents=True, exist_ok=True)
-        again = path in mounted
-        result = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"{'remount,' if again else ''}size={size}{options}",
-             "none", path], capture_output=True, text=True, check=False)
-        if result.returncode != 0 and not mounted:
-            pytest.skip(f"cannot mount a tmpfs: {result.stderr.strip()}")
-        assert result.returncode == 0, result.stderr
-        if not again:
-            mounted.append(path)
-
-    yield mount
-    for path in mounted:
-        subprocess.run(["umount", path], check=True)
-
-
 def write_model(site, seed=1, size=900_000, ranks=3):
     model = Model(noise(seed, size))
     site.write(parts(bytes(model.content), ranks), ranks, ranks, HINTS)

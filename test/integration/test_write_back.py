@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from stores import Model, Script, Site, noise, parts
+from stores import Model, Script, is_placeholder, noise, parts, shared_site
 
 HINTS = {"replication": 2, "flush": "close"}
 IN_STORES = {"replication": 2}
@@ -16,10 +16,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def site(tmp_path):
-    (tmp_path / "data").mkdir()
-    site = Site(tmp_path, shared=True)
-    site.path = tmp_path / "data" / "file"
-    return site
+    return shared_site(tmp_path)
 
 
 def files_in(site):
@@ -31,10 +28,6 @@ def check_plain(site, model):
     assert site.path.read_bytes() == bytes(model.content)
     assert [path.name for path in site.path.parent.iterdir()] == [site.path.name]
     assert files_in(site) == []
-
-
-def is_placeholder(path):
-    return path.stat().st_size == 4096 and b"This is a placeholder" in path.read_bytes()
 
 
 @pytest.mark.parametrize("nodes, ranks", [(1, 1), (3, 3), (2, 5), (4, 2)])
