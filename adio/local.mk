@@ -50,7 +50,7 @@ romio_wrapped = ADIO_ResolveFileType ADIO_Open ADIO_Set_view ADIO_Get_shared_fp 
 
 libromio_dedup_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version \
   -Wl,--whole-archive,romio/libromio.a,romio/libmpl.a,--no-whole-archive \
-  -Wl,--version-script=$(srcdir)/adio/libromio-dedup.map -Wl,-z,defs -Wl,-z,now \
+  -Wl,--undefined=dedup_admin_heal -Wl,--version-script=$(srcdir)/adio/libromio-dedup.map -Wl,-z,defs -Wl,-z,now \
   $(romio_waiting_calls:%=-Wl,--wrap=PMPI_%) $(romio_wrapped:%=-Wl,--wrap=%)
 libromio_dedup_la_LIBADD = libdedup_engine.la libdedup_core.la $(MPI_LIBS) -ldl
 libromio_dedup_la_DEPENDENCIES = libdedup_engine.la libdedup_core.la romio/stamp \

@@ -1,5 +1,7 @@
 libdedup_core_la_SOURCES += \
   base/codec.h \
+  base/hasher.cc \
+  base/hasher.h \
   base/piece.h \
   base/status.cc \
   base/status.h \
@@ -10,6 +12,7 @@ libdedup_core_la_SOURCES += \
 
 unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \
+  test/unit/base_hasher_test.cc \
   test/unit/base_status_test.cc \
   test/unit/base_text_test.cc \
   test/unit/base_types_test.cc

@@ -44,7 +44,7 @@ Status at_my_nodes(const OpenFile& file, const Request& request,
 
 std::string hash_name(const hints::Hints& hints) {
   if (hints.mode == hints::Mode::kNone) return "none";
-  return hints.fingerprint == hints::FingerprintKind::kSha1 ? "sha1" : "sha256";
+  return hints.fingerprint == FingerprintKind::kSha1 ? "sha1" : "sha256";
 }
 
 // One attempt at a generation, from the snapshot on.
@@ -103,6 +103,7 @@ class Attempt {
     Encoder encoder;
     encoder.put(mine.lowest_copies);
     encoder.put(mine.lost_chunks);
+    encoder.put(mine.copies_made);
     encoder.put(static_cast<std::uint32_t>(mine.node_sets.size()));
     for (const NodeSet& set : mine.node_sets) encoder.put(set);
     facts_ = {};
@@ -110,6 +111,7 @@ class Attempt {
       Decoder decoder(bytes);
       facts_.lowest_copies = std::min(facts_.lowest_copies, decoder.get<std::uint64_t>());
       facts_.lost_chunks += decoder.get<std::uint64_t>();
+      facts_.copies_made += decoder.get<std::uint64_t>();
       const auto sets = decoder.get<std::uint32_t>();
       for (std::uint32_t i = 0; i < sets; ++i) facts_.node_sets.insert(decoder.get_nodes());
     }
@@ -249,6 +251,8 @@ void report(OpenFile& file, const Attempt& attempt) {
   const RecipeFacts& facts = attempt.facts();
   if (facts.lowest_copies != UINT64_MAX) file.last.lowest_copies = facts.lowest_copies;
   file.last.node_sets = facts.node_sets.size();
+  file.last.copies_made = facts.copies_made;
+  file.last.lost_chunks = facts.lost_chunks;
   file.since_commit = {};
   if (file.rank() != 0) return;
   if (facts.lost_chunks != 0) {

@@ -2,18 +2,13 @@
 
 #include "engine/dedup.h"
 
-#include <algorithm>
-#include <climits>
 #include <cstdio>
-#include <cstring>
-#include <mutex>
-#include <new>
-#include <set>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "base/text.h"
 #include "engine/agreement.h"
+#include "engine/c_interface.h"
 #include "engine/commit.h"
 #include "engine/job.h"
 #include "engine/open_close.h"
@@ -38,131 +33,6 @@ struct dedup_file {
 namespace {
 
 static_assert(sizeof(MPI_Offset) == sizeof(std::int64_t));
-
-int mpi_error_class(Code code) {
-  switch (code) {
-    case Code::kOk:
-      return MPI_SUCCESS;
-    case Code::kNoSuchFile:
-      return MPI_ERR_NO_SUCH_FILE;
-    case Code::kFileExists:
-      return MPI_ERR_FILE_EXISTS;
-    case Code::kAccess:
-      return MPI_ERR_ACCESS;
-    case Code::kReadOnly:
-      return MPI_ERR_READ_ONLY;
-    case Code::kBadFile:
-      return MPI_ERR_BAD_FILE;
-    case Code::kNoSpace:
-      return MPI_ERR_NO_SPACE;
-    case Code::kQuota:
-      return MPI_ERR_QUOTA;
-    case Code::kFileInUse:
-      return MPI_ERR_FILE_IN_USE;
-    case Code::kNotSame:
-      return MPI_ERR_NOT_SAME;
-    case Code::kInfoValue:
-      return MPI_ERR_INFO_VALUE;
-    case Code::kArgument:
-      return MPI_ERR_ARG;
-    case Code::kCount:
-      return MPI_ERR_COUNT;
-    case Code::kUnsupported:
-      return MPI_ERR_UNSUPPORTED_OPERATION;
-    case Code::kNoMemory:
-      return MPI_ERR_NO_MEM;
-    case Code::kInternal:
-      return MPI_ERR_INTERN;
-    case Code::kIo:
-    case Code::kConflict:
-    case Code::kCorrupt:
-    case Code::kUnreachable:
-    case Code::kVersion:
-    case Code::kNotFound:
-      return MPI_ERR_IO;
-  }
-  return MPI_ERR_OTHER;
-}
-
-int give(const Status& status, dedup_error* error) {
-  error->error_class = mpi_error_class(status.code());
-  std::snprintf(error->text, sizeof error->text, "%s", status.message().c_str());
-  return error->error_class;
-}
-
-// Nothing throws through C. What can throw in the engine is an allocation; the ranks that go on
-// cannot be told at this point, so that a collective call may not end on them: running out of
-// memory inside a collective is as fatal as it is to MPI itself.
-template <typename F>
-int guarded(dedup_error* error, F&& f) {
-  try {
-    return give(f(), error);
-  } catch (const std::bad_alloc&) {
-    return give(Status(Code::kNoMemory, "out of memory"), error);
-  } catch (const std::exception& e) {
-    return give(Status(Code::kInternal, e.what()), error);
-  }
-}
-
-hints::Source source_of(MPI_Info info) {
-  hints::Source source;
-  if (info == MPI_INFO_NULL) return source;
-  int keys = 0;
-  PMPI_Info_get_nkeys(info, &keys);
-  for (int i = 0; i < keys; ++i) {
-    char key[MPI_MAX_INFO_KEY + 1];
-    PMPI_Info_get_nthkey(info, i, key);
-    int length = 0;
-    int found = 0;
-    PMPI_Info_get_valuelen(info, key, &length, &found);
-    if (found == 0) continue;
-    std::string value(static_cast<std::size_t>(length) + 1, '\0');
-    PMPI_Info_get(info, key, length, value.data(), &found);
-    value.resize(std::strlen(value.c_str()));
-    source.emplace_back(key, std::move(value));
-  }
-  return source;
-}
-
-// Each unknown hint once in a process.
-void print(const hints::Warnings& warnings) {
-  static std::mutex mutex;
-  static std::set<std::string> printed;
-  const std::lock_guard lock(mutex);
-  for (const hints::Warning& warning : warnings) {
-    if (printed.insert(warning.key).second) {
-      std::fprintf(stderr, "dedup: warning: %s\n", warning.text.c_str());
-    }
-  }
-}
-
-Result<hints::Hints> hints_of(MPI_Info info, MPI_Info hints_file) {
-  hints::Warnings warnings;
-  auto resolved =
-      hints::resolve(source_of(info), source_of(hints_file), hints::environment_source(), warnings);
-  print(warnings);
-  return resolved;
-}
-
-// A name that no file can have is refused before anything is done with it.
-Status check_path(std::string_view path) {
-  if (path.empty()) return {Code::kBadFile, "the file's name is empty"};
-  if (path.size() >= PATH_MAX) {
-    return {Code::kBadFile, "the file's name has " + std::to_string(path.size()) +
-                                " bytes; at most " + std::to_string(PATH_MAX - 1) +
-                                " are allowed: " + std::string(path)};
-  }
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t end = std::min(path.find('/', at), path.size());
-    if (end - at > NAME_MAX) {
-      return {Code::kBadFile, "a part of the file's name has " + std::to_string(end - at) +
-                                  " bytes; at most " + std::to_string(NAME_MAX) +
-                                  " are allowed: " + std::string(path)};
-    }
-    at = end + 1;
-  }
-  return Status::ok();
-}
 
 plan::FlatType flat(const dedup_flat& type) {
   const auto count = static_cast<std::size_t>(type.count);
@@ -205,9 +75,9 @@ void dedup_job_end(void) {
 int dedup_open(MPI_Comm comm, const char* path, int amode, MPI_Info info, MPI_Info hints_file,
                dedup_file** file, dedup_error* error) {
   *file = nullptr;
-  return guarded(error, [&]() -> Status {
-    const auto resolved = hints_of(info, hints_file);
-    const Status named = check_path(path);
+  return engine::guarded(error, [&]() -> Status {
+    const auto resolved = engine::hints_of(info, hints_file);
+    const Status named = engine::check_path(path);
     DEDUP_ASSIGN(auto open,
                  engine::open_file(comm, path, amode, named.is_ok() ? resolved.status() : named,
                                    resolved.is_ok() ? resolved.value() : hints::Hints{}));
@@ -218,13 +88,13 @@ int dedup_open(MPI_Comm comm, const char* path, int amode, MPI_Info info, MPI_In
 
 int dedup_close(dedup_file* file, dedup_error* error) {
   const std::unique_ptr<dedup_file> owner(file);
-  return guarded(error, [&] { return engine::close_file(std::move(owner->open)); });
+  return engine::guarded(error, [&] { return engine::close_file(std::move(owner->open)); });
 }
 
 int dedup_delete(const char* path, MPI_Info hints_file, dedup_error* error) {
-  return guarded(error, [&]() -> Status {
-    DEDUP_TRY(check_path(path));
-    DEDUP_ASSIGN(const hints::Hints resolved, hints_of(MPI_INFO_NULL, hints_file));
+  return engine::guarded(error, [&]() -> Status {
+    DEDUP_TRY(engine::check_path(path));
+    DEDUP_ASSIGN(const hints::Hints resolved, engine::hints_of(MPI_INFO_NULL, hints_file));
     return engine::delete_file(path, resolved);
   });
 }
@@ -238,10 +108,10 @@ void dedup_get_info(dedup_file* file, MPI_Info info) {
 }
 
 int dedup_set_info(dedup_file* file, MPI_Info info, dedup_error* error) {
-  return guarded(error, [&]() -> Status {
+  return engine::guarded(error, [&]() -> Status {
     hints::Warnings warnings;
-    const auto updated = hints::update(file->open->hints, source_of(info), warnings);
-    print(warnings);
+    const auto updated = hints::update(file->open->hints, engine::source_of(info), warnings);
+    engine::print(warnings);
     DEDUP_TRY(engine::agree(file->open->comm(), updated.status()));
     file->open->hints = *updated;
     return Status::ok();
@@ -250,7 +120,7 @@ int dedup_set_info(dedup_file* file, MPI_Info info, dedup_error* error) {
 
 int dedup_write(dedup_file* file, const dedup_access* access, enum dedup_how how,
                 dedup_error* error) {
-  return guarded(error, [&]() -> Status {
+  return engine::guarded(error, [&]() -> Status {
     // Of a collective call on all ranks, also those that have nothing to write.
     DEDUP_TRY(check_writable(*file->open));
     const plan::Access a = access_of(*access);
@@ -262,7 +132,7 @@ int dedup_write(dedup_file* file, const dedup_access* access, enum dedup_how how
 int dedup_read(dedup_file* file, const dedup_access* access, enum dedup_how how,
                MPI_Offset* bytes_read, dedup_error* error) {
   *bytes_read = 0;
-  return guarded(error, [&]() -> Status {
+  return engine::guarded(error, [&]() -> Status {
     const auto read = engine::read_access(*file->open, access_of(*access));
     if (read.is_ok()) *bytes_read = static_cast<MPI_Offset>(*read);
     // A rank that cannot read its part says so; the others have theirs. No rank waits for another
@@ -273,12 +143,12 @@ int dedup_read(dedup_file* file, const dedup_access* access, enum dedup_how how,
 }
 
 int dedup_sync(dedup_file* file, dedup_error* error) {
-  return guarded(error,
-                 [&] { return file->open->writable ? engine::commit(*file->open) : Status::ok(); });
+  return engine::guarded(
+      error, [&] { return file->open->writable ? engine::commit(*file->open) : Status::ok(); });
 }
 
 int dedup_get_size(dedup_file* file, MPI_Offset* size, dedup_error* error) {
-  return guarded(error, [&]() -> Status {
+  return engine::guarded(error, [&]() -> Status {
     const engine::OpenFile& open = *file->open;
     DEDUP_ASSIGN(const service::SizeReply reply,
                  open.client().call(open.home, service::GetSize{open.identity()}));
@@ -288,12 +158,12 @@ int dedup_get_size(dedup_file* file, MPI_Offset* size, dedup_error* error) {
 }
 
 int dedup_set_size(dedup_file* file, MPI_Offset size, dedup_error* error) {
-  return guarded(error,
-                 [&] { return engine::set_size(*file->open, static_cast<std::uint64_t>(size)); });
+  return engine::guarded(
+      error, [&] { return engine::set_size(*file->open, static_cast<std::uint64_t>(size)); });
 }
 
 int dedup_preallocate(dedup_file* file, MPI_Offset size, dedup_error* error) {
-  return guarded(error, [&]() -> Status {
+  return engine::guarded(error, [&]() -> Status {
     DEDUP_TRY(check_writable(*file->open));
     file->open->changed = true;
     return engine::extend(*file->open, static_cast<std::uint64_t>(size));
@@ -302,7 +172,7 @@ int dedup_preallocate(dedup_file* file, MPI_Offset size, dedup_error* error) {
 
 int dedup_shared_fetch_add(dedup_file* file, MPI_Offset increment, MPI_Offset* before,
                            dedup_error* error) {
-  return guarded(error, [&]() -> Status {
+  return engine::guarded(error, [&]() -> Status {
     const engine::OpenFile& open = *file->open;
     const service::SharedAdd request{open.identity(), open.handle,
                                      static_cast<std::uint64_t>(increment)};
@@ -313,7 +183,7 @@ int dedup_shared_fetch_add(dedup_file* file, MPI_Offset increment, MPI_Offset* b
 }
 
 int dedup_shared_set(dedup_file* file, MPI_Offset value, dedup_error* error) {
-  return guarded(error, [&] {
+  return engine::guarded(error, [&] {
     const engine::OpenFile& open = *file->open;
     const service::SharedSet request{open.identity(), open.handle,
                                      static_cast<std::uint64_t>(value)};

@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
+#include "base/hasher.h"
 #include "engine/chunk_writer.h"
 #include "engine/dump.h"
 #include "engine/exchange.h"
-#include "engine/hasher.h"
 #include "engine/node_chunks.h"
 #include "engine/node_plan.h"
 #include "engine/verdict.h"

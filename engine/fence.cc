@@ -67,7 +67,12 @@ Status Fence::prepare(const store::CommitRecord& record) {
   DEDUP_TRY(check());
   store::Placeholder placeholder = placeholder_for(record, path_, view->info.store_template);
   const auto first = std::as_writable_bytes(std::span(placeholder.first));
-  DEDUP_TRY(read_range(file_, 0, first).status());
+  const Status read = read_range(file_, 0, first).status();
+  if (!read.is_ok()) {
+    // Lost: what is left of the file can be committed all the same.
+    if (now.kind != store::PathState::Kind::kPlaceholder) return read;
+    placeholder.first = now.placeholder.first;
+  }
   DEDUP_ASSIGN(replacement_, write_beside(path_, std::move(placeholder)));
   return Status::ok();
 }

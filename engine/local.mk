@@ -1,9 +1,13 @@
 # Sources of engine/: see the root Makefile.am for the variables.
 libdedup_engine_la_SOURCES += \
+  engine/admin.cc \
+  engine/admin.h \
   engine/agreement.cc \
   engine/agreement.h \
   engine/base_recipe.cc \
   engine/base_recipe.h \
+  engine/c_interface.cc \
+  engine/c_interface.h \
   engine/chunk_source.cc \
   engine/chunk_source.h \
   engine/chunk_writer.cc \
@@ -26,8 +30,8 @@ libdedup_engine_la_SOURCES += \
   engine/fence.h \
   engine/file_view.cc \
   engine/file_view.h \
-  engine/hasher.cc \
-  engine/hasher.h \
+  engine/heal.cc \
+  engine/heal.h \
   engine/job.cc \
   engine/job.h \
   engine/local_file.cc \

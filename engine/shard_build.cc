@@ -204,7 +204,8 @@ Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
   }
   for (auto& [node, request] : requests) {
     request.identity = file_.identity();
-    DEDUP_TRY(file_.client().call(node, request).status());
+    DEDUP_ASSIGN(const service::PutReply reply, file_.client().call(node, request));
+    facts_.copies_made += reply.stored;
   }
   return Status::ok();
 }
@@ -287,7 +288,8 @@ Status ShardBuild::restore_missing(NodeIndex node, const std::vector<Fingerprint
       again.fingerprints.push_back(wanted[i].fingerprint);
     }
     if (!put.chunks.empty()) {
-      DEDUP_TRY(file_.client().call(node, put).status());
+      DEDUP_ASSIGN(const service::PutReply reply, file_.client().call(node, put));
+      facts_.copies_made += reply.stored;
       DEDUP_TRY(file_.client().call(node, again).status());
     }
     begin = end;

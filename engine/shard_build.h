@@ -20,6 +20,7 @@ struct RecipeFacts {
   std::uint64_t lowest_copies = UINT64_MAX;  // UINT64_MAX: there was no chunk
   std::set<NodeSet> node_sets;
   std::uint64_t lost_chunks = 0;  // of which no copy is left anywhere
+  std::uint64_t copies_made = 0;  // of chunks that nodes lacked
 };
 
 // Merges the base's blocks with what was dumped since, brings every chunk to enough copies, tells

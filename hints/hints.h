@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/hasher.h"
 #include "base/status.h"
 
 namespace dedup::hints {
 
 enum class Mode { kCollective, kLocal, kNone };
-enum class FingerprintKind { kSha256, kSha1 };
 enum class Partners { kLoad, kRing };
 enum class Visibility { kImmediate, kSync };
 enum class Fsync { kCommit, kNever };

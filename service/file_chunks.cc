@@ -16,6 +16,7 @@ void FileChunks::set_base(const Id128& base) {
   base_ = base;
   base_index_.reset();
   base_opened_ = false;
+  distrusted_.clear();
   segment_sizes_.clear();
 }
 
@@ -54,6 +55,7 @@ void FileChunks::locate_in_base(std::span<const Fingerprint> fingerprints,
   std::sort(which.begin(), which.end(),
             [&](std::uint32_t a, std::uint32_t b) { return fingerprints[a] < fingerprints[b]; });
   for (const std::uint32_t i : which) {
+    if (distrusted_.contains(fingerprints[i])) continue;
     const auto found = base->find(fingerprints[i]);
     if (found.is_ok() && present(*found)) out[i] = *found;
   }
@@ -181,6 +183,10 @@ void FileChunks::release(std::span<const Fingerprint> fingerprints) {
   for (const Fingerprint& fingerprint : fingerprints) index_.release(fingerprint);
 }
 
+void FileChunks::distrust(std::span<const Fingerprint> fingerprints) {
+  distrusted_.insert(fingerprints.begin(), fingerprints.end());
+}
+
 Status FileChunks::add(const Register& request) {
   for (const Registration& chunk : request.chunks) {
     const store::ChunkLocation& l = chunk.location;
@@ -218,11 +224,11 @@ Status FileChunks::append(const PutChunks& request, std::span<const std::uint32_
   return own_->write_out();
 }
 
-Status FileChunks::put(const PutChunks& request) {
+Result<PutReply> FileChunks::put(const PutChunks& request) {
   std::vector<Fingerprint> fingerprints;
   for (const PutChunk& chunk : request.chunks) {
     if (chunk.holders >= request.holder_sets.size()) {
-      return {Code::kArgument, "a chunk came with a set of holders that is not there"};
+      return Status(Code::kArgument, "a chunk came with a set of holders that is not there");
     }
     fingerprints.push_back(chunk.fingerprint);
   }
@@ -252,7 +258,7 @@ Status FileChunks::put(const PutChunks& request) {
       index_.put(fingerprints[i], known, set);
     }
   }
-  return Status::ok();
+  return PutReply{static_cast<std::uint32_t>(mine.size())};
 }
 
 // ---- Commit -----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
@@ -49,10 +50,13 @@ class FileChunks {
   Result<std::uint64_t> open_log();
   std::vector<std::uint8_t> claim(std::span<const Fingerprint> fingerprints);
   void release(std::span<const Fingerprint> fingerprints);
+  // What the committed generation has of these here is bad: from now on they are not here, unless
+  // they were stored again since. Good until set_base().
+  void distrust(std::span<const Fingerprint> fingerprints);
   // kArgument if a chunk's segment is not open or has no such place; then none is registered.
   Status add(const Register& request);
   // Appends those that are not here and not claimed to a segment of this object's own.
-  Status put(const PutChunks& request);
+  Result<PutReply> put(const PutChunks& request);
 
   // --- Commit -----------------------------------------------------------------------------------
   void begin_attempt();  // clears all marks and looks at the segments anew
@@ -92,6 +96,7 @@ class FileChunks {
   std::unique_ptr<store::IndexReader> base_index_;
   bool base_opened_ = false;                                        // or found to be unreadable
   std::uint64_t next_number_ = 0;                                   // 0: not known yet
+  std::unordered_set<Fingerprint> distrusted_;                      // chunks of the base
   std::set<std::uint64_t> open_;                                    // segments
   std::set<std::uint64_t> unflushed_;                               // segments
   std::unordered_map<std::uint64_t, std::uint64_t> segment_sizes_;  // as last looked at; 0: gone

@@ -317,10 +317,12 @@ DEDUP_FIELDS(Claim, m.identity, m.fingerprints)
 DEDUP_CHECKED_FIELDS(Register, holders_exist(m.chunks, m.holder_sets.size()), m.identity,
                      m.holder_sets, m.chunks)
 DEDUP_FIELDS(Release, m.identity, m.fingerprints)
+DEDUP_FIELDS(Distrust, m.identity, m.fingerprints)
 DEDUP_FIELDS(LocateReply, m.locations)
 DEDUP_FIELDS(Locate, m.identity, m.fingerprints)
 DEDUP_FIELDS(ChunksReply, m.chunks)
 DEDUP_FIELDS(GetChunks, m.identity, m.fingerprints)
+DEDUP_FIELDS(PutReply, m.stored)
 DEDUP_CHECKED_FIELDS(PutChunks, holders_exist(m.chunks, m.holder_sets.size()), m.identity,
                      m.holder_sets, m.chunks)
 DEDUP_FIELDS(BytesReply, m.bytes)

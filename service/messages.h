@@ -73,6 +73,7 @@ enum class Opcode : std::uint8_t {
   kClaim,
   kRegister,
   kRelease,
+  kDistrust,
   kLocate,
   kGetChunks,
   kPutChunks,
@@ -518,6 +519,14 @@ struct Release {
   DEDUP_MESSAGE(kRelease, Empty);
   static Release decode(Decoder& d);
 };
+// What this node's store has of these chunks in the committed generation is bad, as a rank that
+// read it found: it counts as not here, so that the next commit stores them again.
+struct Distrust {
+  Id128 identity;
+  std::vector<Fingerprint> fingerprints;
+  DEDUP_MESSAGE(kDistrust, Empty);
+  static Distrust decode(Decoder& d);
+};
 // Where chunks are in this node's store; length 0: not here.
 struct LocateReply {
   std::vector<store::ChunkLocation> locations;
@@ -548,11 +557,16 @@ struct PutChunk {
   std::uint32_t holders = 0;  // index into PutChunks::holder_sets
   Bytes data;
 };
+struct PutReply {
+  std::uint32_t stored = 0;  // that it did not hold
+  void encode(Encoder& e) const;
+  static PutReply decode(Decoder& d);
+};
 struct PutChunks {
   Id128 identity;
   std::vector<NodeSet> holder_sets;
   std::vector<PutChunk> chunks;
-  DEDUP_MESSAGE(kPutChunks, Empty);
+  DEDUP_MESSAGE(kPutChunks, PutReply);
   static PutChunks decode(Decoder& d);
 };
 struct BytesReply {

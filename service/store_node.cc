@@ -205,6 +205,13 @@ Result<Empty> StoreNode::on(const Release& request) {
   });
 }
 
+Result<Empty> StoreNode::on(const Distrust& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    file.chunks().distrust(request.fingerprints);
+    return Empty{};
+  });
+}
+
 Result<LocateReply> StoreNode::on(const Locate& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<LocateReply> {
     return LocateReply{file.chunks().locate(request.fingerprints)};
@@ -218,10 +225,10 @@ Result<ChunksReply> StoreNode::on(const GetChunks& request) {
   });
 }
 
-Result<Empty> StoreNode::on(const PutChunks& request) {
-  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+Result<PutReply> StoreNode::on(const PutChunks& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<PutReply> {
     DEDUP_TRY(check_holders(request.holder_sets));
-    return to_reply(file.chunks().put(request));
+    return file.chunks().put(request);
   });
 }
 

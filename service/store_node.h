@@ -46,9 +46,10 @@ class StoreNode {
   Result<ClaimReply> on(const Claim& request);
   Result<Empty> on(const Register& request);
   Result<Empty> on(const Release& request);
+  Result<Empty> on(const Distrust& request);
   Result<LocateReply> on(const Locate& request);
   Result<ChunksReply> on(const GetChunks& request);
-  Result<Empty> on(const PutChunks& request);
+  Result<PutReply> on(const PutChunks& request);
   // kNotFound if the log is gone or was cleared there.
   Result<BytesReply> on(const ReadLog& request);
   // kNotFound if the shard is not here, kCorrupt if it is not `digest`'s or damaged.

@@ -1,5 +1,7 @@
 libdedup_core_la_SOURCES += \
   store/block_encoding.cc \
+  store/chunk_check.cc \
+  store/chunk_check.h \
   store/commit_record.cc \
   store/commit_record.h \
   store/format.cc \
@@ -32,6 +34,7 @@ libdedup_core_la_SOURCES += \
   store/unnamed.h
 
 unit_tests_SOURCES += \
+  test/unit/store_chunk_check_test.cc \
   test/unit/store_commit_record_test.cc \
   test/unit/store_generations_test.cc \
   test/unit/store_helpers.h \

@@ -43,8 +43,8 @@ def _compiler():
 def program(name):
     """The path of programs/NAME.c, compiled."""
     path = pathlib.Path(_program_directory().name) / name
-    subprocess.run([_compiler(), "-std=gnu11", "-O1", "-Wall", "-o", path,
-                    HERE / "programs" / f"{name}.c"], check=True)
+    subprocess.run([_compiler(), "-std=gnu11", "-O1", "-Wall", f"-I{HERE.parent.parent}", "-o",
+                    path, HERE / "programs" / f"{name}.c", "-ldl"], check=True)
     return path
 
 

@@ -254,12 +254,12 @@ class Random {
 
 template <typename... T>
 struct List {};
-using Requests =
-    List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
-         Unlock, SharedAdd, SharedSet, CommitDone, SetAside, WriteLog, WriteChunks, Convert,
-         Truncate, Resolve, InstallBase, Snapshot, EndCommit, Find, Attach, Detach, Adopt, Drop,
-         Space, OpenSegment, OpenLog, Held, Claim, Register, Release, Locate, GetChunks, PutChunks,
-         ReadLog, ListShard, ReadShard, PutShard, References, Prepare, Commit, Abort, Collect>;
+using Requests = List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize,
+                      SetSize, Lock, Unlock, SharedAdd, SharedSet, CommitDone, SetAside, WriteLog,
+                      WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit,
+                      Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim,
+                      Register, Release, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard,
+                      ReadShard, PutShard, References, Prepare, Commit, Abort, Collect>;
 
 template <typename Message>
 Bytes encoded(const Message& message) {
@@ -376,7 +376,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 46u);
+  EXPECT_EQ(all.size(), 47u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

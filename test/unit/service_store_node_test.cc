@@ -132,6 +132,36 @@ TEST_F(ServiceStoreNode, KeepsWhatGenerationsShareAndFreesTheRest) {
   expect_held(third);
 }
 
+TEST_F(ServiceStoreNode, StoresAgainWhatIsDistrusted) {
+  ASSERT_OK(attach(true));
+  const auto all = chunks(20);
+  const auto segment = store_as_rank(all);
+  ASSERT_OK(segment);
+  ASSERT_OK(commit(all));
+  const auto bad = slice(all, 3, 5);
+  ASSERT_OK(node_->on(Distrust{identity_, names(bad)}));
+  expect_absent(bad);
+  expect_held(slice(all, 5, 20));
+  const auto attempt = random_id(random_);
+  const auto missing = node_->on(References{identity_, attempt, names(all)});
+  ASSERT_OK(missing);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(missing->missing[i], i >= 3 && i < 5 ? 1 : 0) << i;
+  }
+  ASSERT_OK(put(bad));
+  expect_held(bad);
+  ASSERT_OK(commit(all));
+  expect_held(all);
+  const auto locations = node_->on(Locate{identity_, names(all)});
+  ASSERT_OK(locations);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(locations->locations[i].segment == *segment, i < 3 || i >= 5) << i;
+  }
+  restart();
+  ASSERT_OK(attach(false));
+  EXPECT_CODE(node_->on(Distrust{identity_, names(bad)}), kReadOnly);
+}
+
 TEST_F(ServiceStoreNode, FreesWhatWasOverwrittenBeforeTheCommit) {
   ASSERT_OK(attach(true));
   const auto overwritten = chunks(40);

@@ -12,11 +12,13 @@
  *   pieces H PATH LENGTH   the same, independently, piece by piece: pieces that cannot be read stay
  *                          holes, and PATH.map gets a byte for each piece, 1 if it was read
  *   size H BYTES · sync H · close H · delete · barrier · die R (SIGKILL)
+ *   heal K VERIFY          dedup_admin_heal; what it did is the result's text
  *   touch PATH · wait PATH make a plain file; wait until it is there
  *   shell COMMAND          runs it
  *
  * Each rank writes the file RESULTS.<rank>, a line for each operation that MPI does: number of the
  * line, operation, name of the error class, text. An error does not end the program. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,6 +28,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "engine/admin.h"
 
 enum { kHandles = 4, kMaxPieces = 4096 };
 
@@ -344,6 +347,27 @@ static void do_pieces(void) {
   if (!failed) result(MPI_SUCCESS);
 }
 
+/* The library is there only when the program runs. */
+static void do_heal(void) {
+  int (*heal)(MPI_Comm, const char*, unsigned, int, dedup_admin_healed*, dedup_error*);
+  *(void**)&heal = dlsym(RTLD_DEFAULT, "dedup_admin_heal");
+  CHECK(heal != NULL);
+  const unsigned replication = (unsigned)number();
+  const int verify = (int)number();
+  dedup_admin_healed healed;
+  dedup_error error;
+  const char* path = name + strlen("dedup:");
+  const int code = heal(MPI_COMM_WORLD, path, replication, verify, &healed, &error);
+  CHECK_INT(error.error_class, code);
+  char text[300];
+  snprintf(text, sizeof text,
+           "generation %llu checked %llu bad %llu made %llu lost %llu lowest %llu",
+           (unsigned long long)healed.generation, (unsigned long long)healed.checked,
+           (unsigned long long)healed.bad, (unsigned long long)healed.copies_made,
+           (unsigned long long)healed.lost_chunks, (unsigned long long)healed.lowest_copies);
+  put_result(class_name(code), code == MPI_SUCCESS ? text : error.text);
+}
+
 static void do_wait(void) {
   const char* path = word();
   const struct timespec pause = {0, 2000000};
@@ -387,6 +411,8 @@ static void do_line(char* line) {
   } else if (strcmp(operation, "touch") == 0) {
     if (!alone) barrier();
     if (alone || rank == 0) CHECK(close(open_plain(word(), 0)) == 0);
+  } else if (strcmp(operation, "heal") == 0) {
+    do_heal();
   } else if (strcmp(operation, "shell") == 0) {
     CHECK(system(strtok(NULL, "")) == 0);
   } else if (strcmp(operation, "wait") == 0) {

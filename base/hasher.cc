@@ -1,12 +1,12 @@
-#include "engine/hasher.h"
+#include "base/hasher.h"
 
 #include <algorithm>
 #include <string>
 
-namespace dedup::engine {
+namespace dedup {
 
-Result<Hasher> Hasher::create(hints::FingerprintKind kind) {
-  const char* name = kind == hints::FingerprintKind::kSha1 ? "SHA1" : "SHA256";
+Result<Hasher> Hasher::create(FingerprintKind kind) {
+  const char* name = kind == FingerprintKind::kSha1 ? "SHA1" : "SHA256";
   Hasher hasher(EVP_MD_fetch(nullptr, name, nullptr), EVP_MD_CTX_new());
   if (!hasher.digest_ || !hasher.context_) {
     return Status(Code::kUnsupported, std::string("OpenSSL does not offer the hash ") + name);
@@ -28,6 +28,11 @@ Result<Fingerprint> Hasher::hash(std::span<const std::byte> chunk) {
   return fingerprint;
 }
 
+UniqueNumbers::UniqueNumbers() {
+  // Never taken for a SHA-1, whatever the random number is.
+  prefix_.bytes.back() |= 1;
+}
+
 Fingerprint UniqueNumbers::next() {
   Fingerprint fingerprint;
   const std::uint64_t number = count_++;
@@ -39,4 +44,26 @@ Fingerprint UniqueNumbers::next() {
   return fingerprint;
 }
 
-}  // namespace dedup::engine
+std::optional<FingerprintKind> kind_of(const Fingerprint& fingerprint) {
+  const auto zero_from = [&](std::size_t first) {
+    return std::all_of(fingerprint.bytes.begin() + static_cast<std::ptrdiff_t>(first),
+                       fingerprint.bytes.end(), [](std::uint8_t byte) { return byte == 0; });
+  };
+  if (zero_from(20)) return FingerprintKind::kSha1;
+  if (zero_from(24)) return std::nullopt;
+  return FingerprintKind::kSha256;
+}
+
+Result<bool> FingerprintCheck::holds(const Fingerprint& fingerprint,
+                                     std::span<const std::byte> chunk) {
+  const std::optional<FingerprintKind> kind = kind_of(fingerprint);
+  if (!kind) return true;
+  std::optional<Hasher>& hasher = *kind == FingerprintKind::kSha1 ? sha1_ : sha256_;
+  if (!hasher) {
+    DEDUP_ASSIGN(hasher, Hasher::create(*kind));
+  }
+  DEDUP_ASSIGN(const Fingerprint found, hasher->hash(chunk));
+  return found == fingerprint;
+}
+
+}  // namespace dedup

@@ -1,0 +1,44 @@
+/* What tools ask of the engine beside MPI-IO: the only functions of this library that are not
+ * MPI's.
+ *
+ * Plain C, exported by libromio-dedup.so. Nothing throws. MPI must be initialised.
+ */
+#ifndef DEDUP_ENGINE_ADMIN_H
+#define DEDUP_ENGINE_ADMIN_H
+
+#include <mpi.h>
+#include <stdint.h>
+
+#include "engine/dedup.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+  uint64_t generation;    /* that was committed */
+  uint64_t checked;       /* chunks that were read, each copy counted; 0 without `verify` */
+  uint64_t bad;           /* of them */
+  uint64_t copies_made;   /* that were lacking or bad */
+  uint64_t lost_chunks;   /* of which there is no good copy: reading them is an error */
+  uint64_t lowest_copies; /* of any chunk, by the new recipe; 0 if the file has none */
+} dedup_admin_healed;
+
+#pragma GCC visibility push(default)
+
+/* Collective over comm. Commits a new generation of the file at `path` (a name without its prefix)
+ * with the same content, of which every chunk is on min(K, nodes of the job) nodes again. K is
+ * `replication`, or if that is 0 what the file was committed with. With `verify` all chunks of all
+ * stores are first compared with their fingerprints, and bad ones replaced. Hints come from the
+ * environment. Returns an MPI error class (MPI_SUCCESS also if some chunks are lost), the same on
+ * all ranks, and fills in *healed and *error. After an error the file is as it was. */
+int dedup_admin_heal(MPI_Comm comm, const char* path, unsigned replication, int verify,
+                     dedup_admin_healed* healed, dedup_error* error);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

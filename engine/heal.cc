@@ -1,0 +1,91 @@
+#include "engine/heal.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <span>
+
+#include "base/hasher.h"
+#include "engine/agreement.h"
+#include "engine/commit.h"
+#include "engine/open_close.h"
+#include "store/chunk_check.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::size_t kDistrustedAtOnce = 32768;
+
+// The new generation says of itself what the old one did.
+void keep_ways(const store::CommitRecord& record, unsigned replication, hints::Hints& hints) {
+  hints.replication = replication != 0 ? replication : record.replication;
+  hints.chunk_size = record.chunk_size;
+  hints.mode = record.fingerprint == "none" ? hints::Mode::kNone : hints::Mode::kCollective;
+  hints.fingerprint =
+      record.fingerprint == "sha1" ? FingerprintKind::kSha1 : FingerprintKind::kSha256;
+}
+
+// This rank's part of its node's store.
+Status check_own_part(OpenFile& file, Healed& healed) {
+  DEDUP_ASSIGN(const auto store, store::Store::open(file.local->store_directory(), false));
+  const auto checked = store::check_chunks(*store, file.identity(), file.view()->base(),
+                                           static_cast<unsigned>(file.topology.node_rank()),
+                                           static_cast<unsigned>(file.topology.node_size()));
+  // A store without an index has no chunk of the generation, as far as anybody knows; the commit
+  // finds out what it should have.
+  const Code code = checked.status().code();
+  if (code == Code::kNoSuchFile || code == Code::kCorrupt) return Status::ok();
+  DEDUP_TRY(checked.status());
+  healed.checked = checked->chunks;
+  healed.bad = checked->bad.size();
+  for (const std::string& text : checked->texts) {
+    std::fprintf(stderr, "dedup: warning: node %s: %s\n",
+                 file.job->node_name(file.topology.my_node()).c_str(), text.c_str());
+  }
+  const std::span<const Fingerprint> bad = checked->bad;
+  for (std::size_t begin = 0; begin < bad.size(); begin += kDistrustedAtOnce) {
+    const auto some = bad.subspan(begin, std::min(kDistrustedAtOnce, bad.size() - begin));
+    const service::Distrust request{file.identity(), {some.begin(), some.end()}};
+    DEDUP_TRY(file.client().call(file.topology.my_node(), request).status());
+  }
+  return Status::ok();
+}
+
+Status heal_open(OpenFile& file, unsigned replication, bool verify, Healed& healed) {
+  const auto view = file.view();
+  if (!view->committed) {
+    return {Code::kArgument,
+            file.path + ": its data is not in the stores: there is nothing to heal"};
+  }
+  keep_ways(view->record, replication, file.hints);
+  if (verify) {
+    const Status mine = check_own_part(file, healed);
+    healed.checked = all_sum(file.comm(), healed.checked);
+    healed.bad = all_sum(file.comm(), healed.bad);
+    DEDUP_TRY(agree(file.comm(), mine));
+  }
+  file.changed = true;
+  DEDUP_TRY(commit(file));
+  healed.generation = file.last.generation;
+  healed.copies_made = file.last.copies_made;
+  healed.lost_chunks = file.last.lost_chunks;
+  healed.lowest_copies = file.last.lowest_copies;
+  PMPI_Bcast(&healed, sizeof healed, MPI_BYTE, 0, file.comm());
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<Healed> heal(MPI_Comm comm, const std::string& path, unsigned replication, bool verify,
+                    const Status& mine, const hints::Hints& hints) {
+  hints::Hints used = hints;
+  used.flush = hints::Flush::kNone;
+  DEDUP_ASSIGN(const auto file, open_file(comm, path, MPI_MODE_RDWR, mine, used));
+  Healed healed;
+  const Status status = heal_open(*file, replication, verify, healed);
+  const Status left = leave(*file);
+  DEDUP_TRY(status);
+  DEDUP_TRY(left);
+  return healed;
+}
+
+}  // namespace dedup::engine
