@@ -17,19 +17,15 @@ CASES = [pytest.param(program, case, id=f"{program}-{case}",
 BY_CASE = [LAYOUTS[1], LAYOUTS[3]]
 
 
-def layouts(quick):
-    return [pytest.param(layout, id=layout_name(layout),
-                         marks=[] if layout in quick else [pytest.mark.long])
-            for layout in LAYOUTS]
-
-
-@pytest.mark.parametrize("layout", layouts(BY_CASE))
+@pytest.mark.parametrize("layout", BY_CASE, ids=layout_name)
 @pytest.mark.parametrize("program, case", CASES)
 def test_case(run_case, program, case, layout):
     run_case(program, case, layout)
 
 
-@pytest.mark.parametrize("layout", layouts([LAYOUTS[0], LAYOUTS[2]]))
+@pytest.mark.parametrize("layout", [
+    pytest.param(layout, id=layout_name(layout), marks=[pytest.mark.long] if layout in BY_CASE else [])
+    for layout in LAYOUTS])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_all_cases_in_one_job(mpirun, stores, program, layout):
     """What one case leaves behind, in the job or in the stores, is no other's trouble."""
