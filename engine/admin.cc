@@ -7,7 +7,7 @@ using dedup::Code;
 using dedup::Status;
 namespace engine = dedup::engine;
 
-int dedup_admin_heal(MPI_Comm comm, const char* path, unsigned replication, int verify,
+int dedup_admin_heal(MPI_Comm comm, const char* path, unsigned replication, int flags,
                      dedup_admin_healed* healed, dedup_error* error) {
   *healed = {};
   return engine::guarded(error, [&]() -> Status {
@@ -15,8 +15,10 @@ int dedup_admin_heal(MPI_Comm comm, const char* path, unsigned replication, int 
     Status mine = engine::check_path(path);
     if (mine.is_ok()) mine = hints.status();
     DEDUP_ASSIGN(const engine::Healed done,
-                 engine::heal(comm, path, replication, verify != 0, mine,
-                              hints.is_ok() ? *hints : dedup::hints::Hints{}));
+                 engine::heal(comm, path,
+                              {replication, (flags & DEDUP_ADMIN_VERIFY) != 0,
+                               (flags & DEDUP_ADMIN_ACCEPT_LOSS) != 0},
+                              mine, hints.is_ok() ? *hints : dedup::hints::Hints{}));
     healed->generation = done.generation;
     healed->checked = done.checked;
     healed->bad = done.bad;

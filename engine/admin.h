@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct {
   uint64_t generation;    /* that was committed */
-  uint64_t checked;       /* chunks that were read, each copy counted; 0 without `verify` */
+  uint64_t checked;       /* chunks that were read, each copy counted; 0 unless asked for */
   uint64_t bad;           /* of them */
   uint64_t copies_made;   /* that were lacking or bad */
   uint64_t lost_chunks;   /* of which there is no good copy: reading them is an error */
@@ -26,13 +26,18 @@ typedef struct {
 
 #pragma GCC visibility push(default)
 
+enum {
+  DEDUP_ADMIN_VERIFY = 1, /* first compare all chunks of all stores with their fingerprints */
+  DEDUP_ADMIN_ACCEPT_LOSS =
+      2 /* go on if a chunk has no good copy on these nodes, else MPI_ERR_IO */
+};
+
 /* Collective over comm. Commits a new generation of the file at `path` (a name without its prefix)
  * with the same content, of which every chunk is on min(K, nodes of the job) nodes again. K is
- * `replication`, or if that is 0 what the file was committed with. With `verify` all chunks of all
- * stores are first compared with their fingerprints, and bad ones replaced. Hints come from the
- * environment. Returns an MPI error class (MPI_SUCCESS also if some chunks are lost), the same on
- * all ranks, and fills in *healed and *error. After an error the file is as it was. */
-int dedup_admin_heal(MPI_Comm comm, const char* path, unsigned replication, int verify,
+ * `replication`, or if that is 0 what the file was committed with. `flags`: a sum of the above.
+ * Hints come from the environment. Returns an MPI error class, the same on all ranks, and fills in
+ * *healed and *error. After an error the file is as it was. */
+int dedup_admin_heal(MPI_Comm comm, const char* path, unsigned replication, int flags,
                      dedup_admin_healed* healed, dedup_error* error);
 
 #pragma GCC visibility pop

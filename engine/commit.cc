@@ -71,6 +71,7 @@ class Attempt {
  private:
   Status prepare() {
     DEDUP_TRY(build_shards());
+    if (file_.refuse_loss) DEDUP_TRY(agree(file_.comm(), check_loss()));
     failpoint("commit.shards");
     DEDUP_TRY(agree(file_.comm(), make_record()));
     const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
@@ -115,6 +116,18 @@ class Attempt {
       const auto sets = decoder.get<std::uint32_t>();
       for (std::uint32_t i = 0; i < sets; ++i) facts_.node_sets.insert(decoder.get_nodes());
     }
+  }
+
+  Status check_loss() const {
+    if (facts_.lost_chunks == 0) return Status::ok();
+    std::string text = file_.path + ": of " + std::to_string(facts_.lost_chunks) +
+                       " chunks there is no good copy on these nodes, so nothing was changed";
+    const auto view = file_.view();
+    const auto& stores = view->info.stores;
+    for (std::size_t i = file_.job->nodes(); i < stores.size(); ++i) {
+      text += (i == file_.job->nodes() ? "; not here are the stores of " : ", ") + stores[i].node;
+    }
+    return {Code::kIo, text};
   }
 
   // Rank 0 writes the record; all get it.

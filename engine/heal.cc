@@ -50,19 +50,20 @@ Status check_own_part(OpenFile& file, Healed& healed) {
   return Status::ok();
 }
 
-Status heal_open(OpenFile& file, unsigned replication, bool verify, Healed& healed) {
+Status heal_open(OpenFile& file, const HealOptions& options, Healed& healed) {
   const auto view = file.view();
   if (!view->committed) {
     return {Code::kArgument,
             file.path + ": its data is not in the stores: there is nothing to heal"};
   }
-  keep_ways(view->record, replication, file.hints);
-  if (verify) {
+  keep_ways(view->record, options.replication, file.hints);
+  if (options.verify) {
     const Status mine = check_own_part(file, healed);
     healed.checked = all_sum(file.comm(), healed.checked);
     healed.bad = all_sum(file.comm(), healed.bad);
     DEDUP_TRY(agree(file.comm(), mine));
   }
+  file.refuse_loss = !options.accept_loss;
   file.changed = true;
   DEDUP_TRY(commit(file));
   healed.generation = file.last.generation;
@@ -75,13 +76,13 @@ Status heal_open(OpenFile& file, unsigned replication, bool verify, Healed& heal
 
 }  // namespace
 
-Result<Healed> heal(MPI_Comm comm, const std::string& path, unsigned replication, bool verify,
+Result<Healed> heal(MPI_Comm comm, const std::string& path, const HealOptions& options,
                     const Status& mine, const hints::Hints& hints) {
   hints::Hints used = hints;
   used.flush = hints::Flush::kNone;
   DEDUP_ASSIGN(const auto file, open_file(comm, path, MPI_MODE_RDWR, mine, used));
   Healed healed;
-  const Status status = heal_open(*file, replication, verify, healed);
+  const Status status = heal_open(*file, options, healed);
   const Status left = leave(*file);
   DEDUP_TRY(status);
   DEDUP_TRY(left);

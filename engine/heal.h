@@ -26,9 +26,16 @@ struct Healed {
 // compare them with their fingerprints; bad ones are replaced by good ones of other nodes. `mine`:
 // this rank's verdict on its own arguments so far.
 //
-// kArgument if the file's data is not in the stores (a plain file); otherwise the errors of opening
-// for writing and of a commit. After an error the generation that was there stands.
-Result<Healed> heal(MPI_Comm comm, const std::string& path, unsigned replication, bool verify,
+// kIo if some chunk has no good copy on the nodes that are here, unless `accept_loss`: a store that
+// is only away may have it. kArgument if the file's data is not in the stores (a plain file);
+// otherwise the errors of opening for writing and of a commit. After an error the generation that
+// was there stands.
+struct HealOptions {
+  unsigned replication = 0;
+  bool verify = false;
+  bool accept_loss = false;
+};
+Result<Healed> heal(MPI_Comm comm, const std::string& path, const HealOptions& options,
                     const Status& mine, const hints::Hints& hints);
 
 }  // namespace dedup::engine

@@ -32,6 +32,8 @@ struct OpenFile {
   bool writable = false;
   bool delete_on_close = false;
   bool atomic = false;
+  // A commit fails rather than leave a chunk without a copy; the same on all ranks.
+  bool refuse_loss = false;
   // This rank changed the file through this handle since the last commit.
   std::atomic<bool> changed = false;
   std::shared_ptr<LocalFile> local;

@@ -8,6 +8,7 @@ from stores import Model, Script, Site, noise, shared_site
 
 BLOCK = 4 << 20
 HEADER = 64
+VERIFY, ACCEPT_LOSS = 1, 2
 FOUR = ["n0", "n1", "n2", "n3"]
 
 
@@ -26,8 +27,8 @@ def write_four(site, replication):
     return model
 
 
-def heal(site, nodes, replication=0, verify=0, ranks=None, hints=None):
-    job = site.run(Script().add("heal", replication, verify), nodes, ranks or len(nodes), hints)
+def heal(site, nodes, replication=0, flags=0, ranks=None):
+    job = site.run(Script().add("heal", replication, flags), nodes, ranks or len(nodes))
     entries = job.entries("heal")
     assert job.code == 0 and all(entries), f"{job}"
     assert len({(entry.error, entry.text) for entry in entries}) == 1, f"{job}"
@@ -61,7 +62,7 @@ def test_as_many_nodes_as_before_may_be_lost_again(site, replication):
 
 def test_nothing_is_lacking(site):
     model = write_four(site, 2)
-    error, healed = heal(site, FOUR, verify=1, ranks=7)
+    error, healed = heal(site, FOUR, flags=VERIFY, ranks=7)
     assert error == "SUCCESS", healed
     assert healed["checked"] > 4 * 36
     assert (healed["bad"], healed["made"], healed["lost"]) == (0, 0, 0)
@@ -74,7 +75,7 @@ def test_bad_copies_are_replaced(site):
     flip_every(site, "n2", 3000)
     error, healed = heal(site, FOUR, ranks=6)
     assert error == "SUCCESS" and healed["made"] == 0, "without verifying nobody looks"
-    error, healed = heal(site, FOUR, verify=1, ranks=6)
+    error, healed = heal(site, FOUR, flags=VERIFY, ranks=6)
     assert error == "SUCCESS", healed
     assert healed["bad"] == healed["made"] > 30 and healed["lost"] == 0
     site.check_stores(model, 2)
@@ -100,7 +101,7 @@ def test_a_damaged_index_and_shard(site):
         content = bytearray((generation / name).read_bytes())
         content[20] ^= 1
         (generation / name).write_bytes(content)
-    error, healed = heal(site, FOUR, verify=1)
+    error, healed = heal(site, FOUR, flags=VERIFY)
     assert error == "SUCCESS" and healed["lost"] == 0, healed
     site.check_stores(model, 2, nothing_else=False)
 
@@ -116,16 +117,18 @@ def test_what_has_no_good_copy_is_counted(site):
     model = write_four(site, 2)
     for node in FOUR:
         flip_every(site, node, 40_000)
-    error, healed = heal(site, FOUR, verify=1)
-    assert error == "SUCCESS", healed
-    assert healed["bad"] > 0
+    error, text = heal(site, FOUR, flags=VERIFY)
+    assert error == "IO" and "no good copy" in text
+    assert site.walk()["files"][0]["generation"] == 1, "nothing was changed"
+    error, healed = heal(site, FOUR, flags=VERIFY + ACCEPT_LOSS)
+    assert error == "SUCCESS" and healed["bad"] > 0 and healed["lost"] > 0, healed
     job, content, read = site.read_pieces(FOUR, 4, 4096)
-    assert (0 in read) == (healed["lost"] > 0)
+    assert 0 in read
     for piece, was_read in enumerate(read):
         if was_read:
             at = piece * 4096
             assert content[at:at + 4096] == bytes(model.content[at:at + 4096])
-    assert (job.errors_of("pieces") != ["SUCCESS"] * 4) == (0 in read)
+    assert "IO" in job.errors_of("pieces")
 
 
 @pytest.mark.parametrize("how", [{"mode": "none"}, {"fingerprint": "sha1"}])
@@ -136,7 +139,7 @@ def test_other_fingerprints(site, how):
     model.write(pieces)
     site.write(pieces, 2, 2, {"replication": 2, **how})
     flip_every(site, "n1", 9000)
-    error, healed = heal(site, ["n0", "n1"], verify=1)
+    error, healed = heal(site, ["n0", "n1"], flags=VERIFY)
     assert error == "SUCCESS" and healed["bad"] == healed["made"] > 0, healed
     file = site.check_stores(model, 2)
     assert file["fingerprint"] == how.get("fingerprint", "none")

@@ -12,7 +12,7 @@
  *   pieces H PATH LENGTH   the same, independently, piece by piece: pieces that cannot be read stay
  *                          holes, and PATH.map gets a byte for each piece, 1 if it was read
  *   size H BYTES · sync H · close H · delete · barrier · die R (SIGKILL)
- *   heal K VERIFY          dedup_admin_heal; what it did is the result's text
+ *   heal K FLAGS           dedup_admin_heal; what it did is the result's text
  *   touch PATH · wait PATH make a plain file; wait until it is there
  *   shell COMMAND          runs it
  *
@@ -353,11 +353,11 @@ static void do_heal(void) {
   *(void**)&heal = dlsym(RTLD_DEFAULT, "dedup_admin_heal");
   CHECK(heal != NULL);
   const unsigned replication = (unsigned)number();
-  const int verify = (int)number();
+  const int flags = (int)number();
   dedup_admin_healed healed;
   dedup_error error;
   const char* path = name + strlen("dedup:");
-  const int code = heal(MPI_COMM_WORLD, path, replication, verify, &healed, &error);
+  const int code = heal(MPI_COMM_WORLD, path, replication, flags, &healed, &error);
   CHECK_INT(error.error_class, code);
   char text[300];
   snprintf(text, sizeof text,
