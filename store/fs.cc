@@ -1,17 +1,11 @@
 #include "store/fs.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <climits>
 #include <limits>
-#include <memory>
 
 namespace dedup::store::fs {
 namespace {
@@ -19,26 +13,17 @@ namespace {
 constexpr mode_t kFileMode = 0600;
 constexpr mode_t kDirectoryMode = 0700;
 
-template <typename Call>
-auto retried(Call&& call) {
-  decltype(call()) result;
-  do {
-    result = call();
-  } while (result < 0 && errno == EINTR);
-  return result;
-}
-
-Status failed(const char* action, const std::string& path) {
-  return Status::from_errno(errno, std::string("cannot ") + action + " " + path);
-}
-
-Result<File> open_with(const std::string& path, int flags, const char* action) {
-  const int fd = retried([&] { return ::open(path.c_str(), flags | O_CLOEXEC, kFileMode); });
+Result<File> open_as(const char* action, const std::string& path, int flags, mode_t mode) {
+  System& system = store::system();
+  const int fd = retried([&] { return system.open(path.c_str(), flags | O_CLOEXEC, mode); });
   if (fd < 0) return failed(action, path);
-  File file(fd, path);
-  if ((flags & O_CREAT) != 0 && retried([&] { return ::fchmod(fd, kFileMode); }) != 0) {
-    return failed("set permissions of", path);
-  }
+  return File(system, fd, path);
+}
+
+// Whatever the umask.
+Result<File> create(const char* action, const std::string& path, int flags) {
+  DEDUP_ASSIGN(File file, open_as(action, path, flags | O_RDWR | O_CREAT, kFileMode));
+  DEDUP_TRY(set_permissions(file, kFileMode));
   return file;
 }
 
@@ -85,15 +70,20 @@ Status out_of_range(const File& file, std::uint64_t offset) {
   return {Code::kCorrupt, file.path() + ": no file has a byte " + std::to_string(offset)};
 }
 
+}  // namespace
+
+Status failed(const char* action, const std::string& path) {
+  return Status::from_errno(errno, std::string("cannot ") + action + " " + path);
+}
+
 std::string directory_of(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-}  // namespace
-
 File& File::operator=(File&& other) noexcept {
+  std::swap(system_, other.system_);
   std::swap(fd_, other.fd_);
   std::swap(path_, other.path_);
   return *this;
@@ -101,23 +91,27 @@ File& File::operator=(File&& other) noexcept {
 
 File::~File() {
   // What must last was flushed before; nothing can be done about an error here.
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ >= 0) system_->close(fd_);
+}
+
+Result<File> open_file(const std::string& path, int flags, mode_t mode) {
+  return open_as("open", path, flags, mode);
 }
 
 Result<File> open_read(const std::string& path) {
-  return open_with(path, O_RDONLY, "open");
+  return open_file(path, O_RDONLY);
 }
 
 Result<File> create_new(const std::string& path) {
-  return open_with(path, O_RDWR | O_CREAT | O_EXCL, "create");
+  return create("create", path, O_EXCL);
 }
 
 Result<File> open_or_create(const std::string& path) {
-  return open_with(path, O_RDWR | O_CREAT | O_NOFOLLOW, "open");
+  return create("open", path, O_NOFOLLOW);
 }
 
 Result<File> open_directory(const std::string& path) {
-  return open_with(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, "open directory");
+  return open_as("open directory", path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 }
 
 Status read_at(const File& file, std::uint64_t offset, std::span<std::byte> out) {
@@ -130,7 +124,8 @@ Status readv_at(const File& file, std::uint64_t offset, std::span<iovec> parts) 
   drop_front(parts, 0);
   while (!parts.empty()) {
     const auto n = retried([&] {
-      return ::preadv(file.fd(), parts.data(), parts_at_once(parts), static_cast<off_t>(offset));
+      return file.system().preadv(file.fd(), parts.data(), parts_at_once(parts),
+                                  static_cast<off_t>(offset));
     });
     if (n < 0) return failed("read", file.path());
     if (n == 0) {
@@ -153,7 +148,8 @@ Status writev_at(const File& file, std::uint64_t offset, std::span<iovec> parts)
   drop_front(parts, 0);
   while (!parts.empty()) {
     const auto n = retried([&] {
-      return ::pwritev(file.fd(), parts.data(), parts_at_once(parts), static_cast<off_t>(offset));
+      return file.system().pwritev(file.fd(), parts.data(), parts_at_once(parts),
+                                   static_cast<off_t>(offset));
     });
     if (n < 0) return failed("write", file.path());
     if (n == 0) return {Code::kIo, "cannot write " + file.path() + ": no byte was taken"};
@@ -165,15 +161,20 @@ Status writev_at(const File& file, std::uint64_t offset, std::span<iovec> parts)
 
 Status truncate(const File& file, std::uint64_t size) {
   if (!fits_off_t(size, 0)) return out_of_range(file, size);
-  if (retried([&] { return ::ftruncate(file.fd(), static_cast<off_t>(size)); }) != 0) {
+  if (retried([&] { return file.system().ftruncate(file.fd(), static_cast<off_t>(size)); }) != 0) {
     return failed("truncate", file.path());
   }
   return Status::ok();
 }
 
 Status sync_data(const File& file) {
-  if (retried([&] { return ::fdatasync(file.fd()); }) != 0) return failed("flush", file.path());
-  return Status::ok();
+  if (retried([&] { return file.system().fdatasync(file.fd()); }) == 0) return Status::ok();
+  return failed("flush", file.path());
+}
+
+Status sync(const File& file) {
+  if (retried([&] { return file.system().fsync(file.fd()); }) == 0) return Status::ok();
+  return failed("flush", file.path());
 }
 
 Result<Bytes> read_file(const std::string& path) {
@@ -207,13 +208,15 @@ Status write_file_atomically(const std::string& path, std::span<const std::byte>
 
 Result<Info> info(const std::string& path) {
   struct stat s;
-  if (retried([&] { return ::lstat(path.c_str(), &s); }) != 0) return failed("look at", path);
+  if (retried([&] { return system().lstat(path.c_str(), &s); }) != 0)
+    return failed("look at", path);
   return to_info(s);
 }
 
 Result<Info> info(const File& file) {
   struct stat s;
-  if (retried([&] { return ::fstat(file.fd(), &s); }) != 0) return failed("look at", file.path());
+  if (retried([&] { return file.system().fstat(file.fd(), &s); }) != 0)
+    return failed("look at", file.path());
   return to_info(s);
 }
 
@@ -225,66 +228,59 @@ Result<bool> exists(const std::string& path) {
 }
 
 Result<bool> make_directory(const std::string& path) {
-  if (retried([&] { return ::mkdir(path.c_str(), kDirectoryMode); }) != 0) {
+  if (retried([&] { return system().mkdir(path.c_str(), kDirectoryMode); }) != 0) {
     if (errno == EEXIST) return false;
     return failed("create directory", path);
   }
   // The umask may have taken the owner's bits away.
-  if (retried([&] { return ::chmod(path.c_str(), kDirectoryMode); }) != 0) {
+  if (retried([&] { return system().chmod(path.c_str(), kDirectoryMode); }) != 0) {
     return failed("set permissions of", path);
   }
   return true;
 }
 
 Status set_permissions(const File& file, mode_t permissions) {
-  if (retried([&] { return ::fchmod(file.fd(), permissions); }) != 0) {
+  if (retried([&] { return file.system().fchmod(file.fd(), permissions); }) != 0) {
     return failed("set permissions of", file.path());
   }
   return Status::ok();
 }
 
 Result<std::vector<std::string>> list(const std::string& path) {
-  const auto close = [](DIR* d) { ::closedir(d); };
-  const std::unique_ptr<DIR, decltype(close)> directory(::opendir(path.c_str()), close);
-  if (!directory) return failed("list directory", path);
   std::vector<std::string> names;
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(directory.get());
-    if (entry == nullptr) {
-      if (errno != 0) return failed("list directory", path);
-      break;
-    }
-    std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(std::move(name));
-  }
+  const auto read = [&] {
+    names.clear();
+    return system().list(path.c_str(), names);
+  };
+  if (retried(read) != 0) return failed("list directory", path);
+  std::erase_if(names, [](const std::string& name) { return name == "." || name == ".."; });
   std::sort(names.begin(), names.end());
   return names;
 }
 
 Status rename(const std::string& from, const std::string& to) {
-  if (retried([&] { return ::rename(from.c_str(), to.c_str()); }) != 0) {
+  if (retried([&] { return system().rename(from.c_str(), to.c_str()); }) != 0) {
     return failed("rename", from + " to " + to);
   }
   return Status::ok();
 }
 
 Status link(const std::string& from, const std::string& to) {
-  if (retried([&] { return ::link(from.c_str(), to.c_str()); }) != 0) {
+  if (retried([&] { return system().link(from.c_str(), to.c_str()); }) != 0) {
     return failed("create", to);
   }
   return Status::ok();
 }
 
 Status remove_file(const std::string& path) {
-  if (retried([&] { return ::unlink(path.c_str()); }) != 0 && errno != ENOENT) {
+  if (retried([&] { return system().unlink(path.c_str()); }) != 0 && errno != ENOENT) {
     return failed("remove", path);
   }
   return Status::ok();
 }
 
 Status remove_directory(const std::string& path) {
-  if (retried([&] { return ::rmdir(path.c_str()); }) != 0 && errno != ENOENT) {
+  if (retried([&] { return system().rmdir(path.c_str()); }) != 0 && errno != ENOENT) {
     return failed("remove directory", path);
   }
   return Status::ok();
@@ -314,19 +310,18 @@ Status remove_tree(const std::string& path, std::uint64_t* freed) {
 
 Status sync_directory(const std::string& path) {
   DEDUP_ASSIGN(const File directory, open_directory(path));
-  if (retried([&] { return ::fsync(directory.fd()); }) != 0) return failed("flush", path);
-  return Status::ok();
+  return sync(directory);
 }
 
 Result<std::string> current_directory() {
-  char buffer[PATH_MAX];
-  if (::getcwd(buffer, sizeof buffer) == nullptr) return failed("find", "the current directory");
-  return std::string(buffer);
+  std::string directory;
+  if (system().getcwd(directory) != 0) return failed("find", "the current directory");
+  return directory;
 }
 
 Result<std::uint64_t> free_bytes(const std::string& path) {
   struct statvfs s;
-  if (retried([&] { return ::statvfs(path.c_str(), &s); }) != 0) {
+  if (retried([&] { return system().statvfs(path.c_str(), &s); }) != 0) {
     return failed("find the free space of", path);
   }
   return static_cast<std::uint64_t>(s.f_bavail) * s.f_frsize;
@@ -334,13 +329,13 @@ Result<std::uint64_t> free_bytes(const std::string& path) {
 
 Result<bool> try_lock(const File& file, bool exclusive) {
   const int operation = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
-  if (retried([&] { return ::flock(file.fd(), operation); }) == 0) return true;
+  if (retried([&] { return file.system().flock(file.fd(), operation); }) == 0) return true;
   if (errno == EWOULDBLOCK) return false;
   return failed("lock", file.path());
 }
 
 Status lock_exclusively(const File& file) {
-  if (retried([&] { return ::flock(file.fd(), LOCK_EX); }) != 0) {
+  if (retried([&] { return file.system().flock(file.fd(), LOCK_EX); }) != 0) {
     return failed("lock", file.path());
   }
   return Status::ok();

@@ -1,13 +1,15 @@
-// The one place through which the store calls the system.
+// Files and directories, for the store and whoever reads its files.
 //
-// Each function retries what a signal interrupted and returns an error that names the path. Files
-// are created 0600 and directories 0700 whatever the umask, all descriptors are close-on-exec.
-// Nothing here keeps state: all functions may be called by several threads at once.
+// Calls the system through store/system.h. Each function retries what a signal interrupted and
+// returns an error that names the path. Files are created 0600 and directories 0700 whatever the
+// umask, all descriptors are close-on-exec. Nothing here keeps state: all functions may be called
+// by several threads at once.
 #pragma once
 
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -16,6 +18,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/system.h"
 
 namespace dedup::store::fs {
 
@@ -23,15 +26,20 @@ namespace dedup::store::fs {
 class File {
  public:
   File() = default;
-  File(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
+  // `fd` was opened by `system`.
+  File(System& system, int fd, std::string path)
+      : system_(&system), fd_(fd), path_(std::move(path)) {}
+  File(File&& other) noexcept
+      : system_(other.system_), fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
   File& operator=(File&& other) noexcept;
   ~File();
 
+  System& system() const { return *system_; }
   int fd() const { return fd_; }
   const std::string& path() const { return path_; }
 
  private:
+  System* system_ = nullptr;
   int fd_ = -1;
   std::string path_;
 };
@@ -47,7 +55,22 @@ struct Info {
   std::uint64_t allocated = 0;  // bytes on disk
 };
 
+// Calls until no signal interrupts it.
+template <typename Call>
+auto retried(Call&& call) {
+  decltype(call()) result;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
+// The status of a call that has just failed: "cannot ACTION PATH: ERROR".
+Status failed(const char* action, const std::string& path);
+
 // --- Opening ------------------------------------------------------------------------------------
+// With the flags and the mode of open(), and O_CLOEXEC.
+Result<File> open_file(const std::string& path, int flags, mode_t mode = 0);
 Result<File> open_read(const std::string& path);
 // For reading and writing; kFileExists if it is there.
 Result<File> create_new(const std::string& path);
@@ -67,6 +90,8 @@ Status writev_at(const File& file, std::uint64_t offset, std::span<iovec> parts)
 Status truncate(const File& file, std::uint64_t size);
 // fdatasync: the data and what is needed to read it. Never call it again on a file where it failed.
 Status sync_data(const File& file);
+// fsync: all of it, permissions and owner too. As above.
+Status sync(const File& file);
 
 // A whole small file (at most kMaxSmallFile bytes, else kCorrupt).
 inline constexpr std::uint64_t kMaxSmallFile = std::uint64_t{256} << 20;
@@ -81,6 +106,8 @@ Status write_file_atomically(const std::string& path, std::span<const std::byte>
 Result<Info> info(const std::string& path);  // of a link itself
 Result<Info> info(const File& file);
 Result<bool> exists(const std::string& path);
+// The directory that `path` is in.
+std::string directory_of(const std::string& path);
 // True if it was made, false if something of that name is there.
 Result<bool> make_directory(const std::string& path);
 Status set_permissions(const File& file, mode_t permissions);

@@ -4,6 +4,8 @@ libdedup_core_la_SOURCES += \
   store/chunk_check.h \
   store/commit_record.cc \
   store/commit_record.h \
+  store/faulty_system.cc \
+  store/faulty_system.h \
   store/format.cc \
   store/format.h \
   store/fs.cc \
@@ -30,6 +32,8 @@ libdedup_core_la_SOURCES += \
   store/store.cc \
   store/store.h \
   store/store_private.h \
+  store/system.cc \
+  store/system.h \
   store/unnamed.cc \
   store/unnamed.h
 

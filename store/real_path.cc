@@ -1,8 +1,6 @@
 #include "store/real_path.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,15 +15,9 @@ namespace {
 
 constexpr std::string_view kTemporarySuffix = ".dedup-tmp";
 
-std::string directory_of(const std::string& path) {
-  const auto slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 std::string temporary_for(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
-  return directory_of(path) + "/." + name.substr(0, NAME_MAX - 1 - kTemporarySuffix.size()) +
+  return fs::directory_of(path) + "/." + name.substr(0, NAME_MAX - 1 - kTemporarySuffix.size()) +
          std::string(kTemporarySuffix);
 }
 
@@ -39,18 +31,26 @@ Stamp stamp_of(const struct stat& s) {
           nanoseconds(s.st_ctim)};
 }
 
-Status failed(const char* action, const std::string& path) {
-  return Status::from_errno(errno, std::string("cannot ") + action + " " + path);
+// Links are followed: those in the last part of a name are the user's.
+int stat_of(const std::string& path, struct stat& s) {
+  return fs::retried([&] { return system().stat(path.c_str(), &s); });
 }
 
-// Follows links: those in the last part of a name are the user's.
-Result<fs::File> open_user_file(const std::string& path, int flags, mode_t mode = 0) {
-  int fd;
-  do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0) return failed("open", path);
-  return fs::File(fd, path);
+int stat_of(const fs::File& file, struct stat& s) {
+  return fs::retried([&] { return file.system().fstat(file.fd(), &s); });
+}
+
+// A link itself.
+int stat_of_link(const std::string& path, struct stat& s) {
+  return fs::retried([&] { return system().lstat(path.c_str(), &s); });
+}
+
+int change_owner(const fs::File& file, uid_t owner, gid_t group) {
+  return fs::retried([&] { return file.system().fchown(file.fd(), owner, group); });
+}
+
+int access(const std::string& path, int mode) {
+  return fs::retried([&] { return system().eaccess(path.c_str(), mode); });
 }
 
 // Half of its random id is enough. If it cannot be had, it is no other system's.
@@ -67,9 +67,9 @@ Result<PathState> look_at_plain(const std::string& path, const struct stat& s) {
   state.stamp = stamp_of(s);
   if (s.st_size == 0) return state;
   // O_NONBLOCK: what was a file may have become a pipe meanwhile.
-  DEDUP_ASSIGN(const fs::File file, open_user_file(path, O_RDONLY | O_NONBLOCK));
+  DEDUP_ASSIGN(const fs::File file, fs::open_file(path, O_RDONLY | O_NONBLOCK));
   struct stat opened {};
-  if (::fstat(file.fd(), &opened) != 0) return failed("look at", path);
+  if (stat_of(file, opened) != 0) return fs::failed("look at", path);
   state.stamp = stamp_of(opened);
   // One byte more than a placeholder has, if there is one.
   Bytes begin(std::min<std::uint64_t>(state.stamp.size, kPlaceholderSize + 1));
@@ -98,30 +98,30 @@ Stamp Stamp::decode(Decoder& d) {
 
 Result<Stamp> stamp_of(const fs::File& file) {
   struct stat s {};
-  if (::fstat(file.fd(), &s) != 0) return failed("look at", file.path());
+  if (stat_of(file, s) != 0) return fs::failed("look at", file.path());
   return stamp_of(s);
 }
 
 Result<PathState> look_at(const std::string& path) {
   struct stat s {};
-  if (::stat(path.c_str(), &s) == 0) {
+  if (stat_of(path, s) == 0) {
     if (S_ISREG(s.st_mode)) return look_at_plain(path, s);
     return Status(Code::kBadFile,
                   path + (S_ISDIR(s.st_mode) ? ": is a directory" : ": is not a regular file"));
   }
-  if (errno != ENOENT && errno != ENOTDIR) return failed("look at", path);
+  if (errno != ENOENT && errno != ENOTDIR) return fs::failed("look at", path);
   PathState state;
   struct stat directory {};
   const bool is_there =
-      ::stat(directory_of(path).c_str(), &directory) == 0 && S_ISDIR(directory.st_mode);
+      stat_of(fs::directory_of(path), directory) == 0 && S_ISDIR(directory.st_mode);
   state.kind = is_there ? PathState::Kind::kNothing : PathState::Kind::kNoDirectory;
   return state;
 }
 
 Result<PathState> create_empty(const std::string& path) {
-  DEDUP_ASSIGN(const fs::File file, open_user_file(path, O_WRONLY | O_CREAT | O_EXCL, 0666));
+  DEDUP_ASSIGN(const fs::File file, fs::open_file(path, O_WRONLY | O_CREAT | O_EXCL, 0666));
   struct stat s {};
-  if (::fstat(file.fd(), &s) != 0) return failed("look at", path);
+  if (stat_of(file, s) != 0) return fs::failed("look at", path);
   PathState state;
   state.kind = PathState::Kind::kPlain;
   state.stamp = stamp_of(s);
@@ -129,22 +129,22 @@ Result<PathState> create_empty(const std::string& path) {
 }
 
 Status check_replaceable(const std::string& path) {
-  const std::string directory = directory_of(path);
-  if (::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    return failed("write to directory", directory);
+  const std::string directory = fs::directory_of(path);
+  if (access(directory, W_OK | X_OK) != 0) {
+    return fs::failed("write to directory", directory);
   }
-  if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
-    return failed("write to", path);
+  if (access(path, W_OK) != 0 && errno != ENOENT) {
+    return fs::failed("write to", path);
   }
   return Status::ok();
 }
 
 Result<std::vector<Id128>> identities_beside(const std::string& path, const DirectoryId& expected) {
-  const std::string directory = directory_of(path);
+  const std::string directory = fs::directory_of(path);
   const Status changed(Code::kConflict, directory + ": another directory, or it is just changing");
   struct stat before {};
   struct stat after {};
-  if (::stat(directory.c_str(), &before) != 0) return failed("look at", directory);
+  if (stat_of(directory, before) != 0) return fs::failed("look at", directory);
   if (directory_id(path) != expected) return changed;
   std::vector<Id128> identities;
   DEDUP_ASSIGN(const auto names, fs::list(directory));
@@ -152,8 +152,8 @@ Result<std::vector<Id128>> identities_beside(const std::string& path, const Dire
     const std::string entry = directory + "/" + name;
     struct stat s {};
     // What is renamed while we look may be seen under neither name.
-    if (::lstat(entry.c_str(), &s) != 0) return changed;
-    const bool possible = ::stat(entry.c_str(), &s) == 0 && S_ISREG(s.st_mode) &&
+    if (stat_of_link(entry, s) != 0) return changed;
+    const bool possible = stat_of(entry, s) == 0 && S_ISREG(s.st_mode) &&
                           s.st_size == static_cast<off_t>(kPlaceholderSize);
     if (!possible) continue;
     // One that cannot be read may name any file.
@@ -162,7 +162,7 @@ Result<std::vector<Id128>> identities_beside(const std::string& path, const Dire
       identities.push_back(state.placeholder.identity);
     }
   }
-  if (::stat(directory.c_str(), &after) != 0) return failed("look at", directory);
+  if (stat_of(directory, after) != 0) return fs::failed("look at", directory);
   const bool same = nanoseconds(before.st_mtim) == nanoseconds(after.st_mtim) &&
                     nanoseconds(before.st_ctim) == nanoseconds(after.st_ctim);
   if (!same) return changed;
@@ -173,13 +173,13 @@ Result<std::vector<Id128>> identities_beside(const std::string& path, const Dire
 
 Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path) {
   const std::string temporary = temporary_for(path);
-  DEDUP_ASSIGN(fs::File file, open_user_file(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  DEDUP_ASSIGN(fs::File file, fs::open_file(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   // Where there are no locks, nobody can be told from a killed job.
   const auto locked = fs::try_lock(file, true);
   struct stat held {};
   struct stat named {};
-  if (::fstat(file.fd(), &held) != 0) return failed("look at", temporary);
-  const bool is_ours = (!locked.is_ok() || *locked) && ::lstat(temporary.c_str(), &named) == 0 &&
+  if (stat_of(file, held) != 0) return fs::failed("look at", temporary);
+  const bool is_ours = (!locked.is_ok() || *locked) && stat_of_link(temporary, named) == 0 &&
                        named.st_ino == held.st_ino && named.st_dev == held.st_dev;
   if (!is_ours) {
     return Status(Code::kFileInUse, path + ": another job is just replacing the file");
@@ -187,20 +187,18 @@ Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path)
   std::unique_ptr<Replacement> replacement(new Replacement(std::move(file), path, true));
   DEDUP_TRY(replacement->resize(0));
   struct stat old {};
-  if (::stat(path.c_str(), &old) == 0) {
+  if (stat_of(path, old) == 0) {
     // Only root, or somebody in that group, may give files away.
-    if (::fchown(replacement->file_.fd(), old.st_uid, old.st_gid) != 0) {
-      (void)::fchown(replacement->file_.fd(), static_cast<uid_t>(-1), old.st_gid);
+    if (change_owner(replacement->file_, old.st_uid, old.st_gid) != 0) {
+      (void)change_owner(replacement->file_, static_cast<uid_t>(-1), old.st_gid);
     }
-    if (::fchmod(replacement->file_.fd(), old.st_mode & 07777) != 0) {
-      return failed("set the permissions of", temporary);
-    }
+    DEDUP_TRY(fs::set_permissions(replacement->file_, old.st_mode & 07777));
   }
   return replacement;
 }
 
 Result<std::unique_ptr<Replacement>> Replacement::join(const std::string& path) {
-  DEDUP_ASSIGN(fs::File file, open_user_file(temporary_for(path), O_WRONLY | O_NOFOLLOW));
+  DEDUP_ASSIGN(fs::File file, fs::open_file(temporary_for(path), O_WRONLY | O_NOFOLLOW));
   return std::unique_ptr<Replacement>(new Replacement(std::move(file), path, false));
 }
 
@@ -222,24 +220,21 @@ Status Replacement::resize(std::uint64_t size) {
 }
 
 Status Replacement::flush() {
-  return ::fsync(file_.fd()) == 0 ? Status::ok() : failed("flush", file_.path());
+  return fs::sync(file_);
 }
 
 Status Replacement::put() {
   // What a link names is replaced, not the link.
-  std::string target = path_;
-  if (char* resolved = ::realpath(path_.c_str(), nullptr)) {
-    target = resolved;
-    std::free(resolved);
-  }
+  std::string target;
+  if (system().realpath(path_.c_str(), target) != 0) target = path_;
   DEDUP_TRY(fs::rename(file_.path(), target));
   is_mine_ = false;
-  return fs::sync_directory(directory_of(target));
+  return fs::sync_directory(fs::directory_of(target));
 }
 
 void remove_leftover(const std::string& path) {
   const std::string temporary = temporary_for(path);
-  const auto file = open_user_file(temporary, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  const auto file = fs::open_file(temporary, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!file.is_ok()) return;
   const auto locked = fs::try_lock(*file, true);
   if (locked.is_ok() && *locked) (void)fs::remove_file(temporary);
@@ -265,10 +260,10 @@ Seen Seen::decode(Decoder& d) {
 }
 
 DirectoryId directory_id(const std::string& path) {
-  const std::string directory = directory_of(path);
+  const std::string directory = fs::directory_of(path);
   struct stat s {};
   struct statfs about {};
-  if (::stat(directory.c_str(), &s) != 0 || ::statfs(directory.c_str(), &about) != 0) return {};
+  if (stat_of(directory, s) != 0 || system().statfs(directory.c_str(), &about) != 0) return {};
   DirectoryId id;
   id.type = static_cast<std::uint64_t>(about.f_type);
   static_assert(sizeof about.f_fsid == sizeof id.system);
@@ -287,7 +282,7 @@ Seen see_directory(const std::string& path) {
   seen.kernel = running_kernel();
   seen.directory = directory_id(path);
   struct stat s {};
-  if (::stat(directory_of(path).c_str(), &s) == 0) seen.device = s.st_dev;
+  if (stat_of(fs::directory_of(path), s) == 0) seen.device = s.st_dev;
   return seen;
 }
 

@@ -1,0 +1,68 @@
+// The calls of the operating system that the store makes: the kernel's, or, in tests, somebody
+// else's.
+//
+// store/fs.h and store/real_path.h call the system through this and in no other way; whoever uses
+// files of a store goes through them. Each function is the system call of its name: what it takes,
+// what it returns and what it leaves in errno. A call costs one jump more than without.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+
+#include <string>
+#include <vector>
+
+namespace dedup::store {
+
+class System {
+ public:
+  System() = default;
+  virtual ~System() = default;
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+
+  // --- Open files -------------------------------------------------------------------------------
+  virtual int open(const char* path, int flags, mode_t mode) = 0;
+  virtual int close(int fd) = 0;
+  virtual ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) = 0;
+  virtual ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) = 0;
+  virtual int ftruncate(int fd, off_t size) = 0;
+  virtual int fsync(int fd) = 0;
+  virtual int fdatasync(int fd) = 0;
+  virtual int flock(int fd, int operation) = 0;
+  virtual int fstat(int fd, struct stat* about) = 0;
+  virtual int fchmod(int fd, mode_t mode) = 0;
+  virtual int fchown(int fd, uid_t owner, gid_t group) = 0;
+
+  // --- Names ------------------------------------------------------------------------------------
+  virtual int stat(const char* path, struct stat* about) = 0;
+  virtual int lstat(const char* path, struct stat* about) = 0;
+  // access() for the effective user.
+  virtual int eaccess(const char* path, int mode) = 0;
+  virtual int chmod(const char* path, mode_t mode) = 0;
+  virtual int mkdir(const char* path, mode_t mode) = 0;
+  virtual int rmdir(const char* path) = 0;
+  virtual int rename(const char* from, const char* to) = 0;
+  virtual int link(const char* from, const char* to) = 0;
+  virtual int unlink(const char* path) = 0;
+  // opendir() and readdir() to the end: the names in a directory, in any order; -1 and errno.
+  virtual int list(const char* path, std::vector<std::string>& names) = 0;
+  virtual int realpath(const char* path, std::string& resolved) = 0;
+  virtual int getcwd(std::string& directory) = 0;
+  virtual int statvfs(const char* path, struct statvfs* about) = 0;
+  virtual int statfs(const char* path, struct statfs* about) = 0;
+};
+
+// The kernel.
+System& kernel();
+
+// What this process uses: the kernel if nothing else was set. An open file stays with the one that
+// opened it.
+System& system();
+// For tests; `other` must outlive its use. Returns what was in use before.
+System& use_system(System& other);
+
+}  // namespace dedup::store

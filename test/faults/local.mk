@@ -1,0 +1,17 @@
+# Sources of test/faults/: see the root Makefile.am for the variables.
+
+# File systems in memory, for whatever simulates.
+check_LTLIBRARIES += libdedup_memory.la
+libdedup_memory_la_SOURCES = \
+  test/faults/memory_content.cc \
+  test/faults/memory_content.h \
+  test/faults/memory_system.cc \
+  test/faults/memory_system.h
+
+check_PROGRAMS += fault_tests
+TESTS += fault_tests
+fault_tests_SOURCES = \
+  test/faults/faulty_system_test.cc \
+  test/faults/memory_system_test.cc
+fault_tests_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
+fault_tests_LDADD = libdedup_memory.la libdedup_core.la $(GTEST_LIBS) -lpthread
