@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <vector>
 
 #include "base/codec.h"
@@ -26,6 +27,17 @@ std::string my_node_name() {
   char host[256] = {};
   if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') return "localhost";
   return host;
+}
+
+// Equal for ranks on one host, as its kernel sees it: they reach each other by the loopback device.
+std::string my_host() {
+  char name[256] = {};
+  char network[64] = {};
+  std::string boot;
+  if (gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
+  if (readlink("/proc/self/ns/net", network, sizeof network - 1) < 0) network[0] = '\0';
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return std::string(name) + '/' + boot + '/' + network;
 }
 
 // Ranks with equal names within `comm`, lowest first.
@@ -77,7 +89,15 @@ Status Job::start() {
   CommHolder leaders;
   PMPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, world_rank, MPI_INFO_NULL, &host.comm);
   int host_size;
+  int largest;
   PMPI_Comm_size(host.comm, &host_size);
+  PMPI_Allreduce(&host_size, &largest, 1, MPI_INT, MPI_MAX, world);
+  if (largest == 1) {
+    // One rank a host; or a device without shared memory (ch3:sock), to which every rank is alone.
+    PMPI_Comm_free(&host.comm);
+    host.comm = split_by_name(world, my_host());
+    PMPI_Comm_size(host.comm, &host_size);
+  }
   const std::string name = my_node_name();
   node.comm = split_by_name(host.comm, name);
   int node_rank;
