@@ -174,7 +174,10 @@ Status AttachedFile::abort(const Id128& id) {
     aborted_ = id;
     return store_->abandon(identity_, id);
   }
-  if (attempt_->committed()) return {Code::kArgument, "the attempt is committed"};
+  // If the commit failed here and at all other nodes, it is taken back.
+  if (attempt_->committed() && !attempt_->commit_failed()) {
+    return {Code::kArgument, "the attempt is committed"};
+  }
   DEDUP_TRY(attempt_->abandon());
   attempt_.reset();
   aborted_ = id;

@@ -85,6 +85,7 @@ Result<PrepareReply> Attempt::prepare(const store::CommitRecord& record, bool fl
 Status Attempt::commit(bool flush) {
   if (!prepared_) return {Code::kArgument, "the attempt is not prepared"};
   const Status status = store_.commit(identity_, id_, flush);
+  commit_failed_ = !status.is_ok();
   if (status.is_ok()) {
     committed_ = true;
   } else {
@@ -95,7 +96,7 @@ Status Attempt::commit(bool flush) {
 }
 
 Status Attempt::abandon() {
-  DEDUP_TRY(store_.abandon(identity_, id_));
+  DEDUP_TRY(commit_failed_ ? store_.withdraw(identity_, id_) : store_.abandon(identity_, id_));
   return compacted_ == 0 ? Status::ok()
                          : store::fs::remove_file(store_.segment_path(identity_, compacted_));
 }

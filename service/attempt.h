@@ -40,7 +40,8 @@ class Attempt {
   Result<PrepareReply> prepare(const store::CommitRecord& record, bool flush);
   // Phase 2. The generation may be committed although it fails: committed() says it.
   Status commit(bool flush);
-  // Removes what the attempt left on disk; kArgument if it is committed.
+  bool commit_failed() const { return commit_failed_; }
+  // Removes what the attempt left on disk, its record too if the commit failed.
   Status abandon();
 
   // After the commit: the new generation is what `chunks` starts from.
@@ -65,6 +66,7 @@ class Attempt {
   bool flushed_ = false;
   bool prepared_ = false;
   bool committed_ = false;
+  bool commit_failed_ = false;
 };
 
 }  // namespace dedup::service

@@ -40,4 +40,5 @@ unit_tests_SOURCES += \
   test/unit/service_store_node_failures_test.cc \
   test/unit/service_store_node_test.cc \
   test/unit/service_transport_test.cc \
+  test/unit/store_job.h \
   test/unit/store_node_fixture.h

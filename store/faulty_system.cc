@@ -125,11 +125,10 @@ template <typename Call>
 int FaultySystem::pass_sync(const Where& where, Call&& call) {
   const Traits traits{.changes = true, .takes_space = true, .waits = true, .done_at_once = true};
   const int result = pass(traits, where, call);
-  if (result != 0 && on_failed_sync) {
-    const int error = errno;
-    on_failed_sync(where.fd);
-    errno = error;
-  }
+  // An interrupted one has not failed yet.
+  const int error = errno;
+  if (result != 0 && error != EINTR && on_failed_sync) on_failed_sync(where.fd);
+  errno = error;
   return result;
 }
 

@@ -196,8 +196,13 @@ Status write_new_file(const std::string& path, std::span<const std::byte> data, 
   return status;
 }
 
+std::string temporary_for(const std::string& path) {
+  return path + ".tmp";
+}
+
 Status write_file_atomically(const std::string& path, std::span<const std::byte> data) {
-  const std::string temporary = path + "." + Id128::random().hex() + ".tmp";
+  const std::string temporary = temporary_for(path);
+  DEDUP_TRY(remove_file(temporary));
   DEDUP_TRY(write_new_file(temporary, data, true));
   if (const Status status = rename(temporary, path); !status.is_ok()) {
     static_cast<void>(remove_file(temporary));

@@ -99,8 +99,10 @@ Result<Bytes> read_file(const std::string& path);
 // A new file with `data`, flushed if asked; removed again if that fails.
 Status write_new_file(const std::string& path, std::span<const std::byte> data, bool flush);
 // Replaces or creates `path` so that it is there whole or not at all, and durable on return:
-// temporary file beside it, flush, rename, flush of the directory.
+// temporary file beside it, flush, rename, flush of the directory. By one caller at a time; a
+// temporary file that a dead one left is replaced.
 Status write_file_atomically(const std::string& path, std::span<const std::byte> data);
+std::string temporary_for(const std::string& path);
 
 // --- Directories and names ----------------------------------------------------------------------
 Result<Info> info(const std::string& path);  // of a link itself

@@ -159,6 +159,14 @@ Status Store::abandon(const Id128& identity, const Id128& attempt) {
   return remove_generation(p_->layout, identity, attempt, nullptr);
 }
 
+Status Store::withdraw(const Id128& identity, const Id128& attempt) {
+  DEDUP_TRY(fs::remove_file(p_->layout.record(identity, attempt)));
+  // A record that came back without what it names would be a generation that cannot be read.
+  const Status flushed = fs::sync_directory(p_->layout.generation(identity, attempt));
+  if (flushed.code() != Code::kNoSuchFile) DEDUP_TRY(flushed);
+  return abandon(identity, attempt);
+}
+
 Result<std::uint64_t> Store::collect(const Id128& identity, const Id128& keep,
                                      const std::vector<std::uint64_t>& open_segments,
                                      bool with_logs) {

@@ -95,8 +95,10 @@ Result<Id128> read_store_file(const Layout& layout) {
   return uuid;
 }
 
-// Several processes may do this at once: the first name given to a complete file stands.
+// Several processes may do this at once: the first one's stands.
 Status create_store_file(const Layout& layout) {
+  DEDUP_ASSIGN(const fs::File turn, fs::open_directory(layout.root));
+  DEDUP_TRY(fs::lock_exclusively(turn));
   DEDUP_ASSIGN(const bool had_files, fs::exists(layout.files()));
   DEDUP_ASSIGN(const bool is_there, fs::exists(layout.store_file()));
   if (is_there) return Status::ok();
@@ -105,12 +107,7 @@ Status create_store_file(const Layout& layout) {
                            "the file STORE of this store is missing; remove the directory if its "
                            "content is not needed");
   }
-  const std::string temporary = layout.store_file() + "." + Id128::random().hex() + ".tmp";
-  DEDUP_TRY(fs::write_new_file(temporary, encode_store_file(Id128::random()), true));
-  const Status linked = fs::link(temporary, layout.store_file());
-  DEDUP_TRY(fs::remove_file(temporary));
-  if (!linked.is_ok() && linked.code() != Code::kFileExists) return linked;
-  return fs::sync_directory(layout.root);
+  return fs::write_file_atomically(layout.store_file(), encode_store_file(Id128::random()));
 }
 
 Status make_directories(const Layout& layout) {

@@ -95,7 +95,10 @@ Status add_to_path_entry(const Layout& layout, const std::string& path, const Id
   const std::string key = path_key(path);
   const bool sound = load(layout, key).is_ok();
   const bool listed = std::find(identities.begin(), identities.end(), identity) != identities.end();
-  if (listed && sound) return fs::sync_directory(layout.paths());
+  if (listed && sound) {
+    DEDUP_TRY(fs::remove_file(fs::temporary_for(layout.paths() + "/" + key)));
+    return fs::sync_directory(layout.paths());
+  }
   if (!listed) identities.push_back(identity);
   return fs::write_file_atomically(layout.paths() + "/" + key, encode({path, identities}));
 }

@@ -18,8 +18,6 @@ constexpr std::size_t kFixed = format::kStartSize + 3 * 16 + 4 * 8 + 3 * 4 + 8;
 
 // What every placeholder says after the file's first bytes.
 constexpr std::string_view kSentence = "\nThis is a placeholder. The data of this file, ";
-// So much of it tells a placeholder that was cut off from any other file.
-constexpr std::size_t kTellingPart = 24;
 
 std::uint64_t seed_of(const Placeholder& p) {
   return Decoder(std::as_bytes(std::span(p.first))).get<std::uint64_t>();
@@ -86,7 +84,7 @@ Bytes encode_placeholder(const Placeholder& p) {
 
 bool looks_like_placeholder(std::span<const std::byte> bytes) {
   const std::size_t first = sizeof Placeholder::first;
-  if (bytes.size() < first + kTellingPart) return false;
+  if (bytes.size() < kLeastPlaceholder) return false;
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::string_view sentence = text.substr(first, kSentence.size());
   if (sentence == kSentence.substr(0, sentence.size())) return true;

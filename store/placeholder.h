@@ -37,6 +37,10 @@ struct Placeholder {
 // A path or names that would not fit are left out or cut.
 Bytes encode_placeholder(const Placeholder& placeholder);
 
+// One that was cut off is known as such down to this size; a shorter one is a file of a few bytes
+// like any other.
+inline constexpr std::size_t kLeastPlaceholder = 20;
+
 // Whether these, the first bytes of some file (kPlaceholderSize of them are enough), are a
 // placeholder's, sound or not.
 bool looks_like_placeholder(std::span<const std::byte> bytes);

@@ -32,6 +32,25 @@ Status finish_drops(const Layout& layout) {
   return Status::ok();
 }
 
+Result<fs::File> lock_marks(const Layout& layout) {
+  DEDUP_ASSIGN(fs::File directory, fs::open_directory(layout.marks()));
+  DEDUP_TRY(fs::lock_exclusively(directory));
+  return directory;
+}
+
+// What processes left that died while they put a mark.
+Status remove_half_marks(const Layout& layout) {
+  const auto is_half = [](const std::string& name) { return !parse_id_name(name); };
+  DEDUP_ASSIGN(auto names, list_if_there(layout.marks()));
+  if (std::none_of(names.begin(), names.end(), is_half)) return Status::ok();
+  DEDUP_ASSIGN(const fs::File turn, lock_marks(layout));
+  DEDUP_ASSIGN(names, fs::list(layout.marks()));
+  for (const auto& name : names) {
+    if (is_half(name)) DEDUP_TRY(fs::remove_file(layout.marks() + "/" + name));
+  }
+  return Status::ok();
+}
+
 Bytes encode_mark(const Id128& identity, const std::vector<Id128>& stores_left) {
   Encoder out;
   format::put_start(out, format::kMark);
@@ -91,7 +110,10 @@ Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& directory, bool create) {
   DEDUP_ASSIGN(OpenedStore opened, open_store_directory(directory, create));
-  if (create) DEDUP_TRY(finish_drops(opened.layout));
+  if (create) {
+    DEDUP_TRY(finish_drops(opened.layout));
+    DEDUP_TRY(remove_half_marks(opened.layout));
+  }
   auto p = std::make_unique<Private>();
   p->layout = std::move(opened.layout);
   p->uuid = opened.uuid;
@@ -176,6 +198,7 @@ Status Store::drop_file(const Id128& identity) {
 
 Status Store::put_mark(const Id128& identity, const std::vector<Id128>& stores_left) {
   const std::string path = p_->layout.mark(identity);
+  DEDUP_ASSIGN(const fs::File turn, lock_marks(p_->layout));
   if (!stores_left.empty()) {
     return fs::write_file_atomically(path, encode_mark(identity, stores_left));
   }

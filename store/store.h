@@ -128,6 +128,9 @@ class Store {
   // Removes an attempt that was not committed: its shards, index and record.tmp. Harmless if it is
   // not there; kArgument if it was committed.
   Status abandon(const Id128& identity, const Id128& attempt);
+  // Removes an attempt whose commit failed, or that was not committed: durably, and its record
+  // before anything else. Only as long as nobody has relied on it.
+  Status withdraw(const Id128& identity, const Id128& attempt);
   // Removes generations other than `keep` that nobody has locked, every uncommitted attempt other
   // than `keep`, and every segment (and, if `with_logs` is set, log) that no remaining generation's
   // index refers to. The caller holds the lock for writing, and names in `open_segments` those it

@@ -58,13 +58,13 @@ TEST_F(Faulty, EveryFaultStrikesOnceAtEveryCall) {
       EXPECT_EQ(status.code(), code) << name_of(fault) << " at " << plan_.where;
     }
   }
-  // open, fchmod, pwritev, fdatasync, rename, open, fsync; open, fstat, preadv; list.
-  EXPECT_EQ(points[Fault::kIo], 11u);
-  EXPECT_EQ(points[Fault::kDead], 11u);
-  EXPECT_EQ(points[Fault::kLate], 3u);
+  // unlink, open, fchmod, pwritev, fdatasync, rename, open, fsync; open, fstat, preadv; list.
+  EXPECT_EQ(points[Fault::kIo], 12u);
+  EXPECT_EQ(points[Fault::kDead], 12u);
+  EXPECT_EQ(points[Fault::kLate], 4u);
   EXPECT_EQ(points[Fault::kNoSpace], 5u);
   EXPECT_EQ(points[Fault::kFull], 5u);
-  EXPECT_EQ(points[Fault::kReadOnly], 6u);
+  EXPECT_EQ(points[Fault::kReadOnly], 7u);
   EXPECT_EQ(points[Fault::kTooMany], 4u);
   EXPECT_EQ(points[Fault::kInterrupted], 8u);
   EXPECT_EQ(points[Fault::kShort], 2u);

@@ -12,6 +12,10 @@ check_PROGRAMS += fault_tests
 TESTS += fault_tests
 fault_tests_SOURCES = \
   test/faults/faulty_system_test.cc \
-  test/faults/memory_system_test.cc
+  test/faults/memory_system_test.cc \
+  test/faults/store_damage_test.cc \
+  test/faults/store_faults_test.cc \
+  test/faults/store_world.cc \
+  test/faults/store_world.h
 fault_tests_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
 fault_tests_LDADD = libdedup_memory.la libdedup_core.la $(GTEST_LIBS) -lpthread

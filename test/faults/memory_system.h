@@ -21,7 +21,7 @@
 //     later one: as on Linux, which takes the pages for clean.
 //
 // What it does not
-//   - Symbolic links; renaming between directories (EXDEV); permissions (kept, never checked).
+//   - Symbolic links; renaming between directories (EXDEV); permissions are kept, not checked.
 //   - Mode, owner and times are durable at once.
 //   - Blocks of other files or old content in what a crash leaves: it is zeros.
 //   - A lock that somebody else has is EWOULDBLOCK also without LOCK_NB: there is nobody to wait

@@ -1,0 +1,230 @@
+// A fault at every call that a job makes to its node's store and to the real path: every way of
+// failing, and death, with any part lost of what was not flushed.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "test/faults/store_world.h"
+
+namespace dedup::test {
+namespace {
+
+using service::Chunk;
+using service::slice;
+using store::Fault;
+using Order = MemorySystem::Order;
+
+std::vector<Chunk> join(std::vector<Chunk> a, const std::vector<Chunk>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// What a job does, one step after the other; a program goes on after an error.
+struct Scenario {
+  const char* name;
+  // Before the faults; must succeed.
+  std::function<Status(StoreWorld&)> before;
+  std::function<std::vector<std::function<Status()>>(StoreWorld&)> steps;
+};
+
+Status first_generation(StoreWorld& world) {
+  DEDUP_TRY(world.attach(true).status());
+  const auto what = world.chunks(12);
+  DEDUP_TRY(world.put(what));
+  DEDUP_TRY(world.commit_generation(what));
+  return world.detach();
+}
+
+std::vector<std::function<Status()>> two_generations(StoreWorld& world) {
+  const auto a = world.chunks(6), b = world.chunks(6), c = world.chunks(4);
+  return {
+      [&world] { return world.attach(true).status(); },
+      [&world, a] { return world.store_as_rank(a).status(); },
+      [&world, b] { return world.put(b); },
+      [&world] { return world.use_log(); },
+      [&world, a, b] { return world.commit_generation(join(a, b)); },
+      [&world, c] { return world.put(c); },
+      // Both segments of the first generation are mostly unused now.
+      [&world, a, b, c] {
+        return world.commit_generation(join(join(slice(a, 0, 2), slice(b, 0, 2)), c));
+      },
+      [&world] { return world.detach(); },
+  };
+}
+
+// A commit that fails is tried again with the same chunks.
+std::vector<std::function<Status()>> tried_again(StoreWorld& world) {
+  const auto a = world.chunks(5), b = world.chunks(5);
+  const auto commit = [&world, a, b] { return world.commit_generation(join(a, b)); };
+  return {
+      [&world] { return world.attach(true).status(); },
+      [&world, a] { return world.store_as_rank(a).status(); },
+      [&world, b] { return world.put(b); },
+      [commit] {
+        const Status first = commit();
+        if (first.is_ok()) return first;
+        const Status second = commit();
+        return second.is_ok() ? first : second;
+      },
+      [&world] { return world.detach(); },
+  };
+}
+
+std::vector<std::function<Status()>> never_committed(StoreWorld& world) {
+  const auto a = world.chunks(5);
+  return {
+      [&world] { return world.attach(true).status(); },
+      [&world, a] { return world.put(a); },
+      [&world] { return world.detach(); },
+  };
+}
+
+std::vector<std::function<Status()>> adopted(StoreWorld& world) {
+  return {
+      [&world] { return world.adopt(); },
+      [&world] { return world.detach(); },
+  };
+}
+
+std::vector<std::function<Status()>> deleted(StoreWorld& world) {
+  return {
+      [&world] { return world.attach(true).status(); },
+      [&world] { return world.delete_file({}); },
+  };
+}
+
+std::vector<std::function<Status()>> deleted_not_everywhere(StoreWorld& world) {
+  const Id128 other = random_id(*std::make_unique<Random>(7));
+  return {
+      [&world] { return world.attach(true).status(); },
+      [&world, other] { return world.delete_file({other}); },
+  };
+}
+
+Status nothing(StoreWorld&) {
+  return Status::ok();
+}
+
+const Scenario kScenarios[] = {
+    {"a new store", nothing, two_generations},
+    {"a file that is there", first_generation, two_generations},
+    {"a commit tried again", first_generation, tried_again},
+    {"a file never committed", nothing, never_committed},
+    {"a generation adopted", nothing, adopted},
+    {"a file deleted", first_generation, deleted},
+    {"a file deleted while a store is away", first_generation, deleted_not_everywhere},
+};
+
+// How a killed process's node is found.
+struct Loss {
+  const char* name;
+  Choose choose;
+  Order order;
+  std::uint64_t seed = 0;
+};
+
+class StoreFaults : public testing::TestWithParam<Scenario> {
+ protected:
+  std::map<std::string, std::uint64_t> points_;
+  std::map<std::string, std::uint64_t> wrong_;  // by fault, for at most kShown of each
+
+  static constexpr std::uint64_t kShown = 3;
+
+  void report(Fault fault, const std::string& text) {
+    if (++wrong_[std::string(name_of(fault))] <= kShown) ADD_FAILURE() << text;
+  }
+
+  // Runs the scenario with `fault` at the n-th call; false if there was no such call.
+  bool run(Fault fault, std::uint64_t n, const Loss& loss) {
+    const Scenario& scenario = GetParam();
+    StoreWorld world;
+    const Status before = scenario.before(world);
+    EXPECT_TRUE(before.is_ok()) << before.message();
+    world.end_process();
+    world.settle();
+    const auto steps = scenario.steps(world);
+    world.plan().set(fault, n);
+    bool any_failed = false;
+    std::string errors;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Status status = steps[i]();
+      any_failed |= !status.is_ok();
+      if (!status.is_ok()) errors += "\n  step " + std::to_string(i) + ": " + status.message();
+    }
+    const bool struck = world.plan().struck != 0;
+    const std::string where = world.plan().where;
+    const auto describe = [&](const std::string& wrong) {
+      return std::string(name_of(fault)) + " at call " + std::to_string(n) + " (" + where + "), " +
+             loss.name + " (seed " + std::to_string(loss.seed) + "): " + wrong + errors;
+    };
+    if (!struck || fault == Fault::kInterrupted || fault == Fault::kShort) {
+      if (any_failed) report(fault, describe("an error"));
+    }
+    world.end_process();
+    if (loss.choose) {
+      world.memory().crash(StoreWorld::kDisk, loss.choose, loss.order);
+      world.memory().crash(StoreWorld::kShared, loss.choose, loss.order);
+    }
+    const std::string wrong = world.check();
+    if (!wrong.empty()) report(fault, describe(wrong));
+    if (struck) ++points_[std::string(name_of(fault))];
+    return struck;
+  }
+
+  // Until a run gets through.
+  void run_all(Fault fault, const Loss& loss) {
+    for (std::uint64_t n = 1; run(fault, n, loss); ++n) continue;
+  }
+};
+
+TEST_P(StoreFaults, EveryCallFailsInEveryWay) {
+  for (auto fault = Fault::kIo; fault != Fault::kDead;
+       fault = static_cast<Fault>(static_cast<int>(fault) + 1)) {
+    run_all(fault, {"power stays", nullptr, Order::kAny});
+    run_all(fault, {"all is lost", lose_all(), Order::kAny});
+  }
+  for (const auto& [name, count] : points_) {
+    std::printf("%s: %s: %llu points\n", GetParam().name, name.c_str(),
+                static_cast<unsigned long long>(count));
+  }
+}
+
+TEST_P(StoreFaults, KilledAtEveryCall) {
+  // More of them by hand: DEDUP_TEST_SEEDS=first:count.
+  std::uint64_t first = 1, count = 4;
+  if (const char* text = std::getenv("DEDUP_TEST_SEEDS")) {
+    char* end = nullptr;
+    first = std::strtoull(text, &end, 10);
+    if (*end == ':') count = std::strtoull(end + 1, nullptr, 10);
+  }
+  std::vector<Loss> losses = {{"power stays", nullptr, Order::kAny},
+                              {"all is lost", lose_all(), Order::kAny},
+                              {"all is kept", keep_all(), Order::kAny}};
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    losses.push_back({"some is lost, in order", choose_randomly(seed), Order::kInOrder, seed});
+    losses.push_back({"some is lost", choose_randomly(seed), Order::kAny, seed});
+  }
+  for (const Fault fault : {Fault::kDead, Fault::kDeadShort}) {
+    for (const Loss& loss : losses) run_all(fault, loss);
+  }
+  for (const auto& [name, points] : points_) {
+    std::printf("%s: %s: %llu points, seeds %llu to %llu\n", GetParam().name, name.c_str(),
+                static_cast<unsigned long long>(points), static_cast<unsigned long long>(first),
+                static_cast<unsigned long long>(first + count - 1));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenarios, StoreFaults, testing::ValuesIn(kScenarios),
+                         [](const auto& scenario) {
+                           std::string name = scenario.param.name;
+                           for (char& c : name) c = c == ' ' ? '_' : c;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace dedup::test

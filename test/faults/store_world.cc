@@ -1,0 +1,259 @@
+#include "test/faults/store_world.h"
+
+#include <set>
+
+#include "store/index.h"
+#include "store/layout.h"
+#include "store/log.h"
+#include "store/path_entries.h"
+
+namespace dedup::test {
+
+using service::Chunk;
+
+StoreWorld::StoreWorld() : StoreJob("/n1/store", "/shared/ckpt") {
+  memory_.mount(kDisk);
+  memory_.mount(kShared);
+  memory_.set_process(process_);
+  faulty_.on_failed_sync = [this](int fd) { memory_.fail_sync(fd); };
+}
+
+StoreWorld::~StoreWorld() {
+  node_.reset();
+  store::use_system(before_);
+}
+
+// ---- A job -------------------------------------------------------------------------------------
+
+Status StoreWorld::put_placeholder(const store::CommitRecord& record) {
+  store::Placeholder placeholder;
+  placeholder.identity = record.identity;
+  placeholder.attempt = record.attempt;
+  placeholder.number = record.number;
+  placeholder.path = path_;
+  DEDUP_ASSIGN(const auto replacement, store::Replacement::begin(path_));
+  DEDUP_ASSIGN(placeholder.inode, replacement->inode());
+  DEDUP_TRY(replacement->write(0, store::encode_placeholder(placeholder)));
+  DEDUP_TRY(replacement->flush());
+  return replacement->put();
+}
+
+Status StoreWorld::commit_generation(const std::vector<Chunk>& what) {
+  const Id128 attempt = random_id(random_);
+  auto record = begin_commit(attempt, what);
+  Status status = record.status();
+  if (status.is_ok()) {
+    generations_.push_back({*record, what});
+    const auto prepared = prepare(*record);
+    status = prepared.status();
+    EXPECT_TRUE(!prepared.is_ok() || prepared->chunks == what.size());
+  }
+  if (status.is_ok()) status = finish_commit(*record);
+  if (!status.is_ok()) {
+    const auto aborted = node_->on(service::Abort{identity_, attempt});
+    if (record.is_ok()) generations_.back().aborted = aborted.is_ok();
+    return status;
+  }
+  certain_ = generations_.size();
+  const Status named = put_placeholder(*record);
+  const Status collected = node_->on(service::Collect{identity_, attempt}).status();
+  return named.is_ok() ? collected : named;
+}
+
+Status StoreWorld::use_log() {
+  DEDUP_ASSIGN(const auto log, node_->on(service::OpenLog{identity_}));
+  DEDUP_ASSIGN(const auto writer, store::LogWriter::create(log.path, identity_, log.number));
+  const Bytes data = random_bytes(random_, 3000);
+  DEDUP_ASSIGN(const std::uint64_t at, writer->append(data));
+  DEDUP_ASSIGN(const auto read, node_->on(service::ReadLog{identity_, log.number, at, 3000}));
+  EXPECT_EQ(read.bytes, data);
+  DEDUP_TRY(writer->clear());
+  const auto late = node_->on(service::ReadLog{identity_, log.number, at, 3000});
+  EXPECT_FALSE(late.is_ok());
+  return late.status().code() == Code::kNotFound ? Status::ok() : late.status();
+}
+
+Status StoreWorld::adopt() {
+  DEDUP_TRY(find().status());
+  store::CommitRecord record;
+  record.identity = identity_;
+  record.number = 1;
+  record.attempt = random_id(random_);
+  record.path = path_;
+  record.stores = {{random_id(random_), "n0"}};
+  record.lineage = {{session_, 1}};
+  generations_.push_back({record, {}});
+  DEDUP_TRY(node_->on(service::Attach{identity_, path_, template_, record.attempt, false, true})
+                .status());
+  DEDUP_TRY(node_->on(service::Adopt{identity_, record.encode()}).status());
+  certain_ = generations_.size();
+  return Status::ok();
+}
+
+Status StoreWorld::delete_file(const std::vector<Id128>& stores_left) {
+  DEDUP_TRY(store::fs::remove_file(path_));
+  may_be_deleted_ = true;
+  DEDUP_TRY(node_->on(service::Detach{identity_, true, stores_left}).status());
+  is_deleted_ = true;
+  return Status::ok();
+}
+
+Status StoreWorld::detach() {
+  return node_->on(service::Detach{identity_, false, {}}).status();
+}
+
+void StoreWorld::end_process() {
+  node_.reset();
+  if (plan_.fault != store::Fault::kDead && plan_.fault != store::Fault::kDeadShort) {
+    EXPECT_EQ(memory_.open_files(process_), 0u);
+  }
+  plan_.set(store::Fault::kNone, 0);
+  memory_.kill(process_);
+  memory_.set_process(++process_);
+  node_ = new_node();
+}
+
+void StoreWorld::settle() {
+  memory_.settle(kDisk);
+  memory_.settle(kShared);
+}
+
+// ---- Checking ----------------------------------------------------------------------------------
+
+const StoreWorld::Generation* StoreWorld::known(const Id128& attempt) const {
+  for (const Generation& generation : generations_) {
+    if (generation.record.attempt == attempt) return &generation;
+  }
+  return nullptr;
+}
+
+std::string StoreWorld::check_newest() {
+  found_ = nullptr;
+  const auto reply = find();
+  if (!reply.is_ok()) return "find: " + reply.status().message();
+  if (!reply->damaged.empty()) return "damaged: " + reply->damaged[0];
+  if (reply->records.size() > 1) return "two generations";
+  if (reply->records.empty()) {
+    return certain_ > 0 && !may_be_deleted_ ? "the last generation is gone" : "";
+  }
+  if (is_deleted_) return "a deleted file is back";
+  const auto record = store::CommitRecord::decode(reply->records[0]);
+  if (!record.is_ok()) return record.status().message();
+  found_ = known(record->attempt);
+  if (found_ == nullptr) return "a generation that nobody prepared";
+  if (found_->aborted) return "a generation that was aborted";
+  if (static_cast<std::size_t>(found_ - generations_.data()) + 1 < certain_) {
+    return "an older generation than the last one that was committed";
+  }
+  return check_content(*found_);
+}
+
+std::string StoreWorld::check_content(const Generation& generation) {
+  const store::CommitRecord& record = generation.record;
+  base_ = record.attempt;
+  number_ = record.number;
+  const auto attached = attach(false);
+  if (!attached.is_ok()) return "attach: " + attached.status().message();
+  if (record.shards.empty()) return "";  // adopted
+  const service::ReadShard read{identity_, record.attempt, 0, record.shards[0].digest, {3}};
+  const auto shard = node_->on(read);
+  if (!shard.is_ok()) return "shard: " + shard.status().message();
+  const auto block = store::decode_block(shard->blocks[0]);
+  if (!block.is_ok()) return "block: " + block.status().message();
+  if (block->pieces.size() != generation.chunks.size()) return "other pieces";
+  const auto chunks = node_->on(service::GetChunks{identity_, names(generation.chunks)});
+  if (!chunks.is_ok()) return "chunks: " + chunks.status().message();
+  for (std::size_t i = 0; i < generation.chunks.size(); ++i) {
+    if (block->pieces[i].fingerprint != generation.chunks[i].fingerprint) return "other pieces";
+    if (chunks->chunks[i].empty()) return "chunk " + std::to_string(i) + " is lost";
+    if (chunks->chunks[i] != generation.chunks[i].data) return "wrong bytes";
+  }
+  return "";
+}
+
+std::string StoreWorld::check_placeholder() {
+  store::remove_leftover(path_);
+  const auto state = store::look_at(path_);
+  if (!state.is_ok()) return "real path: " + state.status().message();
+  for (const auto& [name, size] : memory_.tree(kShared)) {
+    if (name != "ckpt") return "left at the real path: " + name;
+  }
+  if (state->kind != store::PathState::Kind::kPlaceholder) return "";
+  const Generation* const named = known(state->placeholder.attempt);
+  if (named == nullptr) return "a placeholder of nothing";
+  if (may_be_deleted_) return "";
+  if (found_ == nullptr) return "a placeholder of a generation that is not there";
+  return named->record.number <= found_->record.number
+             ? ""
+             : "the placeholder names a later generation than the store has";
+}
+
+std::string StoreWorld::check_next_job() {
+  if (is_deleted_ || (may_be_deleted_ && found_ == nullptr)) {
+    // Another file under the same name.
+    identity_ = random_id(random_);
+  }
+  if (found_ == nullptr) {
+    base_ = {};
+    number_ = 0;
+  }
+  std::vector<Chunk> what;
+  if (found_ != nullptr) what = found_->chunks;
+  const auto more = chunks(3);
+  what.insert(what.end(), more.begin(), more.end());
+  Status status = attach(true).status();
+  if (status.is_ok()) status = put(more);
+  if (status.is_ok()) status = commit_generation(what);
+  if (!status.is_ok()) return "next job: " + status.message();
+  const std::string content = check_content(generations_.back());
+  if (!content.empty()) return "next job: " + content;
+  status = detach();
+  return status.is_ok() ? "" : "next job: " + status.message();
+}
+
+std::string StoreWorld::check_files() {
+  const store::Layout layout{"/n1/store"};
+  const auto directory = layout.generation(identity_, base_);
+  const std::string file = "files/" + identity_.hex() + "/";
+  const std::string generation = file + "generations/" + base_.hex() + "/";
+  const std::string key = store::path_key(path_);
+  std::set<std::string> expected = {"STORE",
+                                    "paths/",
+                                    "marks/",
+                                    "files/",
+                                    "paths/" + key,
+                                    file,
+                                    file + "lock",
+                                    file + "path-" + key,
+                                    file + "segments/",
+                                    file + "logs/",
+                                    file + "generations/",
+                                    generation,
+                                    generation + "lock",
+                                    generation + "record",
+                                    generation + "index",
+                                    generation + "shard-0"};
+  const auto index = store::IndexReader::open(layout.generation(identity_, base_) + "/index");
+  if (!index.is_ok()) return "index: " + index.status().message();
+  for (const auto& use : (*index)->segments()) {
+    expected.insert(file + "segments/" + store::number_name(use.segment, store::kSegmentSuffix));
+  }
+  for (const auto& [name, size] : memory_.tree("/n1/store")) {
+    // A mark stays until every store has dropped the file.
+    const std::string_view mark = std::string_view(name).substr(0, 6);
+    if (may_be_deleted_ && mark == "marks/" && store::parse_id_name(name.substr(6))) continue;
+    if (!expected.contains(name)) return "left: " + name;
+    expected.erase(name);
+  }
+  return expected.empty() ? "" : "missing: " + *expected.begin();
+}
+
+std::string StoreWorld::check() {
+  std::string wrong = check_newest();
+  if (wrong.empty()) wrong = check_placeholder();
+  if (wrong.empty()) wrong = check_next_job();
+  if (wrong.empty()) wrong = check_files();
+  return wrong;
+}
+
+}  // namespace dedup::test

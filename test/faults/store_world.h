@@ -1,0 +1,81 @@
+// One node's store and a file's real path on disks in memory, and a job that uses them: for tests
+// that let calls fail, kill the process and take the power.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/commit_record.h"
+#include "store/faulty_system.h"
+#include "store/real_path.h"
+#include "test/faults/memory_system.h"
+#include "test/unit/store_job.h"
+
+namespace dedup::test {
+
+class StoreWorld : public service::StoreJob {
+ public:
+  StoreWorld();
+  ~StoreWorld();
+
+  // --- What a job does --------------------------------------------------------------------------
+  // Commits a generation that consists of `what`, with its placeholder, as the engine does. After a
+  // failure the attempt is aborted.
+  Status commit_generation(const std::vector<service::Chunk>& what);
+  // Writes to a log and clears it, as an independent write and its conversion do.
+  Status use_log();
+  // Takes over a generation that other nodes have committed; neither chunks nor shards of it are
+  // kept here.
+  Status adopt();
+  // Deletes the open file. `stores_left`: see Detach.
+  Status delete_file(const std::vector<Id128>& stores_left);
+  Status detach();
+  // The process ends, in whatever state it is.
+  void end_process();
+
+  // --- What must be true afterwards -------------------------------------------------------------
+  // Everything is as it was promised, with the next process, and no file is left that nothing
+  // leads to. Returns what is wrong; empty: nothing.
+  std::string check();
+  // From now on everything is durable.
+  void settle();
+
+  MemorySystem& memory() { return memory_; }
+  store::FaultPlan& plan() { return plan_; }
+
+  static constexpr const char* kDisk = "/n1";
+  static constexpr const char* kShared = "/shared";
+
+ private:
+  struct Generation {
+    store::CommitRecord record;
+    std::vector<service::Chunk> chunks;
+    bool aborted = false;  // and said to be
+  };
+
+  Status put_placeholder(const store::CommitRecord& record);
+  const Generation* known(const Id128& attempt) const;
+  // What the store has is one of the generations that it may have, whole. Sets found_.
+  std::string check_newest();
+  std::string check_content(const Generation& generation);
+  std::string check_placeholder();
+  std::string check_next_job();
+  // Files that nothing leads to.
+  std::string check_files();
+
+  MemorySystem memory_;
+  store::FaultPlan plan_;
+  store::FaultySystem faulty_{memory_, plan_};
+  store::System& before_ = store::use_system(faulty_);
+  int process_ = 1;
+
+  std::vector<Generation> generations_;  // that were prepared, in order
+  std::size_t certain_ = 0;              // so many of them: the last one's commit has succeeded
+  bool may_be_deleted_ = false;
+  bool is_deleted_ = false;
+  const Generation* found_ = nullptr;
+};
+
+}  // namespace dedup::test

@@ -1,0 +1,162 @@
+// A job of one node and one file, for tests: plays the ranks that use a node's store.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "service/store_node.h"
+#include "store/segment.h"
+#include "store/shard.h"
+#include "test/unit/store_helpers.h"
+
+namespace dedup::service {
+
+using test::Random;
+using test::random_bytes;
+using test::random_fingerprint;
+using test::random_id;
+
+struct Chunk {
+  Fingerprint fingerprint;
+  Bytes data;
+};
+
+inline std::vector<Fingerprint> names(const std::vector<Chunk>& chunks) {
+  std::vector<Fingerprint> out;
+  for (const Chunk& chunk : chunks) out.push_back(chunk.fingerprint);
+  return out;
+}
+
+inline std::vector<Chunk> slice(const std::vector<Chunk>& chunks, std::size_t begin,
+                                std::size_t end) {
+  return {chunks.begin() + static_cast<std::ptrdiff_t>(begin),
+          chunks.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+class StoreJob {
+ public:
+  // `store_template` must have %n, which becomes "n1".
+  StoreJob(std::string store_template, std::string path)
+      : template_(std::move(store_template)), path_(std::move(path)) {}
+
+  Result<FindReply> find() {
+    auto reply = node_->on(Find{path_, {}, template_});
+    if (reply.is_ok()) uuid_ = reply->store.uuid;
+    return reply;
+  }
+  Result<AttachReply> attach(bool write) {
+    DEDUP_TRY(find().status());
+    return node_->on(Attach{identity_, path_, template_, base_, write, write && base_.is_zero()});
+  }
+  // Everything in memory is lost, locks are freed.
+  void restart() { node_ = new_node(); }
+
+  std::vector<Chunk> chunks(std::size_t count, std::size_t size = 1000) {
+    std::vector<Chunk> out;
+    for (std::size_t i = 0; i < count; ++i) {
+      out.push_back({random_fingerprint(random_), random_bytes(random_, size)});
+    }
+    return out;
+  }
+
+  // As a rank stores chunks; those that it is not granted are left out. Gives the segment's number.
+  Result<std::uint64_t> store_as_rank(const std::vector<Chunk>& what,
+                                      const NodeSet& holders = {0, 1}) {
+    DEDUP_ASSIGN(const ClaimReply claims, node_->on(Claim{identity_, names(what)}));
+    DEDUP_ASSIGN(const NumberReply segment, node_->on(OpenSegment{identity_}));
+    DEDUP_ASSIGN(auto writer,
+                 store::SegmentWriter::create(segment.path, identity_, segment.number));
+    Register request{identity_, {holders}, {}};
+    for (std::size_t i = 0; i < what.size(); ++i) {
+      if (claims.granted[i] == 0) continue;
+      DEDUP_ASSIGN(const auto location, writer->append(what[i].fingerprint, what[i].data));
+      request.chunks.push_back({what[i].fingerprint, location, 0});
+    }
+    DEDUP_TRY(writer->write_out());
+    DEDUP_TRY(node_->on(request).status());
+    return segment.number;
+  }
+  Status put(const std::vector<Chunk>& what, const NodeSet& holders = {1, 2}) {
+    PutChunks request{identity_, {holders}, {}};
+    for (const Chunk& chunk : what) request.chunks.push_back({chunk.fingerprint, 0, chunk.data});
+    return node_->on(request).status();
+  }
+
+  // Everything of a commit up to phase 1: a recipe with all of `what` in one shard, kept here.
+  Result<store::CommitRecord> begin_commit(const Id128& attempt, const std::vector<Chunk>& what) {
+    store::ShardBuilder builder(identity_, attempt, 0);
+    Block block;
+    block.holder_sets = {{0}};
+    std::uint32_t at = 0;
+    for (const Chunk& chunk : what) {
+      const auto size = static_cast<std::uint32_t>(chunk.data.size());
+      block.pieces.push_back({at, size, 0, size, 0, chunk.fingerprint});
+      at += size;
+    }
+    Bytes file = builder.header();
+    for (const Bytes& part : {builder.add(3, block), builder.finish()}) {
+      file.insert(file.end(), part.begin(), part.end());
+    }
+    const std::size_t half = file.size() / 2;
+    const auto middle = file.begin() + static_cast<std::ptrdiff_t>(half);
+    DEDUP_TRY(node_->on(PutShard{identity_, attempt, 0, 0, Bytes(file.begin(), middle)}).status());
+    DEDUP_TRY(node_->on(PutShard{identity_, attempt, 0, half, Bytes(middle, file.end())}).status());
+    DEDUP_ASSIGN(const auto reply, node_->on(References{identity_, attempt, names(what)}));
+    const auto missing = std::accumulate(reply.missing.begin(), reply.missing.end(), 0);
+    if (missing != 0) {
+      return Status(Code::kNotFound, std::to_string(missing) + " chunks are missing");
+    }
+    store::CommitRecord record;
+    record.identity = identity_;
+    record.number = number_ + 1;
+    record.attempt = attempt;
+    record.parent = base_;
+    record.path = path_;
+    record.size = kBlockSpan * 3 + at;
+    record.replication = 2;
+    record.chunk_size = 4096;
+    record.fingerprint = "sha256";
+    record.stores = {{uuid_, "n1"}};
+    record.shards = {{builder.digest(), {0}}};
+    record.lineage = {{session_, number_ + 1}};
+    return record;
+  }
+  Result<PrepareReply> prepare(const store::CommitRecord& record, bool flush = true) {
+    return node_->on(Prepare{identity_, record.encode(), flush});
+  }
+  Status finish_commit(const store::CommitRecord& record) {
+    DEDUP_TRY(node_->on(Commit{identity_, record.attempt, true}).status());
+    base_ = record.attempt;
+    number_ = record.number;
+    return Status::ok();
+  }
+  // A whole commit of a file that consists of `what`; the bytes that it freed.
+  Result<std::uint64_t> commit(const std::vector<Chunk>& what) {
+    DEDUP_ASSIGN(const auto record, begin_commit(random_id(random_), what));
+    DEDUP_ASSIGN(const PrepareReply prepared, prepare(record));
+    EXPECT_EQ(prepared.chunks, what.size());
+    DEDUP_TRY(finish_commit(record));
+    DEDUP_ASSIGN(const CollectReply collected, node_->on(Collect{identity_, record.attempt}));
+    return collected.freed_bytes;
+  }
+
+ protected:
+  static std::unique_ptr<StoreNode> new_node() { return std::make_unique<StoreNode>("n1", 1, 4); }
+
+  Random random_{42};
+  const std::string template_;
+  const std::string path_;
+  Id128 identity_ = random_id(random_);
+  Id128 session_ = random_id(random_);
+  std::unique_ptr<StoreNode> node_ = new_node();
+  Id128 uuid_;
+  Id128 base_;  // the newest generation that was committed
+  std::uint64_t number_ = 0;
+};
+
+}  // namespace dedup::service
