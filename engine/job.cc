@@ -10,6 +10,7 @@
 
 #include "base/codec.h"
 #include "engine/agreement.h"
+#include "engine/fault.h"
 #include "service/server.h"
 
 namespace dedup::engine {
@@ -120,10 +121,10 @@ Status Job::start() {
 
   // The leaders start their services and tell each other where they are; every leader tells its
   // node's ranks.
-  Status mine;
+  Status mine = install_faults(world_rank);
   Bytes table;
   int self = 0;
-  if (leader) {
+  if (leader && mine.is_ok()) {
     int nodes;
     PMPI_Comm_rank(leaders.comm, &self);
     PMPI_Comm_size(leaders.comm, &nodes);

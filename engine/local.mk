@@ -26,6 +26,8 @@ libdedup_engine_la_SOURCES += \
   engine/exchange.h \
   engine/failpoint.cc \
   engine/failpoint.h \
+  engine/fault.cc \
+  engine/fault.h \
   engine/fence.cc \
   engine/fence.h \
   engine/file_view.cc \

@@ -42,6 +42,8 @@ struct FaultPlan {
   // Counts from here.
   void set(Fault what, std::uint64_t which);
 };
+// programs/faults.c of the integration tests has the same.
+static_assert(sizeof(FaultPlan) == 256 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 class FaultySystem final : public System {
  public:

@@ -1,0 +1,33 @@
+#include "engine/fault.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+#include "store/faulty_system.h"
+#include "store/fs.h"
+
+namespace dedup::engine {
+
+Status install_faults(int world_rank) {
+  const char* const name = std::getenv("DEDUP_TEST_FAULT");
+  if (name == nullptr) return Status::ok();
+  const std::string path = std::string(name) + "." + std::to_string(world_rank);
+  DEDUP_ASSIGN(const store::fs::File file, store::fs::open_file(path, O_RDWR));
+  DEDUP_ASSIGN(const store::fs::Info about, store::fs::info(file));
+  if (about.size < sizeof(store::FaultPlan)) return {Code::kArgument, path + ": too short"};
+  void* const map =
+      ::mmap(nullptr, sizeof(store::FaultPlan), PROT_READ | PROT_WRITE, MAP_SHARED, file.fd(), 0);
+  if (map == MAP_FAILED) return store::fs::failed("map", path);
+  // As long as the process lives: open files may outlast everything else.
+  auto* const faulty =
+      new store::FaultySystem(store::kernel(), *static_cast<store::FaultPlan*>(map));
+  faulty->on_death = [] { std::raise(SIGKILL); };
+  store::use_system(*faulty);
+  return Status::ok();
+}
+
+}  // namespace dedup::engine
