@@ -18,7 +18,9 @@ typedef int ad_dedup_count;
 #endif
 
 #define AD_DEDUP_PREFIX "dedup:"
-#define AD_DEDUP_FILE_SYSTEM 199 /* a number that ROMIO's own drivers do not use */
+#ifndef ADIO_DEDUP
+#define ADIO_DEDUP 199 /* a number that ROMIO's own drivers do not use */
+#endif
 
 extern struct ADIOI_Fns_struct ADIO_DEDUP_operations;
 

@@ -326,3 +326,9 @@ void MPIR_Datatype_iscontig(MPI_Datatype datatype, int* flag) {
   if (size == 0 || !*flag) return;
   *flag = true_lb == 0 && size == true_extent && dedup_flatten(datatype)->count == 1;
 }
+
+/* Its name from 4.3 on. */
+int MPIR_Ext_datatype_iscontig(MPI_Datatype datatype, int* flag) {
+  MPIR_Datatype_iscontig(datatype, flag);
+  return MPI_SUCCESS;
+}

@@ -1,37 +1,12 @@
-/* MPI_Init and MPI_Init_thread: the library's own, and then the driver's start.
- *
- * The end hangs on MPI_COMM_SELF as its first attribute: MPI_Finalize deletes them before anything
- * else, the first one last, so files that others (HDF5, for one) close from such an attribute are
- * closed by then.
- */
+/* MPI_Init and MPI_Init_thread of libromio-dedup.so: the library's own, and then the driver's
+ * start. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "adio/job.h"
 #include "adio/romio_glue.h"
-#include "engine/dedup.h"
-
-static int end_job(MPI_Comm comm, int keyval, void* value, void* extra) {
-  (void)comm;
-  (void)value;
-  (void)extra;
-  dedup_job_end();
-  dedup_flatten_end();
-  return PMPI_Comm_free_keyval(&keyval);
-}
-
-/* The names with and without P may both pass through here, one inside the other. */
-static void begin_job(void) {
-  static int begun;
-  int keyval;
-  if (begun) return;
-  begun = 1;
-  dedup_job_begin();
-  if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_job, &keyval, NULL) == MPI_SUCCESS) {
-    PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, NULL);
-  }
-}
 
 /* The next function of that name: a tool's that is linked behind this library, or MPICH's. */
 static void* next(const char* name) {
@@ -47,7 +22,7 @@ static int init(const char* name, int* argc, char*** argv) {
   int (*function)(int*, char***) = (int (*)(int*, char***))next(name);
   dedup_check_mpi_version();
   const int result = function(argc, argv);
-  if (result == MPI_SUCCESS) begin_job();
+  if (result == MPI_SUCCESS) dedup_start_job();
   return result;
 }
 
@@ -55,7 +30,7 @@ static int init_thread(const char* name, int* argc, char*** argv, int required, 
   int (*function)(int*, char***, int, int*) = (int (*)(int*, char***, int, int*))next(name);
   dedup_check_mpi_version();
   const int result = function(argc, argv, required, provided);
-  if (result == MPI_SUCCESS) begin_job();
+  if (result == MPI_SUCCESS) dedup_start_job();
   return result;
 }
 

@@ -1,7 +1,8 @@
 # libromio-dedup.so: ROMIO, built from the installed MPICH's source, with the dedup: driver.
 
 lib_LTLIBRARIES += libromio-dedup.la
-EXTRA_DIST += adio/build-romio adio/libromio-dedup.map adio/README.md
+EXTRA_DIST += adio/build-romio adio/libromio-dedup.map adio/README.md adio/add-to-mpich \
+  adio/inside/Makefile.mk.in adio/inside/configure.m4 adio/inside/init_hook.h
 
 # Built once; again only if how it is built changes.
 romio/stamp: adio/build-romio adio/romio/mpir_ext.h
@@ -18,9 +19,12 @@ libromio_dedup_la_SOURCES = \
   adio/ad_dedup_io.c \
   adio/ad_dedup_path.c \
   adio/ad_dedup_view.c \
+  adio/beside.c \
   adio/flatten.c \
   adio/flatten.h \
   adio/init.c \
+  adio/job.c \
+  adio/job.h \
   adio/romio/mpir_ext.h \
   adio/romio_glue.c \
   adio/romio_glue.h \
@@ -40,7 +44,8 @@ libromio_dedup_la_CFLAGS = $(AM_CFLAGS) -fno-strict-aliasing
 # ROMIO's headers are configured ones.
 $(libromio_dedup_la_OBJECTS): | romio/stamp
 
-# Where ROMIO waits for other processes (the same list is in romio_threads.c).
+# Where ROMIO waits for other processes (the same list is in romio_threads.c; add-to-mpich reads both
+# of these).
 romio_waiting_calls = Allgather Allgatherv Allreduce Alltoall Alltoallv Alltoallw Barrier Bcast \
   Comm_create Comm_dup Comm_free Comm_split Gather Gatherv Recv Send Wait Waitall Waitany \
   Win_create Win_free Win_lock Win_unlock

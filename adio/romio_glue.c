@@ -1,52 +1,9 @@
 #include "adio/romio_glue.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "adio.h"
 #include "adio/romio_threads.h"
 #include "adio_extern.h"
 #include "mpioimpl.h"
-
-/* ---- The library ------------------------------------------------------------------------------
- */
-
-int MPIR_Ext_init(void) {
-  return MPI_SUCCESS;
-}
-
-/* MPI has no call that tells; MPICH itself checks types in the calls that ROMIO makes with them. */
-int MPIR_Ext_datatype_iscommitted(MPI_Datatype datatype) {
-  (void)datatype;
-  return MPI_SUCCESS;
-}
-
-static void check_mpi_version(void) {
-  static const char want[] = "MPICH Version:";
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length;
-  if (PMPI_Get_library_version(text, &length) != MPI_SUCCESS) text[0] = '\0';
-  const char* found = strstr(text, want);
-  if (found != NULL) {
-    found += strlen(want);
-    found += strspn(found, " \t");
-    const size_t size = strcspn(found, " \t\r\n");
-    if (size == strlen(MPICH_VERSION) && strncmp(found, MPICH_VERSION, size) == 0) return;
-  }
-  text[strcspn(text, "\r\n")] = '\0';
-  fprintf(stderr,
-          "libromio-dedup.so is built for MPICH %s, but this program runs with \"%s\". Build it "
-          "again for that library (./configure --with-mpich-source=DIR), or do not preload it.\n",
-          MPICH_VERSION, text);
-  exit(EXIT_FAILURE);
-}
-
-void dedup_check_mpi_version(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, check_mpi_version);
-}
 
 /* ---- MPI_File structures ----------------------------------------------------------------------
  */

@@ -1,3 +1,4 @@
+#define DEDUP_DEFINES_WAITING_CALLS /* inside MPICH: these calls are not to be those below */
 #include "adio/romio_threads.h"
 
 #include <mpi.h>
@@ -35,8 +36,8 @@ void dedup_cs_resume(int entered) {
   }
 }
 
-/* The calls in which ROMIO waits for other processes. The linker's --wrap (the same list is in
- * local.mk) turns those of ROMIO's objects into these. */
+/* The calls in which ROMIO waits for other processes. The linker's --wrap, inside MPICH the
+ * preprocessor (add-to-mpich), turns those of ROMIO into these. The same list is in local.mk. */
 #define WAITING_CALL(name, parameters, arguments)    \
   int __real_PMPI_##name parameters;                 \
   int __wrap_PMPI_##name parameters;                 \

@@ -1,5 +1,6 @@
-/* How the driver gets into an unmodified ROMIO: the linker's --wrap turns ROMIO's calls of these
- * functions into calls of ours, which see to dedup: files and pass everything else on.
+/* How the driver gets into ROMIO: its calls of these functions are turned into calls of ours, which
+ * see to dedup: files and pass everything else on. Beside MPICH the linker's --wrap does so; inside
+ * MPICH ROMIO's functions are given other names (add-to-mpich).
  */
 #include <strings.h>
 
@@ -8,10 +9,19 @@
 #include "adio/romio_glue.h"
 #include "adio/romio_threads.h"
 
-void __real_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype, ADIOI_Fns** ops,
-                                 int* error_code);
-void __wrap_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype, ADIOI_Fns** ops,
-                                 int* error_code);
+/* From 4.1 on the result says whether the name has a prefix, which is to be cut off. */
+#if MPICH_NUMVERSION >= 40100000
+typedef int resolved;
+#define RESOLVED(has_prefix) (has_prefix)
+#else
+typedef void resolved;
+#define RESOLVED(has_prefix)
+#endif
+
+resolved __real_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype,
+                                     ADIOI_Fns** ops, int* error_code);
+resolved __wrap_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype,
+                                     ADIOI_Fns** ops, int* error_code);
 MPI_File __real_ADIO_Open(MPI_Comm orig_comm, MPI_Comm comm, const char* filename, int file_system,
                           ADIOI_Fns* ops, int access_mode, ADIO_Offset disp, MPI_Datatype etype,
                           MPI_Datatype filetype, MPI_Info info, int perm, int* error_code);
@@ -47,18 +57,28 @@ static int is_ours(ADIO_File fd) {
   return fd->fns == &ADIO_DEDUP_operations;
 }
 
-/* As in ROMIO, ROMIO_FSTYPE_FORCE comes before the name's own prefix. */
-void __wrap_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype, ADIOI_Fns** ops,
-                                 int* error_code) {
+/* As in ROMIO, ROMIO_FSTYPE_FORCE comes before the name's own prefix up to 4.0, and from 4.1 on is
+ * only for names without a colon. */
+static int is_for_us(const char* filename) {
   const char* forced = getenv("ROMIO_FSTYPE_FORCE");
+#if MPICH_NUMVERSION >= 40100000
+  if (strchr(filename, ':') != NULL) forced = NULL;
+#endif
+  return has_prefix(forced != NULL ? forced : filename);
+}
+
+resolved __wrap_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype,
+                                     ADIOI_Fns** ops, int* error_code) {
+#ifndef ROMIO_DEDUP /* inside MPICH there are no two versions */
   dedup_check_mpi_version();
-  if (filename == NULL || !has_prefix(forced != NULL ? forced : filename)) {
-    __real_ADIO_ResolveFileType(comm, filename, fstype, ops, error_code);
-    return;
+#endif
+  if (filename == NULL || !is_for_us(filename)) {
+    return __real_ADIO_ResolveFileType(comm, filename, fstype, ops, error_code);
   }
-  *fstype = AD_DEDUP_FILE_SYSTEM;
+  *fstype = ADIO_DEDUP;
   *ops = &ADIO_DEDUP_operations;
   *error_code = MPI_SUCCESS;
+  return RESOLVED(has_prefix(filename));
 }
 
 /* True while ROMIO opens the hidden file in which its other drivers keep a shared pointer. */

@@ -16,5 +16,10 @@ void MPIR_Ext_cs_exit(void);
 int MPIR_Ext_datatype_iscommitted(MPI_Datatype datatype);
 int MPIR_Get_node_id(MPI_Comm comm, int rank, int* id);
 void MPIR_Datatype_iscontig(MPI_Datatype datatype, int* flag);
+int MPIR_Ext_datatype_iscontig(MPI_Datatype datatype, int* flag);
+void* MPIR_Ext_gpu_host_alloc(const void* buffer, MPI_Aint count, MPI_Datatype datatype);
+void MPIR_Ext_gpu_host_free(void* host, MPI_Aint count, MPI_Datatype datatype);
+void* MPIR_Ext_gpu_host_swap(const void* buffer, MPI_Aint count, MPI_Datatype datatype);
+void MPIR_Ext_gpu_swap_back(void* host, void* buffer, MPI_Aint count, MPI_Datatype datatype);
 
 #endif

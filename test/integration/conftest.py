@@ -5,6 +5,7 @@ Environment:
   DEDUP_TEST_PREFIX  what names of files begin with. With `ufs:` the programs run on ROMIO's own
                      driver, without dedup-mpiexec: a test that passes there is right itself.
                      Tests of what only dedup: does are skipped then.
+  DEDUP_TEST_MPI     the prefix of an MPICH with the driver inside, in place of the preloaded one.
 """
 
 import collections
@@ -15,10 +16,14 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # others load this file by its path
+import form  # noqa: E402
+
 SOURCES = HERE / "programs"
 BUILD = pathlib.Path(os.environ.get("DEDUP_BUILD") or HERE.parents[1] / "build").resolve()
 PREFIX = os.environ.get("DEDUP_TEST_PREFIX", "dedup:")
@@ -50,7 +55,8 @@ only_dedup = pytest.mark.skipif(PREFIX != "dedup:", reason="tests what only dedu
 def clean_environment():
     """The environment without what would change how programs or the driver behave."""
     drop = ("DEDUP_", "ROMIO_", "HYDRA_", "MPIEXEC", "MPICH_", "SLURM_", "PBS_", "LD_PRELOAD")
-    return {k: v for k, v in os.environ.items() if not k.startswith(drop)}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
+    return {**kept, **form.environment()}
 
 
 def kill_tree(process):
@@ -103,7 +109,8 @@ def is_stale(target, source):
 def compile_program(source, directory):
     """The compiled program; only what is older than its sources is compiled."""
     target = directory / source.stem
-    compiler, flags = ("mpicc", C_FLAGS) if source.suffix == ".c" else ("mpifort", FORTRAN_FLAGS)
+    name, flags = ("mpicc", C_FLAGS) if source.suffix == ".c" else ("mpifort", FORTRAN_FLAGS)
+    compiler = form.command(name)
     with open(directory / ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if is_stale(target, source):
@@ -124,7 +131,7 @@ def build():
 @pytest.fixture(scope="session")
 def programs():
     """A function from a program's name to its path; compiles it when needed."""
-    directory = BUILD / "test-programs"
+    directory = BUILD / ("test-programs-inside" if form.PREFIX else "test-programs")
     directory.mkdir(parents=True, exist_ok=True)
 
     def path_of(name):
@@ -134,7 +141,7 @@ def programs():
                 break
         else:
             pytest.fail(f"there is no program {name}", pytrace=False)
-        if source.suffix == ".f90" and shutil.which("mpifort") is None:
+        if source.suffix == ".f90" and shutil.which(form.command("mpifort")) is None:
             pytest.skip("mpifort, MPICH's Fortran compiler, is not installed")
         return compile_program(source, directory)
 
@@ -235,7 +242,7 @@ def mpirun(build, programs, stores):
             command = [build / "bin" / "dedup-mpiexec", "--nodes", nodes, "--store",
                        stores.directory]
         else:
-            command = ["mpiexec"]
+            command = [form.command("mpiexec")]
             library = build / "lib" / "libdedup-yield.so"
             if library.exists():
                 command += ["-genv", "LD_PRELOAD", library]

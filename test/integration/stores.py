@@ -20,6 +20,8 @@ import time
 
 import numpy
 
+import form
+
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("DEDUP_BUILD") or HERE.parents[1] / "build").resolve()
 TIMEOUT = 120  # a job that takes longer hangs
@@ -35,16 +37,12 @@ def _program_directory():
     return tempfile.TemporaryDirectory(prefix="dedup-test-")
 
 
-def _compiler():
-    return os.environ.get("MPICC") or shutil.which("mpicc.mpich") or "mpicc"
-
-
 @functools.cache
 def program(name):
     """The path of programs/NAME.c, compiled."""
     path = pathlib.Path(_program_directory().name) / name
-    subprocess.run([_compiler(), "-std=gnu11", "-O1", "-Wall", f"-I{HERE.parent.parent}", "-o",
-                    path, HERE / "programs" / f"{name}.c", "-ldl"], check=True)
+    subprocess.run([form.command("mpicc"), "-std=gnu11", "-O1", "-Wall", f"-I{HERE.parent.parent}",
+                    "-o", path, HERE / "programs" / f"{name}.c", "-ldl"], check=True)
     return path
 
 
@@ -265,6 +263,7 @@ class Site:
         results = self.root / f"results{self.jobs}"
         variables = {name: value for name, value in os.environ.items()
                      if not name.startswith("DEDUP_")}
+        variables.update(form.environment())
         variables.update({f"DEDUP_{name.upper()}": str(value)
                           for name, value in (hints or {}).items()})
         if not self.shared:

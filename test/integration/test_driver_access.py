@@ -6,11 +6,17 @@ The cases are in C, see programs/. With DEDUP_TEST_PREFIX=ufs: they run on ROMIO
 import pytest
 
 from conftest import LAYOUTS, cases_of, layout_name, only_dedup
+from form import BEYOND_DATALOOP
 
 PROGRAMS = ["modes", "data", "views", "nonblocking", "handles", "visibility"]
 CASES = [pytest.param(program, case, id=f"{program}-{case}",
                       marks=[pytest.mark.long] if case.startswith("more_") else [])
          for program in PROGRAMS for case in cases_of(program)]
+
+
+def quick_cases(program):
+    return [case for case in cases_of(program)
+            if not case.startswith("more_") and case not in BEYOND_DATALOOP]
 
 
 # Each case by itself on two layouts; on the others all cases of a program in one job.
@@ -23,15 +29,16 @@ def test_case(run_case, program, case, layout):
     run_case(program, case, layout)
 
 
+@pytest.mark.form
 @pytest.mark.parametrize("layout", [
     pytest.param(layout, id=layout_name(layout), marks=[pytest.mark.long] if layout in BY_CASE else [])
     for layout in LAYOUTS])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_all_cases_in_one_job(mpirun, stores, program, layout):
     """What one case leaves behind, in the job or in the stores, is no other's trouble."""
-    cases = sum(not case.startswith("more_") for case in cases_of(program))
-    result = mpirun(layout.ranks, program, stores.name(), nodes=layout.nodes)
-    assert result.stdout.splitlines()[-1] == f"{cases} cases passed"
+    cases = quick_cases(program)
+    result = mpirun(layout.ranks, program, stores.name(), *cases, nodes=layout.nodes)
+    assert result.stdout.splitlines()[-1] == f"{len(cases)} cases passed"
 
 
 @pytest.mark.parametrize("environment", [
@@ -51,6 +58,7 @@ def test_case_with_other_hints(run_case, program, case, environment):
     run_case(program, case, LAYOUTS[3], env=environment)
 
 
+@pytest.mark.form
 @pytest.mark.parametrize("writers", LAYOUTS, ids=layout_name)
 def test_reopening_with_another_number_of_ranks(mpirun, stores, writers):
     name = stores.name()
@@ -64,6 +72,7 @@ def test_reopening_with_another_number_of_ranks(mpirun, stores, writers):
         mpirun(ranks, "reopen", "check-patched", name, nodes=4, env=env)
 
 
+@pytest.mark.form
 @pytest.mark.parametrize("layout", LAYOUTS, ids=layout_name)
 @pytest.mark.parametrize("program", ["fortran_mpi", "fortran_f08"])
 def test_fortran(mpirun, stores, program, layout):
@@ -74,6 +83,7 @@ def test_fortran(mpirun, stores, program, layout):
 # ---- Names ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.form
 @pytest.mark.parametrize("file", ["with space", "ünïcode", "a%nb", "x" * 255, "deep/er/../file"],
                          ids=["space", "unicode", "percent", "long", "dots"])
 @only_dedup
@@ -83,6 +93,7 @@ def test_names(mpirun, stores, file):
     mpirun(2, "reopen", "check", stores.name(file), nodes=2)
 
 
+@pytest.mark.form
 @only_dedup
 def test_relative_names_are_those_of_the_working_directory(mpirun, stores):
     for directory in ("here", "there"):
@@ -97,21 +108,24 @@ def test_relative_names_are_those_of_the_working_directory(mpirun, stores):
     assert not list((stores.files / "there").iterdir())
 
 
+@pytest.mark.form
 @pytest.mark.parametrize("program", PROGRAMS)
 @only_dedup
 def test_every_file_on_the_driver(mpirun, stores, program):
     """As with --all-files: names without a prefix, no data on the real file system."""
-    mpirun(4, program, stores.files / "plain", nodes=2, env={"ROMIO_FSTYPE_FORCE": "dedup:"})
+    mpirun(4, program, stores.files / "plain", *quick_cases(program), nodes=2,
+           env={"ROMIO_FSTYPE_FORCE": "dedup:"})
     for path in stores.files.glob("plain*"):
         content = path.read_bytes()
         assert not content or content[8:].startswith(b"\nThis is a placeholder."), path
 
 
+@pytest.mark.form
 @pytest.mark.parametrize("program", PROGRAMS)
 @only_dedup
 def test_other_files_are_served_as_ever(mpirun, stores, program):
     """The library brings its own ROMIO, which must be as good as the one it hides."""
-    mpirun(4, program, f"ufs:{stores.files}/plain", nodes=2)
+    mpirun(4, program, f"ufs:{stores.files}/plain", *quick_cases(program), nodes=2)
     assert list(stores.files.glob("plain*"))
 
 

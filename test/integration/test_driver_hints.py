@@ -7,7 +7,7 @@ import pytest
 
 from conftest import only_dedup
 
-pytestmark = only_dedup
+pytestmark = [only_dedup, pytest.mark.form]
 
 Result = collections.namedtuple("Result", "rank error text")
 

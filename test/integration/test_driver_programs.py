@@ -8,6 +8,8 @@ import pytest
 from conftest import LAYOUTS, layout_name, only_dedup
 from stores import fault_library
 
+pytestmark = pytest.mark.form
+
 
 @pytest.mark.parametrize("ranks, nodes", [(1, 1), (3, 2), (4, 4)])
 def test_threads(mpirun, stores, ranks, nodes):

@@ -236,6 +236,19 @@ def test_an_existing_preload_is_kept(ranks, tree, tmp_path):
     assert ranks("-genv", "LD_PRELOAD", "", "-n", 1, environment=inherited)[0].preload == driver
 
 
+def test_nothing_is_preloaded_if_the_driver_is_inside(ranks, run, tree, tmp_path):
+    mine = tmp_path / "mine.so"
+    shutil.copy(tree / "lib" / "libromio-dedup.so", mine)
+    inside = {"DEDUP_PRELOAD": "0"}
+    assert ranks("-n", 3, environment=inside)[0].preload == ""
+    assert ranks("-n", 1, environment={**inside, "LD_PRELOAD": mine})[0].preload == str(mine)
+    assert ranks("-genv", "LD_PRELOAD", mine, "-n", 1, environment=inside)[0].preload == str(mine)
+    seen = ranks("--nodes", 2, "-n", 2, environment={**inside, "DEDUP_YIELD": "1"})
+    assert seen[0].preload == str(tree / "lib" / "libdedup-yield.so")
+    assert nodes_of(seen) == ["n0", "n1"]
+    assert_usage_error(run("-n", 1, "true", environment={"DEDUP_PRELOAD": "no"}), "DEDUP_PRELOAD=no")
+
+
 def test_a_local_preload_is_that_sections(run, tree, tmp_path):
     driver = str(tree / "lib" / "libromio-dedup.so")
     mine = tmp_path / "mine.so"

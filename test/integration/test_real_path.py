@@ -193,6 +193,7 @@ def test_a_copy_reads_what_it_names_and_is_not_written_to(site):
     site.expect(model, 3, 3)
 
 
+@pytest.mark.form
 def test_delete(site):
     write_model(site)
     site.run(Script().add("@0 delete"), 3, 3, HINTS).check()
@@ -202,6 +203,7 @@ def test_delete(site):
     assert job.errors_of("delete")[0] == "NO_SUCH_FILE"
 
 
+@pytest.mark.form
 def test_delete_on_close(site):
     pieces = parts(noise(1, 10_000), 3)
     site.run(Script().open("wcd").write("all-at", pieces).add("sync", 0).close(), 3, 3,
@@ -210,6 +212,7 @@ def test_delete_on_close(site):
     assert all(files_in(site, node) == [] for node in ("n0", "n1", "n2"))
 
 
+@pytest.mark.form
 def test_delete_while_it_is_open(site):
     pieces = parts(noise(1, 10_000), 3)
     script = Script().open("wc").write("all-at", pieces).add("sync", 0).add("@0 delete")

@@ -45,6 +45,7 @@ def test_a_second_writer_is_refused_on_all_ranks(site, first, start):
     site.write({1: [(5, b"x")]}, 3, 3, HINTS, mode="w")
 
 
+@pytest.mark.form
 def test_a_writer_that_dies_frees_the_file(site, first, start):
     opened = site.root / "opened"
     script = Script().open("w").write("at", {0: [(0, b"lost")]}).add("touch", opened)
@@ -125,6 +126,7 @@ def test_a_file_is_deleted_while_another_job_reads_it(site, first, start):
         site.expect(first, 3, 3)
 
 
+@pytest.mark.form
 def test_two_jobs_with_a_file_each(site, start):
     """In the same stores at the same time."""
     models = [Model(noise(number, 900_000)) for number in range(2)]

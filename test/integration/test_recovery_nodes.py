@@ -38,6 +38,7 @@ def write_six(site, replication, seed="six"):
 # ---- Other numbers of ranks and nodes ------------------------------------------------------------
 
 
+@pytest.mark.form
 @pytest.mark.parametrize("first", range(3))
 def test_three_writers_and_any_number_of_readers(site, first):
     """M from 1 to 4 N; with fewer ranks than nodes, the other nodes are missing."""
@@ -47,6 +48,7 @@ def test_three_writers_and_any_number_of_readers(site, first):
         site.expect(model, 3, readers, block=0 if readers % 2 else 10_007)
 
 
+@pytest.mark.form
 def test_nodes_are_added(site):
     """Other nodes read, then take part in the next generation with copies of their own."""
     model = Model(noise(2, 1_500_000))
@@ -94,6 +96,7 @@ def test_a_smaller_replication_than_before(site):
 # ---- Lost nodes ----------------------------------------------------------------------------------
 
 
+@pytest.mark.form
 def test_every_pair_of_six_nodes_is_lost(site):
     model = write_six(site, 3)
     site.check_stores(model, 3)
