@@ -21,7 +21,9 @@ Status agree(MPI_Comm comm, const Status& mine) {
   PMPI_Comm_size(comm, &size);
   const int candidate = mine.is_ok() ? size : rank;
   int failed = size;
-  PMPI_Allreduce(&candidate, &failed, 1, MPI_INT, MPI_MIN, comm);
+  if (PMPI_Allreduce(&candidate, &failed, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS) {
+    return {Code::kUnreachable, "MPI_Allreduce failed: another rank cannot be reached"};
+  }
   if (failed == size) return Status::ok();
   Encoder encoder;
   if (rank == failed) {

@@ -1,7 +1,7 @@
 // Collective helpers: one outcome, and one value, on all ranks of a communicator.
 //
-// MPI's own failures are not handled here: on a communicator that lost a rank MPICH's default is to
-// end the job, and there is nobody left to agree with.
+// MPI's own failures are not handled here: they end the job (topology.h), since there is nobody
+// left to agree with.
 #pragma once
 
 #include <mpi.h>

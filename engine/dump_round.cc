@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/agreement.h"
+#include "engine/failpoint.h"
 #include "engine/reduction.h"
 #include "service/messages.h"
 
@@ -56,6 +57,7 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
     const Timer timer(stats_.seconds_hashing);
     fingerprint(cursor, most);
   }
+  failpoint("dump.hashed");
   NodePlan plan;
   {
     const Timer timer(stats_.seconds_reducing);
@@ -93,6 +95,7 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
       const Timer timer(stats_.seconds_storing);
       keep_own();
     }
+    failpoint("dump.storing");
     {
       const Timer timer(stats_.seconds_exchanging);
       exchange(plan);
@@ -102,6 +105,7 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
     stats_.seconds_storing += storing_in_exchange_;
     const Timer timer(stats_.seconds_storing);
     remember(state_.writer.write_out());
+    failpoint("dump.stored");
   }
   const Timer timer(stats_.seconds_storing);
   const Status all = agree(state_.topology.comm(), status_);

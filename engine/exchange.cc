@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/failpoint.h"
 #include "plan/slots.h"
 
 namespace dedup::engine {
@@ -130,6 +131,7 @@ class PutExchange final : public Exchange {
         filled += batch.count;
       }
       if (filled > 0) PMPI_Win_flush_all(window_);
+      failpoint("dump.exchanging");
       PMPI_Barrier(topology_.comm());
       PMPI_Win_sync(window_);
       drain(plan, window_memory_.get(), expected_slots(topology_, plan, round));
@@ -195,6 +197,7 @@ class SendExchange final : public Exchange {
         if (sending) sending = send(sender, plan, batch_slots, staging.get(), requests);
         if (received < expected) received += receive(plan);
       }
+      failpoint("dump.exchanging");
       PMPI_Waitall(kParts, requests, MPI_STATUSES_IGNORE);
       drain(plan, window_memory_.get(), expected);
     }

@@ -2,6 +2,9 @@
 //
 // DEDUP_TEST_KILL=step:count:rank makes the given rank of MPI_COMM_WORLD send itself SIGKILL when
 // it passes `step` for the count-th time. Costs one comparison when the variable is not set.
+// DEDUP_TEST_KILL_HOST=FIFO, on a host whose first process ends when it reads from that FIFO
+// (test/cluster): a byte is written into it and the process stops, so that the whole host dies
+// there.
 #pragma once
 
 namespace dedup::engine {

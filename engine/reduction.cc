@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/agreement.h"
+#include "engine/failpoint.h"
 
 namespace dedup::engine {
 namespace {
@@ -40,6 +41,7 @@ bool merge_to_root(MPI_Comm comm, plan::FrequentSet& set, const plan::ReduceLimi
   PMPI_Comm_size(comm, &size);
   bool sound = true;
   for (int step = 1; step < size; step *= 2) {
+    failpoint("dump.reducing");
     if ((rank & step) != 0) {
       send_set(comm, rank - step, set);
       set = {};

@@ -16,8 +16,8 @@ namespace dedup::engine {
 // then immutable. Owns node_comm and leader_comm.
 class Topology {
  public:
-  // Collective over `comm`, which stays the caller's. `job_nodes`: nodes in the job; `my_node`:
-  // this rank's.
+  // Collective over `comm`, which stays the caller's, and on which from now on an error of MPI ends
+  // the job, as on the other two. `job_nodes`: nodes in the job; `my_node`: this rank's.
   static Result<Topology> build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex my_node);
   Topology(Topology&& other) noexcept;
   Topology& operator=(Topology&& other) noexcept;

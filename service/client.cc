@@ -20,9 +20,13 @@
 namespace dedup::service {
 namespace {
 
-// A service may be busy with its disk for long, and one of several addresses may lead nowhere: each
-// address gets a short time first, then longer ones.
-constexpr int kPatienceMilliseconds[] = {5'000, 20'000, 80'000, 320'000};
+// One of several addresses may lead nowhere, so each gets a short time first, then longer ones. A
+// host that is there takes a connection at once, and one that does not within a minute is lost; but
+// a service may be busy with its disk for long.
+constexpr int kHostPatience[] = {5'000, 20'000, 35'000, 35'000};      // milliseconds
+constexpr int kServicePatience[] = {5'000, 20'000, 80'000, 320'000};  // milliseconds
+constexpr std::size_t kTries = 4;
+constexpr std::size_t kTriesOfSilentHost = 3;
 // A service that many connect to at once may close a connection during its handshake.
 constexpr auto kFirstPause = std::chrono::milliseconds(10);
 
@@ -141,6 +145,9 @@ struct Client::Private {
     Peer peer;
     std::string server_name;
     std::atomic<std::size_t> best{0};  // the address that worked last
+    // It did not answer for as long as that may take. Then it is asked briefly: whoever finishes
+    // without it should not wait as long again at every step.
+    std::atomic<bool> lost{false};
     std::mutex mutex;
     std::vector<Socket> idle;
   };
@@ -168,30 +175,45 @@ struct Client::Private {
             "the service of node " + node.peer.node + " cannot be reached: " + cause};
   }
 
+  // A connection to the node broke.
+  Status broken(Node& node, int error) const {
+    if (error == ETIMEDOUT || error == EHOSTUNREACH) node.lost = true;
+    return unreachable(node, error_text(error));
+  }
+
   Result<Socket> connect(Node& node) const {
     const std::size_t count = node.peer.addresses.size();
     std::string causes;
     auto pause = kFirstPause;
-    for (const int patience : kPatienceMilliseconds) {
+    const std::size_t tries = node.lost ? 1 : kTries;
+    for (std::size_t tried = 0; tried < tries; ++tried) {
       bool again = false;
+      bool silent = count > 0;
       causes.clear();
       const std::size_t first = node.best.load(std::memory_order_relaxed);
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t at = (first + i) % count;
         const std::string& address = node.peer.addresses[at];
-        Attempt attempt = open_tcp(address, node.peer.port, patience);
-        if (attempt.socket.is_open()) {
-          attempt = shake_hands(std::move(attempt.socket), secret, node.server_name, patience);
+        Attempt attempt = open_tcp(address, node.peer.port, kHostPatience[tried]);
+        const bool is_there = attempt.socket.is_open();
+        if (is_there) {
+          attempt = shake_hands(std::move(attempt.socket), secret, node.server_name,
+                                kServicePatience[tried]);
         }
         if (attempt.socket.is_open()) {
           node.best.store(at, std::memory_order_relaxed);
+          node.lost = false;
           return std::move(attempt.socket);
         }
-        again = again || attempt.again;
+        silent = silent && !is_there;
+        again = again || (attempt.again && (is_there || tried + 1 < kTriesOfSilentHost));
         causes += (i == 0 ? "" : "; ") + address + " port " + std::to_string(node.peer.port) +
                   ": " + attempt.error;
       }
-      if (!again) break;
+      if (!again) {
+        if (silent) node.lost = true;
+        break;
+      }
       std::this_thread::sleep_for(pause);
       pause *= 4;
     }
@@ -279,7 +301,7 @@ Client::RawPointer Client::send(NodeIndex index, Opcode opcode, std::span<const 
     }
     // A connection that died while it was idle has taken nothing: the next one may do.
     if (fresh || sent != 0) {
-      raw->status = p_->unreachable(node, error_text(errno));
+      raw->status = p_->broken(node, errno);
       return raw;
     }
   }
@@ -303,7 +325,10 @@ Result<Bytes> Client::receive(Raw& raw) {
     const bool in_body = have >= kHeaderSize;
     const auto space = in_body ? std::span(body).subspan(filled) : std::span(start).subspan(have);
     const std::ptrdiff_t n = receive_some(socket.fd(), space, 0);
-    if (n < 0) return fail(error_text(errno));
+    if (n < 0) {
+      raw.status = raw.client->broken(*raw.node, errno);
+      return raw.status;
+    }
     if (n == 0) return fail("it closed the connection before it replied");
     if (in_body) {
       filled += static_cast<std::size_t>(n);

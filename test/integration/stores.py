@@ -153,6 +153,26 @@ def descendants(process):
     return found
 
 
+def process_states(process):
+    """What a process and all below it are doing, for a message about a job that hangs."""
+    lines = []
+    for pid in descendants(process):
+        try:
+            command = pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+            state = re.search(r"State:\s+(.*)", pathlib.Path(f"/proc/{pid}/status").read_text())
+        except OSError:
+            continue  # ended meanwhile
+        lines.append(f"{pid} {state.group(1)}: {command[:100]}")
+        if "play" in command.split(" ")[0] and shutil.which("gdb"):
+            stacks = subprocess.run(
+                ["timeout", "-k", "5", "60", "gdb", "-p", str(pid), "-batch", "-nx", "-ex",
+                 "thread apply all backtrace 25"], stdin=subprocess.DEVNULL, capture_output=True,
+                text=True, errors="replace", check=False).stdout
+            lines += [f"    {line[:150]}" for line in stacks.splitlines()
+                      if line.startswith(("#", "Thread"))]
+    return "\n".join(lines)
+
+
 class Job:
     """A job that runs."""
 
@@ -190,9 +210,10 @@ class Job:
         try:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:
+            states = process_states(self.process.pid)
             self.kill()
             self._read()
-            raise AssertionError(f"the job hangs\n{self}") from None
+            raise AssertionError(f"the job hangs\n{states}\n{self}") from None
         self._read()
         return self
 
@@ -271,15 +292,18 @@ class Site:
         variables.update(environment or {})
         name = f"dedup:{self.path if path is None else path}"
         play = [program("play"), name, script_path, data_path, results]
+        command = [*wrapper, *self.command(nodes, ranks, play)]
+        return Job([str(word) for word in command], variables, self.root, results, ranks)
+
+    def command(self, nodes, ranks, play):
+        """The words that run a program on these nodes."""
         command = [BUILD / "bin" / "dedup-mpiexec", "--store", self.stores]
         if isinstance(nodes, int) or isinstance(nodes[0], str):
             names = nodes if isinstance(nodes, int) else ",".join(nodes)
-            command += ["--nodes", names, "-n", ranks, *play]
-        else:
-            self.stores.mkdir(exist_ok=True)
-            sections = [["-n", count, "-env", "DEDUP_NODE", name, *play] for name, count in nodes]
-            command += [word for section in sections for word in [":", *section]][1:]
-        return Job([str(word) for word in [*wrapper, *command]], variables, self.root, results, ranks)
+            return [*command, "--nodes", names, "-n", ranks, *play]
+        self.stores.mkdir(exist_ok=True)
+        sections = [["-n", count, "-env", "DEDUP_NODE", name, *play] for name, count in nodes]
+        return command + [word for section in sections for word in [":", *section]][1:]
 
     def run(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=(),
             timeout=TIMEOUT):
