@@ -137,9 +137,26 @@ Attempt shake_hands(Socket s, const Secret& secret, const std::string& name, int
   return {std::move(s), {}, false};
 }
 
-}  // namespace
+class TcpTransport : public Transport {
+ public:
+  TcpTransport(std::vector<Peer> peers, NodeIndex self, const Secret& secret)
+      : self_(self), secret_(secret) {
+    for (Peer& peer : peers) {
+      auto node = std::make_unique<Node>();
+      node->server_name = server_name(peer.addresses, peer.port);
+      node->peer = std::move(peer);
+      nodes_.push_back(std::move(node));
+    }
+  }
 
-struct Client::Private {
+  NodeIndex nodes() const override { return static_cast<NodeIndex>(nodes_.size()); }
+  NodeIndex self() const override { return self_; }
+  const std::string& node_name(NodeIndex node) const override { return nodes_[node]->peer.node; }
+  std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
+                             std::span<const std::byte> body) override;
+
+ private:
+  class TcpCall;
   // A node, and the connections to it that nobody uses at the moment.
   struct Node {
     Peer peer;
@@ -151,10 +168,6 @@ struct Client::Private {
     std::mutex mutex;
     std::vector<Socket> idle;
   };
-
-  std::vector<std::unique_ptr<Node>> nodes;
-  NodeIndex self = 0;
-  Secret secret{};
 
   Socket take_idle(Node& node) {
     const std::lock_guard lock(node.mutex);
@@ -197,7 +210,7 @@ struct Client::Private {
         Attempt attempt = open_tcp(address, node.peer.port, kHostPatience[tried]);
         const bool is_there = attempt.socket.is_open();
         if (is_there) {
-          attempt = shake_hands(std::move(attempt.socket), secret, node.server_name,
+          attempt = shake_hands(std::move(attempt.socket), secret_, node.server_name,
                                 kServicePatience[tried]);
         }
         if (attempt.socket.is_open()) {
@@ -219,73 +232,52 @@ struct Client::Private {
     }
     return unreachable(node, count == 0 ? "it has no address" : causes);
   }
+
+  std::vector<std::unique_ptr<Node>> nodes_;
+  NodeIndex self_;
+  Secret secret_;
 };
 
-// One request under way. Not open if it could not be sent: `status` says why.
-class Client::Raw {
+// Not open if it could not be sent: `status` says why.
+class TcpTransport::TcpCall : public Transport::Call {
  public:
-  Private* client = nullptr;
-  Private::Node* node = nullptr;
+  explicit TcpCall(TcpTransport& transport) : transport_(transport) {}
+  Result<Bytes> receive() override;
+
+  Node* node = nullptr;
   Socket socket;
   Status status;
+
+ private:
+  TcpTransport& transport_;
 };
 
-void Client::RawDeleter::operator()(Raw* raw) const {
-  delete raw;
-}
-
-Client::Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret)
-    : p_(std::make_unique<Private>()) {
-  p_->self = self;
-  p_->secret = secret;
-  for (Peer& peer : peers) {
-    auto node = std::make_unique<Private::Node>();
-    node->server_name = server_name(peer.addresses, peer.port);
-    node->peer = std::move(peer);
-    p_->nodes.push_back(std::move(node));
+std::unique_ptr<Transport::Call> TcpTransport::send(NodeIndex index, Opcode opcode,
+                                                    std::span<const std::byte> body) {
+  auto call = std::make_unique<TcpCall>(*this);
+  if (index >= nodes_.size()) {
+    call->status = Status(Code::kInternal, "a request to node number " + std::to_string(index) +
+                                               ", which the job does not have");
+    return call;
   }
-}
-
-Client::~Client() = default;
-
-NodeIndex Client::nodes() const {
-  return static_cast<NodeIndex>(p_->nodes.size());
-}
-
-NodeIndex Client::self() const {
-  return p_->self;
-}
-
-const std::string& Client::node_name(NodeIndex node) const {
-  return p_->nodes[node]->peer.node;
-}
-
-Client::RawPointer Client::send(NodeIndex index, Opcode opcode, std::span<const std::byte> body) {
-  RawPointer raw(new Raw);
-  raw->client = p_.get();
-  if (index >= p_->nodes.size()) {
-    raw->status = Status(Code::kInternal, "a request to node number " + std::to_string(index) +
-                                              ", which the job does not have");
-    return raw;
-  }
-  Private::Node& node = *p_->nodes[index];
-  raw->node = &node;
+  Node& node = *nodes_[index];
+  call->node = &node;
   if (body.size() > kMaxMessage) {
-    raw->status = Status(Code::kInternal, "a request of " + std::to_string(body.size()) +
-                                              " bytes, more than a service takes");
-    return raw;
+    call->status = Status(Code::kInternal, "a request of " + std::to_string(body.size()) +
+                                               " bytes, more than a service takes");
+    return call;
   }
   const HeaderBytes header =
       encode_header({static_cast<std::uint32_t>(body.size()), static_cast<std::uint32_t>(opcode)});
   const std::size_t size = header.size() + body.size();
   while (true) {
-    Socket socket = p_->take_idle(node);
+    Socket socket = take_idle(node);
     const bool fresh = !socket.is_open();
     if (fresh) {
-      Result<Socket> made = p_->connect(node);
+      Result<Socket> made = connect(node);
       if (!made.is_ok()) {
-        raw->status = made.status();
-        return raw;
+        call->status = made.status();
+        return call;
       }
       socket = std::move(*made);
     }
@@ -296,25 +288,25 @@ Client::RawPointer Client::send(NodeIndex index, Opcode opcode, std::span<const 
       sent += static_cast<std::size_t>(n);
     }
     if (sent == size) {
-      raw->socket = std::move(socket);
-      return raw;
+      call->socket = std::move(socket);
+      return call;
     }
     // A connection that died while it was idle has taken nothing: the next one may do.
     if (fresh || sent != 0) {
-      raw->status = p_->broken(node, errno);
-      return raw;
+      call->status = broken(node, errno);
+      return call;
     }
   }
 }
 
-Result<Bytes> Client::receive(Raw& raw) {
-  DEDUP_TRY(raw.status);
-  Socket socket = std::move(raw.socket);
-  const auto fail = [&raw](const std::string& cause) {
-    raw.status = raw.client->unreachable(*raw.node, cause);
-    return raw.status;
+Result<Bytes> TcpTransport::TcpCall::receive() {
+  DEDUP_TRY(status);
+  Socket connection = std::move(socket);
+  const auto fail = [&](const std::string& cause) {
+    status = transport_.unreachable(*node, cause);
+    return status;
   };
-  if (!socket.is_open()) return fail("its reply was read already");
+  if (!connection.is_open()) return fail("its reply was read already");
   // Most replies fit here whole, header included: one call for all of it.
   std::array<std::byte, 16384> start;
   std::size_t have = 0;
@@ -324,10 +316,10 @@ Result<Bytes> Client::receive(Raw& raw) {
   while (have < kHeaderSize || filled < body.size()) {
     const bool in_body = have >= kHeaderSize;
     const auto space = in_body ? std::span(body).subspan(filled) : std::span(start).subspan(have);
-    const std::ptrdiff_t n = receive_some(socket.fd(), space, 0);
+    const std::ptrdiff_t n = receive_some(connection.fd(), space, 0);
     if (n < 0) {
-      raw.status = raw.client->broken(*raw.node, errno);
-      return raw.status;
+      status = transport_.broken(*node, errno);
+      return status;
     }
     if (n == 0) return fail("it closed the connection before it replied");
     if (in_body) {
@@ -344,7 +336,7 @@ Result<Bytes> Client::receive(Raw& raw) {
     body.resize(header.length);
     std::copy_n(start.data() + kHeaderSize, filled, body.data());
   }
-  raw.client->give_back(*raw.node, std::move(socket));
+  transport_.give_back(*node, std::move(connection));
   if (header.kind == static_cast<std::uint32_t>(Code::kOk)) return body;
   const auto code = header.kind <= static_cast<std::uint32_t>(Code::kInternal)
                         ? static_cast<Code>(header.kind)
@@ -352,9 +344,14 @@ Result<Bytes> Client::receive(Raw& raw) {
   return Status(code, std::string(reinterpret_cast<const char*>(body.data()), body.size()));
 }
 
-Status Client::bad_reply(const Raw& raw) {
+}  // namespace
+
+Client::Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret)
+    : Client(std::make_unique<TcpTransport>(std::move(peers), self, secret)) {}
+
+Status Client::bad_reply(NodeIndex node) const {
   return {Code::kInternal,
-          "the service of node " + raw.node->peer.node + " sent a reply that cannot be read"};
+          "the service of node " + node_name(node) + " sent a reply that cannot be read"};
 }
 
 }  // namespace dedup::service

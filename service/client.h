@@ -30,39 +30,56 @@ struct Peer {
   std::uint16_t port = 0;              // Server::port()
 };
 
+// How requests get to the nodes' services. Thread-safe.
+class Transport {
+ public:
+  // A request under way.
+  class Call {
+   public:
+    virtual ~Call() = default;
+    // Once: the reply's body, or the error that the service replied with or that kept the request
+    // from it (kUnreachable, naming the node).
+    virtual Result<Bytes> receive() = 0;
+  };
+
+  virtual ~Transport() = default;
+  virtual NodeIndex nodes() const = 0;
+  virtual NodeIndex self() const = 0;  // this process's node
+  virtual const std::string& node_name(NodeIndex node) const = 0;
+  // Without waiting; failures surface in receive().
+  virtual std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
+                                     std::span<const std::byte> body) = 0;
+};
+
 class Client {
  public:
+  // Over TCP.
   Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret);
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  explicit Client(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
-  NodeIndex nodes() const;
-  NodeIndex self() const;  // this process's node
-  const std::string& node_name(NodeIndex node) const;
-
-  class Raw;
-  struct RawDeleter {
-    void operator()(Raw* raw) const;
-  };
-  using RawPointer = std::unique_ptr<Raw, RawDeleter>;
+  NodeIndex nodes() const { return transport_->nodes(); }
+  NodeIndex self() const { return transport_->self(); }
+  const std::string& node_name(NodeIndex node) const { return transport_->node_name(node); }
 
   // A request that was sent and whose reply has not been read. wait() must be called once; a
   // Pending that is destroyed without it closes its connection. It must not outlive the Client.
   template <typename Request>
   class Pending {
    public:
-    explicit Pending(RawPointer raw) : raw_(std::move(raw)) {}
+    Pending(std::unique_ptr<Transport::Call> call, const Client& client, NodeIndex node)
+        : call_(std::move(call)), client_(&client), node_(node) {}
     Result<typename Request::Reply> wait() {
-      DEDUP_ASSIGN(Bytes bytes, Client::receive(*raw_));
+      DEDUP_ASSIGN(Bytes bytes, call_->receive());
       Decoder decoder(bytes);
       typename Request::Reply reply = Request::Reply::decode(decoder);
-      if (!decoder.ok()) return Client::bad_reply(*raw_);
+      if (!decoder.ok()) return client_->bad_reply(node_);
       return reply;
     }
 
    private:
-    RawPointer raw_;
+    std::unique_ptr<Transport::Call> call_;
+    const Client* client_;
+    NodeIndex node_;
   };
 
   // Sends without waiting. Failures (node unreachable) surface in wait().
@@ -70,7 +87,7 @@ class Client {
   Pending<Request> start(NodeIndex node, const Request& request) {
     Encoder encoder;
     request.encode(encoder);
-    return Pending<Request>(send(node, Request::kOpcode, encoder.bytes()));
+    return Pending<Request>(transport_->send(node, Request::kOpcode, encoder.bytes()), *this, node);
   }
 
   template <typename Request>
@@ -79,14 +96,9 @@ class Client {
   }
 
  private:
-  RawPointer send(NodeIndex node, Opcode opcode, std::span<const std::byte> body);
-  // The reply's body, or the error that the service replied with or that the connection had
-  // (kUnreachable, naming the node).
-  static Result<Bytes> receive(Raw& raw);
-  static Status bad_reply(const Raw& raw);
+  Status bad_reply(NodeIndex node) const;
 
-  struct Private;
-  std::unique_ptr<Private> p_;
+  std::unique_ptr<Transport> transport_;
 };
 
 }  // namespace dedup::service
