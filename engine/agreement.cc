@@ -81,4 +81,23 @@ std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value) {
   return result;
 }
 
+Status MpiRanks::agree(const Status& mine) const {
+  return engine::agree(topology_->comm(), mine);
+}
+void MpiRanks::broadcast(Bytes& bytes) const {
+  engine::broadcast(topology_->comm(), 0, bytes);
+}
+void MpiRanks::broadcast(Id128& id) const {
+  PMPI_Bcast(&id, sizeof id, MPI_BYTE, 0, topology_->comm());
+}
+std::vector<Bytes> MpiRanks::gather(const Bytes& mine) const {
+  return engine::gather(topology_->comm(), mine);
+}
+std::uint64_t MpiRanks::all_max(std::uint64_t value) const {
+  return engine::all_max(topology_->comm(), value);
+}
+std::uint64_t MpiRanks::all_sum(std::uint64_t value) const {
+  return engine::all_sum(topology_->comm(), value);
+}
+
 }  // namespace dedup::engine

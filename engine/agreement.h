@@ -11,6 +11,8 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/ranks.h"
+#include "engine/topology.h"
 
 namespace dedup::engine {
 
@@ -27,5 +29,24 @@ std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine);
 // Collective: the largest, or the sum, over all ranks.
 std::uint64_t all_max(MPI_Comm comm, std::uint64_t value);
 std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value);
+
+// The ranks of a communicator. The topology must outlive it.
+class MpiRanks : public Ranks {
+ public:
+  explicit MpiRanks(const Topology& topology) : topology_(&topology) {}
+
+  int rank() const override { return topology_->rank(); }
+  int size() const override { return topology_->size(); }
+  bool speaks_for(NodeIndex node) const override { return topology_->speaker_for(node) == rank(); }
+  Status agree(const Status& mine) const override;
+  void broadcast(Bytes& bytes) const override;
+  void broadcast(Id128& id) const override;
+  std::vector<Bytes> gather(const Bytes& mine) const override;
+  std::uint64_t all_max(std::uint64_t value) const override;
+  std::uint64_t all_sum(std::uint64_t value) const override;
+
+ private:
+  const Topology* topology_;
+};
 
 }  // namespace dedup::engine

@@ -11,6 +11,7 @@
 #include "engine/c_interface.h"
 #include "engine/commit.h"
 #include "engine/job.h"
+#include "engine/leave.h"
 #include "engine/open_close.h"
 #include "engine/reader.h"
 #include "engine/report.h"
@@ -95,7 +96,8 @@ int dedup_delete(const char* path, MPI_Info hints_file, dedup_error* error) {
   return engine::guarded(error, [&]() -> Status {
     DEDUP_TRY(engine::check_path(path));
     DEDUP_ASSIGN(const hints::Hints resolved, engine::hints_of(MPI_INFO_NULL, hints_file));
-    return engine::delete_file(path, resolved);
+    DEDUP_ASSIGN(engine::Job* const job, engine::Job::get());
+    return engine::delete_file(job->client(), path, resolved);
   });
 }
 

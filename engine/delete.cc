@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "engine/fence.h"
-#include "engine/open_close.h"
+#include "engine/leave.h"
 #include "engine/search.h"
 #include "store/real_path.h"
 
@@ -26,10 +26,10 @@ Status set_aside_as_deleted(service::Client& client, NodeIndex home,
 
 // Deletes what all nodes' stores have of a path, or of what a placeholder there names, that this
 // job does not have open; but not `aside`.
-Status drop_everywhere(Job& job, const std::string& path, const hints::Hints& hints,
+Status drop_everywhere(service::Client& client, const std::string& path, const hints::Hints& hints,
                        const store::PathState& state, const std::vector<Id128>& aside) {
   DEDUP_ASSIGN(SearchResult found,
-               search_alone(job, path, state.placeholder.identity, hints.store));
+               search_alone(client, path, state.placeholder.identity, hints.store));
   hide(found, aside);
   const bool shared = is_shared(found, path);
   const bool is_there = state.kind == store::PathState::Kind::kPlaceholder ||
@@ -51,17 +51,17 @@ Status drop_everywhere(Job& job, const std::string& path, const hints::Hints& hi
         if (!here) left.push_back(entry.uuid);
       }
       const service::Drop request{hints.store, record.identity, left};
-      DEDUP_TRY(job.client().call(report.node, request).status());
+      DEDUP_TRY(client.call(report.node, request).status());
     }
   }
   if (any) return Status::ok();
   return {Code::kNoSuchFile, path + ": no such file in the stores of this job's " +
-                                 std::to_string(job.nodes()) + " nodes (" + hints.store + ")"};
+                                 std::to_string(client.nodes()) + " nodes (" + hints.store + ")"};
 }
 
 }  // namespace
 
-Status delete_name(OpenFile& file) {
+Status delete_name(JobFile& file) {
   DEDUP_ASSIGN(const service::OpenBeginReply begun,
                file.client().call(file.home, service::OpenBegin{file.path}));
   Status status;
@@ -73,21 +73,19 @@ Status delete_name(OpenFile& file) {
   return status.is_ok() ? ended : status;
 }
 
-Status delete_file(const std::string& path, const hints::Hints& hints) {
-  DEDUP_ASSIGN(Job* const job, Job::get());
-  const NodeIndex home = service::file_home(path, job->nodes());
+Status delete_file(service::Client& client, const std::string& path, const hints::Hints& hints) {
+  const NodeIndex home = service::file_home(path, client.nodes());
   // With the path's turn nobody opens or closes the file meanwhile.
-  DEDUP_ASSIGN(const service::OpenBeginReply begun,
-               job->client().call(home, service::OpenBegin{path}));
+  DEDUP_ASSIGN(const service::OpenBeginReply begun, client.call(home, service::OpenBegin{path}));
   Status status;
   if (begun.known) {
-    status = set_aside_as_deleted(job->client(), home, begun.info);
+    status = set_aside_as_deleted(client, home, begun.info);
   } else {
     const auto state = store::look_at(path);
     status =
-        state.is_ok() ? drop_everywhere(*job, path, hints, *state, begun.aside) : state.status();
+        state.is_ok() ? drop_everywhere(client, path, hints, *state, begun.aside) : state.status();
   }
-  const Status end = job->client().call(home, service::OpenEnd{path, false, {}, {}}).status();
+  const Status end = client.call(home, service::OpenEnd{path, false, {}, {}}).status();
   return status.is_ok() ? end : status;
 }
 

@@ -9,6 +9,9 @@
 
 namespace dedup::engine {
 
+// This process's rank in MPI_COMM_WORLD; before the first step.
+void set_failpoint_rank(int rank);
+
 void failpoint(const char* step);
 
 }  // namespace dedup::engine

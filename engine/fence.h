@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "engine/open_file.h"
+#include "engine/job_file.h"
 #include "store/commit_record.h"
 #include "store/real_path.h"
 
@@ -17,7 +17,7 @@ namespace dedup::engine {
 
 class Fence {
  public:
-  explicit Fence(OpenFile& file) : file_(file) {}
+  explicit Fence(JobFile& file) : file_(file) {}
 
   // Before the commit records: writes the placeholder for `record` beside the path. kConflict if
   // something else stands there than what this job opened.
@@ -28,7 +28,7 @@ class Fence {
  private:
   Status check();
 
-  OpenFile& file_;
+  JobFile& file_;
   std::string path_;
   std::unique_ptr<store::Replacement> replacement_;  // null: nothing is to be replaced
 };

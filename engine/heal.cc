@@ -7,6 +7,7 @@
 #include "base/hasher.h"
 #include "engine/agreement.h"
 #include "engine/commit.h"
+#include "engine/leave.h"
 #include "engine/open_close.h"
 #include "store/chunk_check.h"
 

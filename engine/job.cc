@@ -10,6 +10,7 @@
 
 #include "base/codec.h"
 #include "engine/agreement.h"
+#include "engine/failpoint.h"
 #include "engine/fault.h"
 #include "service/server.h"
 
@@ -84,6 +85,7 @@ Status Job::start() {
   int world_size;
   PMPI_Comm_rank(world, &world_rank);
   PMPI_Comm_size(world, &world_size);
+  set_failpoint_rank(world_rank);
 
   CommHolder host;
   CommHolder node;

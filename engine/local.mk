@@ -1,15 +1,50 @@
 # Sources of engine/: see the root Makefile.am for the variables.
+
+# What needs no MPI: opening, committing, reading, closing, deleting. test/simulation runs it, too.
+EXTRA_LTLIBRARIES += libdedup_protocol.la
+libdedup_protocol_la_CXXFLAGS = $(AM_CXXFLAGS) -fvisibility=hidden
+libdedup_protocol_la_SOURCES = \
+  engine/attempt.cc \
+  engine/attempt.h \
+  engine/base_recipe.cc \
+  engine/base_recipe.h \
+  engine/chunk_source.cc \
+  engine/chunk_source.h \
+  engine/delete.cc \
+  engine/failpoint.cc \
+  engine/failpoint.h \
+  engine/fence.cc \
+  engine/fence.h \
+  engine/file_view.cc \
+  engine/file_view.h \
+  engine/job_file.cc \
+  engine/job_file.h \
+  engine/leave.cc \
+  engine/leave.h \
+  engine/local_file.cc \
+  engine/local_file.h \
+  engine/opening.cc \
+  engine/opening.h \
+  engine/plain_file.cc \
+  engine/plain_file.h \
+  engine/ranks.h \
+  engine/reader.cc \
+  engine/reader.h \
+  engine/search.cc \
+  engine/search.h \
+  engine/shard_build.cc \
+  engine/shard_build.h \
+  engine/write_back.cc \
+  engine/write_back.h
+
+# What does.
 libdedup_engine_la_SOURCES += \
   engine/admin.cc \
   engine/admin.h \
   engine/agreement.cc \
   engine/agreement.h \
-  engine/base_recipe.cc \
-  engine/base_recipe.h \
   engine/c_interface.cc \
   engine/c_interface.h \
-  engine/chunk_source.cc \
-  engine/chunk_source.h \
   engine/chunk_writer.cc \
   engine/chunk_writer.h \
   engine/close.cc \
@@ -17,27 +52,18 @@ libdedup_engine_la_SOURCES += \
   engine/commit.h \
   engine/dedup.cc \
   engine/dedup.h \
-  engine/delete.cc \
   engine/dump.cc \
   engine/dump.h \
   engine/dump_round.cc \
   engine/dump_round.h \
   engine/exchange.cc \
   engine/exchange.h \
-  engine/failpoint.cc \
-  engine/failpoint.h \
   engine/fault.cc \
   engine/fault.h \
-  engine/fence.cc \
-  engine/fence.h \
-  engine/file_view.cc \
-  engine/file_view.h \
   engine/heal.cc \
   engine/heal.h \
   engine/job.cc \
   engine/job.h \
-  engine/local_file.cc \
-  engine/local_file.h \
   engine/log_dump.cc \
   engine/log_dump.h \
   engine/node_chunks.cc \
@@ -46,31 +72,20 @@ libdedup_engine_la_SOURCES += \
   engine/node_plan.h \
   engine/open.cc \
   engine/open_close.h \
-  engine/open_file.cc \
   engine/open_file.h \
-  engine/opening.cc \
-  engine/opening.h \
-  engine/plain_file.cc \
-  engine/plain_file.h \
-  engine/reader.cc \
-  engine/reader.h \
   engine/reduction.cc \
   engine/reduction.h \
   engine/report.cc \
   engine/report.h \
   engine/rounds.cc \
   engine/rounds.h \
-  engine/search.cc \
-  engine/search.h \
   engine/set_size.cc \
   engine/set_size.h \
-  engine/shard_build.cc \
-  engine/shard_build.h \
+  engine/take_over.cc \
+  engine/take_over.h \
   engine/topology.cc \
   engine/topology.h \
   engine/verdict.h \
-  engine/write_back.cc \
-  engine/write_back.h \
   engine/writer.cc \
   engine/writer.h
 

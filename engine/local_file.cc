@@ -1,7 +1,7 @@
 #include "engine/local_file.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include "plan/log_runs.h"
@@ -12,8 +12,10 @@ namespace {
 constexpr std::size_t kOpenReaders = 64;  // of each kind
 
 std::mutex registry_mutex;
-std::unordered_map<Id128, std::weak_ptr<LocalFile>>& registry() {
-  static std::unordered_map<Id128, std::weak_ptr<LocalFile>> map;
+// A process has one client, but where one program plays several jobs each has its own.
+using Key = std::pair<const service::Client*, Id128>;
+std::map<Key, std::weak_ptr<LocalFile>>& registry() {
+  static std::map<Key, std::weak_ptr<LocalFile>> map;
   return map;
 }
 
@@ -45,7 +47,7 @@ Result<std::shared_ptr<LocalFile>> LocalFile::get(service::Client& client, const
                                                   const std::string& store_directory) {
   std::shared_ptr<LocalFile> file;  // outlives the lock: its destructor takes it
   const std::lock_guard lock(registry_mutex);
-  auto& entry = registry()[identity];
+  auto& entry = registry()[{&client, identity}];
   file = entry.lock();
   if (file) return file;
   file.reset(new LocalFile(client, identity, store_directory));
@@ -59,7 +61,7 @@ LocalFile::LocalFile(service::Client& client, const Id128& identity, std::string
 
 LocalFile::~LocalFile() {
   const std::lock_guard lock(registry_mutex);
-  const auto it = registry().find(identity_);
+  const auto it = registry().find({client_, identity_});
   if (it != registry().end() && it->second.expired()) registry().erase(it);
 }
 

@@ -1,4 +1,5 @@
 #include "engine/agreement.h"
+#include "engine/leave.h"
 #include "engine/open_close.h"
 #include "engine/opening.h"
 
@@ -70,7 +71,8 @@ Result<std::unique_ptr<OpenFile>> open_file(MPI_Comm comm, const std::string& pa
   PMPI_Bcast(&file->handle, sizeof file->handle, MPI_BYTE, 0, comm);
 
   bool created = false;
-  const Status opened = find_and_attach(*file, amode, created);
+  const OpenMode mode{(amode & MPI_MODE_CREATE) != 0, (amode & MPI_MODE_EXCL) != 0};
+  const Status opened = find_and_attach(*file, mode, created);
   if (!opened.is_ok()) {
     const bool named = opened.message().find(path) != std::string::npos;
     return named ? opened : opened.with_context(path);

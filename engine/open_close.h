@@ -1,4 +1,4 @@
-// Opening, closing and deleting files.
+// Opening and closing files.
 #pragma once
 
 #include <mpi.h>
@@ -21,16 +21,5 @@ Result<std::unique_ptr<OpenFile>> open_file(MPI_Comm comm, const std::string& pa
 // handle of the job to do so releases the stores. The file is closed whatever the result is; if it
 // could not be committed, rank 0 says so on stderr, since ROMIO lets programs ignore it.
 Status close_file(std::unique_ptr<OpenFile> file);
-
-// Collective. The same without a commit.
-Status leave(OpenFile& file);
-
-// Not collective. Deletes the file on all nodes of the job; stores that are not here get a mark. If
-// this job has the file open, the last close deletes it.
-Status delete_file(const std::string& path, const hints::Hints& hints);
-
-// On one rank: takes the name of an open file away (MPI_MODE_DELETE_ON_CLOSE), unless somebody has
-// done so before. The last close deletes the file.
-Status delete_name(OpenFile& file);
 
 }  // namespace dedup::engine

@@ -1,90 +1,35 @@
 // An open file on one rank: what all parts of the engine that serve one MPI_File share.
 #pragma once
 
-#include <atomic>
 #include <memory>
-#include <mutex>
-#include <string>
 
-#include "base/status.h"
-#include "base/types.h"
+#include "engine/agreement.h"
 #include "engine/dump.h"
-#include "engine/file_view.h"
 #include "engine/job.h"
-#include "engine/local_file.h"
-#include "engine/plain_file.h"
+#include "engine/job_file.h"
 #include "engine/report.h"
 #include "engine/topology.h"
-#include "hints/hints.h"
 
 namespace dedup::engine {
 
-struct OpenFile {
-  OpenFile(Job& the_job, Topology the_topology)
-      : job(&the_job), topology(std::move(the_topology)) {}
-
-  Job* job;
+// Holds its communicator, before what refers to it.
+struct OpenRanks {
   Topology topology;
-  hints::Hints hints;
-  std::string path;
-  Id128 handle;  // the same on all ranks of the handle, different for every handle
-  NodeIndex home = 0;
-  bool writable = false;
-  bool delete_on_close = false;
-  bool atomic = false;
-  // A commit fails rather than leave a chunk without a copy; the same on all ranks.
-  bool refuse_loss = false;
-  // This rank changed the file through this handle since the last commit.
-  std::atomic<bool> changed = false;
-  std::shared_ptr<LocalFile> local;
-  std::unique_ptr<PlainFile> plain;  // if the file was opened as one that has data
-  std::unique_ptr<Dumper> dumper;    // if writable
-  Id128 dumper_base;                 // the base when the dumper last began a generation
+  MpiRanks mpi_ranks{topology};
+};
+
+struct OpenFile : private OpenRanks, public JobFile {
+  OpenFile(Job& the_job, Topology the_topology)
+      : OpenRanks{std::move(the_topology)}, JobFile(the_job.client(), mpi_ranks), job(&the_job) {}
+
+  using OpenRanks::topology;
+  Job* job;
+  std::unique_ptr<Dumper> dumper;  // if writable
+  Id128 dumper_base;               // the base when the dumper last began a generation
   DumpStats since_commit;
   LastCommit last;
 
-  service::Client& client() const { return job->client(); }
   MPI_Comm comm() const { return topology.comm(); }
-  int rank() const { return topology.rank(); }
-  const Id128& identity() const { return identity_; }
-
-  // The newest view this process has; never null once the file is open.
-  std::shared_ptr<const FileView> view() const {
-    const std::lock_guard lock(view_mutex_);
-    return view_;
-  }
-  void set_view(FileView view) {
-    const std::lock_guard lock(view_mutex_);
-    identity_ = view.info.identity;
-    view_ = std::make_shared<const FileView>(std::move(view));
-  }
-  // Asks the file home for the newest state. Local.
-  Status refresh_view();
-
-  // How many nodes a chunk must be on at least.
-  unsigned copies() const { return std::min<unsigned>(hints.replication, job->nodes()); }
-
- private:
-  mutable std::mutex view_mutex_;
-  std::shared_ptr<const FileView> view_;
-  Id128 identity_;
-};
-
-// A lock of the file within the job, held until unlock() or destruction.
-class JobLock {
- public:
-  // Waits until it is granted.
-  static Result<JobLock> take(const OpenFile& file, service::LockKind kind);
-  JobLock(JobLock&& other) noexcept;
-  JobLock& operator=(JobLock&&) = delete;
-  ~JobLock();
-
- private:
-  JobLock(const OpenFile& file, service::LockKind kind, const Id128& owner)
-      : file_(&file), kind_(kind), owner_(owner) {}
-  const OpenFile* file_;
-  service::LockKind kind_;
-  Id128 owner_;
 };
 
 }  // namespace dedup::engine

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <optional>
 
-#include "engine/agreement.h"
 #include "engine/fence.h"
 #include "engine/search.h"
 #include "plan/choose.h"
@@ -61,7 +60,7 @@ struct Decision {
 
 class Opening {
  public:
-  Opening(OpenFile& file, int amode) : file_(file), amode_(amode) {}
+  Opening(JobFile& file, const OpenMode& mode) : file_(file), mode_(mode) {}
 
   Status run() {
     Status status;
@@ -71,7 +70,7 @@ class Opening {
       if (status.is_ok()) begun_ = std::move(*reply);
     }
     if (status.is_ok() && file_.rank() == 0) status = check_known();
-    DEDUP_TRY(agree(file_.comm(), status));
+    DEDUP_TRY(file_.ranks().agree(status));
     status = find_and_attach();
     if (!status.is_ok() && made_empty_) remove_made();
     // The path's turn is given back whatever happened.
@@ -81,7 +80,7 @@ class Opening {
       end = file_.client().call(file_.home, request).status();
     }
     DEDUP_TRY(status);
-    DEDUP_TRY(agree(file_.comm(), end));
+    DEDUP_TRY(file_.ranks().agree(end));
     DEDUP_ASSIGN(FileView view, FileView::from(decision_.info));
     file_.set_view(std::move(view));
     return Status::ok();
@@ -103,19 +102,18 @@ class Opening {
   }
 
   Status find_and_attach() {
-    std::uint8_t known = begun_.known ? 1 : 0;
-    PMPI_Bcast(&known, 1, MPI_UINT8_T, 0, file_.comm());
+    const bool known = file_.ranks().all_max(begun_.known ? 1 : 0) != 0;
     for (int i = 0; i < kSearches; ++i) {
       Decision mine;
       Status status;
-      if (known != 0) {
+      if (known) {
         if (file_.rank() == 0) status = decide_known(mine);
       } else {
         status = look_and_search(mine);
       }
-      DEDUP_TRY(agree(file_.comm(), status));
+      DEDUP_TRY(file_.ranks().agree(status));
       Bytes bytes = file_.rank() == 0 ? mine.encode() : Bytes{};
-      broadcast(file_.comm(), 0, bytes);
+      file_.ranks().broadcast(bytes);
       decision_ = Decision::decode(bytes);
       if (file_.writable && file_.hints.flush == hints::Flush::kClose) {
         decision_.info.write_back = true;
@@ -123,11 +121,11 @@ class Opening {
       if (!decision_.attach) return Status::ok();
       bool changed = false;
       status = attach(changed);
-      const bool retry = all_max(file_.comm(), changed ? 1 : 0) != 0;
-      status = agree(file_.comm(), status);
-      if (status.is_ok() && !retry) status = agree(file_.comm(), tidy_real_path());
+      const bool retry = file_.ranks().all_max(changed ? 1 : 0) != 0;
+      status = file_.ranks().agree(status);
+      if (status.is_ok() && !retry) status = file_.ranks().agree(tidy_real_path());
       if (status.is_ok() && !retry) return Status::ok();
-      if (known == 0) detach();
+      if (!known) detach();
       DEDUP_TRY(status);
     }
     return {Code::kFileInUse, file_.path + ": other jobs commit to the file all the time"};
@@ -142,7 +140,7 @@ class Opening {
     if (file_.writable && !out.info.writable) {
       plan::Choice choice;
       choice.record = view.record;
-      for (std::size_t i = file_.job->nodes(); i < out.info.stores.size(); ++i) {
+      for (std::size_t i = file_.nodes(); i < out.info.stores.size(); ++i) {
         choice.missing.push_back({out.info.stores[i].uuid, out.info.stores[i].node});
       }
       if (out.info.real_path != service::FileInfo::RealPath::kNone) {
@@ -165,11 +163,11 @@ class Opening {
       status = looked.status();
       if (status.is_ok()) state = std::move(*looked);
     }
-    DEDUP_TRY(agree(file_.comm(), status));
+    DEDUP_TRY(file_.ranks().agree(status));
     Id128 identity = state.placeholder.identity;
-    PMPI_Bcast(&identity, sizeof identity, MPI_BYTE, 0, file_.comm());
+    file_.ranks().broadcast(identity);
     DEDUP_ASSIGN(SearchResult found,
-                 search(*file_.job, file_.topology, file_.path, identity, file_.hints.store));
+                 search(file_.client(), file_.ranks(), file_.path, identity, file_.hints.store));
     if (file_.rank() != 0) return Status::ok();
     hide(found, begun_.aside);
     if (!is_shared(found, file_.path)) return decide_by_path(found, mine);
@@ -195,9 +193,7 @@ class Opening {
     out.adopt = choice.adopt;
   }
 
-  bool exclusive() const {
-    return (amode_ & MPI_MODE_CREATE) != 0 && (amode_ & MPI_MODE_EXCL) != 0;
-  }
+  bool exclusive() const { return mode_.create && mode_.exclusive; }
 
   // All nodes share the file system: what stands at the path decides.
   Status decide_by_real_path(const SearchResult& found, store::PathState state, Decision& out) {
@@ -205,7 +201,7 @@ class Opening {
     begin_info(found, out);
     if (state.kind == Kind::kNoDirectory) return no_directory(found);
     if (state.kind == Kind::kNothing) {
-      if ((amode_ & MPI_MODE_CREATE) == 0) {
+      if (!mode_.create) {
         return {Code::kNoSuchFile, file_.path + ": no such file"};
       }
       auto made = store::create_empty(file_.path);
@@ -283,9 +279,9 @@ class Opening {
     DEDUP_ASSIGN(plan::Choice choice, plan::choose_generation(file_.path, found.reports));
     out.drop = choice.drop;
     if (!choice.exists) {
-      if ((amode_ & MPI_MODE_CREATE) == 0) {
+      if (!mode_.create) {
         return {Code::kNoSuchFile, file_.path + ": no such file in the stores of this job's " +
-                                       std::to_string(file_.job->nodes()) + " nodes (" +
+                                       std::to_string(file_.nodes()) + " nodes (" +
                                        file_.hints.store + ")"};
       }
       out.create = true;
@@ -320,13 +316,13 @@ class Opening {
     // so one of them succeeds.
     std::vector<NodeIndex> others;
     const NodeIndex first = first_store();
-    for (NodeIndex n = 0; n < file_.job->nodes(); ++n) {
+    for (NodeIndex n = 0; n < file_.nodes(); ++n) {
       if (speak_for(n) && n != first) others.push_back(n);
     }
     if (decision_.info.writable) {
       if (status.is_ok() && speak_for(first)) status = attach_at({first}, changed);
-      DEDUP_TRY(agree(file_.comm(), status));
-      if (all_max(file_.comm(), changed ? 1 : 0) != 0) return Status::ok();
+      DEDUP_TRY(file_.ranks().agree(status));
+      if (file_.ranks().all_max(changed ? 1 : 0) != 0) return Status::ok();
     } else if (speak_for(first)) {
       others.push_back(first);
     }
@@ -353,7 +349,7 @@ class Opening {
   // The node of this job whose store comes first in an order that other jobs use, too.
   NodeIndex first_store() const {
     const auto& stores = decision_.info.stores;
-    const auto end = stores.begin() + file_.job->nodes();
+    const auto end = stores.begin() + file_.nodes();
     const auto first = std::min_element(
         stores.begin(), end,
         [](const service::StoreRef& a, const service::StoreRef& b) { return a.uuid < b.uuid; });
@@ -401,19 +397,19 @@ class Opening {
   }
 
   void detach() {
-    for (NodeIndex n = 0; n < file_.job->nodes(); ++n) {
+    for (NodeIndex n = 0; n < file_.nodes(); ++n) {
       // A node that could not be attached has nothing to detach.
       if (speak_for(n)) {
         (void)file_.client().call(n, service::Detach{decision_.info.identity, false, {}});
       }
     }
-    (void)agree(file_.comm(), Status::ok());
+    (void)file_.ranks().agree(Status::ok());
   }
 
-  bool speak_for(NodeIndex node) const { return file_.topology.speaker_for(node) == file_.rank(); }
+  bool speak_for(NodeIndex node) const { return file_.ranks().speaks_for(node); }
 
-  OpenFile& file_;
-  int amode_;
+  JobFile& file_;
+  OpenMode mode_;
   service::OpenBeginReply begun_;               // on rank 0
   bool made_empty_ = false;                     // likewise: at the real path
   std::optional<store::Placeholder> outdated_;  // likewise: one that names an older generation
@@ -422,8 +418,8 @@ class Opening {
 
 }  // namespace
 
-Status find_and_attach(OpenFile& file, int amode, bool& created) {
-  Opening opening(file, amode);
+Status find_and_attach(JobFile& file, const OpenMode& mode, bool& created) {
+  Opening opening(file, mode);
   DEDUP_TRY(opening.run());
   created = opening.created();
   return Status::ok();

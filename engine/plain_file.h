@@ -14,8 +14,6 @@
 
 namespace dedup::engine {
 
-struct OpenFile;
-
 // Stays the file that was opened, whatever becomes of its name. Any number of threads.
 class PlainFile {
  public:
@@ -41,10 +39,5 @@ class PlainFile {
 // file of `size` bytes had any: that file's bytes are the file's.
 std::vector<ByteRange> untouched(const ByteRange& range, const service::ResolvedRange& resolved,
                                  std::uint64_t size);
-
-// Collective; the caller has the file's commit lock. Dumps what is still the plain file's into
-// uncommitted chunks, below what was written since, so that a commit has all of the file. Costs
-// reading what nobody has overwritten, and dumping it; memory: a quarter of dedup_buffer.
-Status take_over(OpenFile& file);
 
 }  // namespace dedup::engine

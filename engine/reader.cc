@@ -36,7 +36,7 @@ struct Span {
 
 class Window {
  public:
-  Window(OpenFile& file, std::span<const plan::Fragment> fragments)
+  Window(JobFile& file, std::span<const plan::Fragment> fragments)
       : file_(file), view_(file.view()), fragments_(fragments) {
     add_ranges();
   }
@@ -233,7 +233,8 @@ class Window {
                  file_.client().call(log.node, service::ReadLog{file_.identity(), log.log,
                                                                 log.log_offset, log.length}));
     if (reply.bytes.size() != out.size()) {
-      return {Code::kIo, "node " + file_.job->node_name(log.node) + " gave a part of a log only"};
+      return {Code::kIo,
+              "node " + file_.client().node_name(log.node) + " gave a part of a log only"};
     }
     std::memcpy(out.data(), reply.bytes.data(), out.size());
     return Status::ok();
@@ -316,7 +317,7 @@ class Window {
     }
   }
 
-  OpenFile& file_;
+  JobFile& file_;
   std::shared_ptr<const FileView> view_;
   std::span<const plan::Fragment> fragments_;
   std::vector<ByteRange> ranges_;
@@ -331,7 +332,7 @@ class Window {
 
 }  // namespace
 
-Result<std::uint64_t> read_access(OpenFile& file, const plan::Access& access) {
+Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
   if (access.bytes == 0) return std::uint64_t{0};
   std::optional<JobLock> atomic;
   if (file.atomic) {
@@ -373,7 +374,7 @@ Result<std::uint64_t> read_access(OpenFile& file, const plan::Access& access) {
   return read;
 }
 
-Result<std::uint64_t> read_range(OpenFile& file, std::uint64_t offset, std::span<std::byte> out) {
+Result<std::uint64_t> read_range(JobFile& file, std::uint64_t offset, std::span<std::byte> out) {
   const std::int64_t zero = 0;
   const auto length = static_cast<std::int64_t>(out.size());
   const plan::FlatType whole{{&zero, 1}, {&length, 1}, length, length};

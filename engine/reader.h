@@ -7,16 +7,16 @@
 
 #include "base/piece.h"
 #include "base/status.h"
-#include "engine/open_file.h"
+#include "engine/job_file.h"
 #include "plan/access.h"
 
 namespace dedup::engine {
 
 // Reads what `access` asks for, up to the file's end; returns the bytes of data read. Local: talks
 // to services only. Buffers of at most about 8 MiB.
-Result<std::uint64_t> read_access(OpenFile& file, const plan::Access& access);
+Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access);
 
 // The same for bytes that follow each other.
-Result<std::uint64_t> read_range(OpenFile& file, std::uint64_t offset, std::span<std::byte> out);
+Result<std::uint64_t> read_range(JobFile& file, std::uint64_t offset, std::span<std::byte> out);
 
 }  // namespace dedup::engine

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "engine/agreement.h"
-
 namespace dedup::engine {
 namespace {
 
@@ -16,13 +14,13 @@ Status store_trouble(const Status& status) {
 }
 
 // The encoded replies of those nodes that `mine` says are this process's to ask: node, then reply.
-Status ask(Job& job, const std::string& path, const Id128& identity,
+Status ask(service::Client& client, const std::string& path, const Id128& identity,
            const std::string& store_template, const std::function<bool(NodeIndex)>& mine,
            Encoder& out) {
   std::vector<std::pair<NodeIndex, service::Client::Pending<service::Find>>> pending;
-  for (NodeIndex n = 0; n < job.nodes(); ++n) {
+  for (NodeIndex n = 0; n < client.nodes(); ++n) {
     if (mine(n))
-      pending.emplace_back(n, job.client().start(n, service::Find{path, identity, store_template}));
+      pending.emplace_back(n, client.start(n, service::Find{path, identity, store_template}));
   }
   Status status;
   for (auto& [node, p] : pending) {
@@ -37,23 +35,23 @@ Status ask(Job& job, const std::string& path, const Id128& identity,
   return status;
 }
 
-Result<SearchResult> decode(Job& job, const std::vector<Bytes>& encoded) {
+Result<SearchResult> decode(const service::Client& client, const std::vector<Bytes>& encoded) {
   SearchResult result;
-  result.reports.resize(job.nodes());
-  result.stores.resize(job.nodes());
-  result.seen.resize(job.nodes());
+  result.reports.resize(client.nodes());
+  result.stores.resize(client.nodes());
+  result.seen.resize(client.nodes());
   for (const Bytes& bytes : encoded) {
     Decoder decoder(bytes);
     while (!decoder.at_end()) {
       const auto node = decoder.get<NodeIndex>();
       service::FindReply reply = service::FindReply::decode(decoder);
-      if (!decoder.ok() || node >= job.nodes()) {
+      if (!decoder.ok() || node >= client.nodes()) {
         return Status(Code::kInternal, "a rank sent a node's answer that cannot be");
       }
       plan::StoreReport& report = result.reports[node];
       report.node = node;
       report.store = reply.store.uuid;
-      report.node_name = job.node_name(node);
+      report.node_name = client.node_name(node);
       report.deleted = std::move(reply.deleted);
       for (const Bytes& record : reply.records) {
         DEDUP_ASSIGN(store::CommitRecord decoded, store::CommitRecord::decode(record));
@@ -71,24 +69,24 @@ Result<SearchResult> decode(Job& job, const std::vector<Bytes>& encoded) {
 
 }  // namespace
 
-Result<SearchResult> search(Job& job, const Topology& topology, const std::string& path,
+Result<SearchResult> search(service::Client& client, const Ranks& ranks, const std::string& path,
                             const Id128& identity, const std::string& store_template) {
   Encoder mine;
   const Status status = ask(
-      job, path, identity, store_template,
-      [&](NodeIndex n) { return topology.speaker_for(n) == topology.rank(); }, mine);
-  DEDUP_TRY(agree(topology.comm(), status));
-  const std::vector<Bytes> all = gather(topology.comm(), mine.bytes());
-  if (topology.rank() != 0) return SearchResult{};
-  return decode(job, all);
+      client, path, identity, store_template, [&](NodeIndex n) { return ranks.speaks_for(n); },
+      mine);
+  DEDUP_TRY(ranks.agree(status));
+  const std::vector<Bytes> all = ranks.gather(mine.bytes());
+  if (ranks.rank() != 0) return SearchResult{};
+  return decode(client, all);
 }
 
-Result<SearchResult> search_alone(Job& job, const std::string& path, const Id128& identity,
-                                  const std::string& store_template) {
+Result<SearchResult> search_alone(service::Client& client, const std::string& path,
+                                  const Id128& identity, const std::string& store_template) {
   Encoder mine;
   DEDUP_TRY(ask(
-      job, path, identity, store_template, [](NodeIndex) { return true; }, mine));
-  return decode(job, {mine.take()});
+      client, path, identity, store_template, [](NodeIndex) { return true; }, mine));
+  return decode(client, {mine.take()});
 }
 
 void hide(SearchResult& found, const std::vector<Id128>& identities) {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/job.h"
-#include "engine/topology.h"
+#include "engine/ranks.h"
 #include "plan/choose.h"
+#include "service/client.h"
 #include "service/messages.h"
 
 namespace dedup::engine {
@@ -21,12 +21,12 @@ struct SearchResult {
 
 // What the stores have of the path, and of `identity` unless it is zero.
 // Collective: the speaker of each node asks it. The result is on rank 0, empty elsewhere.
-Result<SearchResult> search(Job& job, const Topology& topology, const std::string& path,
+Result<SearchResult> search(service::Client& client, const Ranks& ranks, const std::string& path,
                             const Id128& identity, const std::string& store_template);
 
 // The same by one process alone.
-Result<SearchResult> search_alone(Job& job, const std::string& path, const Id128& identity,
-                                  const std::string& store_template);
+Result<SearchResult> search_alone(service::Client& client, const std::string& path,
+                                  const Id128& identity, const std::string& store_template);
 
 // Takes these files out of it: they are not to be found any more.
 void hide(SearchResult& found, const std::vector<Id128>& identities);

@@ -18,8 +18,8 @@ constexpr std::size_t kCopyBytes = std::size_t{4} << 20;
 
 }  // namespace
 
-ShardBuild::ShardBuild(OpenFile& file, const Id128& attempt)
-    : file_(file), view_(file.view()), attempt_(attempt), nodes_(file.job->nodes()) {}
+ShardBuild::ShardBuild(JobFile& file, const Id128& attempt)
+    : file_(file), view_(file.view()), attempt_(attempt), nodes_(file.nodes()) {}
 
 Result<std::vector<std::uint64_t>> ShardBuild::base_blocks(std::uint32_t shard) {
   if (!view_->committed) return std::vector<std::uint64_t>{};

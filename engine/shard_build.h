@@ -9,7 +9,7 @@
 
 #include "base/piece.h"
 #include "base/status.h"
-#include "engine/open_file.h"
+#include "engine/job_file.h"
 #include "store/commit_record.h"
 #include "store/shard.h"
 
@@ -29,7 +29,7 @@ struct RecipeFacts {
 // 4 MiB.
 class ShardBuild {
  public:
-  ShardBuild(OpenFile& file, const Id128& attempt);
+  ShardBuild(JobFile& file, const Id128& attempt);
 
   // Shard `shard` of as many as the job has nodes. Returns what the record says of it.
   Result<store::ShardEntry> build(std::uint32_t shard);
@@ -50,7 +50,7 @@ class ShardBuild {
   Status write(Bytes bytes);
   Status write_out();
 
-  OpenFile& file_;
+  JobFile& file_;
   std::shared_ptr<const FileView> view_;
   Id128 attempt_;
   NodeIndex nodes_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/agreement.h"
 #include "engine/failpoint.h"
 #include "engine/fence.h"
 #include "engine/reader.h"
@@ -37,8 +36,8 @@ Status write_sparse(store::Replacement& out, std::uint64_t offset,
 }
 
 // Copies this rank's part of the file. Parts are multiples of what is copied at once.
-Status copy_part(OpenFile& file, std::uint64_t size, store::Replacement& out) {
-  const auto ranks = static_cast<std::uint64_t>(file.topology.size());
+Status copy_part(JobFile& file, std::uint64_t size, store::Replacement& out) {
+  const auto ranks = static_cast<std::uint64_t>(file.ranks().size());
   const std::uint64_t pieces = (size + kCopiedAtOnce - 1) / kCopiedAtOnce;
   const std::uint64_t each = (pieces + ranks - 1) / ranks * kCopiedAtOnce;
   const std::uint64_t begin = std::min(size, static_cast<std::uint64_t>(file.rank()) * each);
@@ -55,14 +54,14 @@ Status copy_part(OpenFile& file, std::uint64_t size, store::Replacement& out) {
 }
 
 // What must stand at the path: the placeholder of the generation that is written back.
-Status check_placeholder(const OpenFile& file) {
+Status check_placeholder(const JobFile& file) {
   const auto view = file.view();
   DEDUP_ASSIGN(const store::PathState now, store::look_at(view->info.path));
   if (names_base(now, *view)) return Status::ok();
   return {Code::kConflict, "its placeholder was changed or removed meanwhile"};
 }
 
-Status write_back_to(OpenFile& file, std::uint64_t size) {
+Status write_back_to(JobFile& file, std::uint64_t size) {
   const std::string path = file.view()->info.path;
   std::unique_ptr<store::Replacement> replacement;
   Status status;
@@ -77,7 +76,7 @@ Status write_back_to(OpenFile& file, std::uint64_t size) {
       }
     }
   }
-  DEDUP_TRY(agree(file.comm(), status));
+  DEDUP_TRY(file.ranks().agree(status));
   failpoint("writeback.begun");
   if (file.rank() != 0) {
     auto joined = store::Replacement::join(path);
@@ -85,7 +84,7 @@ Status write_back_to(OpenFile& file, std::uint64_t size) {
     if (status.is_ok()) replacement = std::move(*joined);
   }
   if (status.is_ok()) status = copy_part(file, size, *replacement);
-  DEDUP_TRY(agree(file.comm(), status));
+  DEDUP_TRY(file.ranks().agree(status));
   failpoint("writeback.copied");
   if (file.rank() == 0) {
     status = check_placeholder(file);
@@ -94,13 +93,13 @@ Status write_back_to(OpenFile& file, std::uint64_t size) {
     if (status.is_ok()) status = replacement->put();
   }
   failpoint("writeback.renamed");
-  return agree(file.comm(), status);
+  return file.ranks().agree(status);
 }
 
 }  // namespace
 
-Status write_back(OpenFile& file) {
-  DEDUP_TRY(agree(file.comm(), file.refresh_view()));
+Status write_back(JobFile& file) {
+  DEDUP_TRY(file.ranks().agree(file.refresh_view()));
   const auto view = file.view();
   const Status status = write_back_to(file, view->record.size);
   return status.with_context(view->info.path +

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "engine/open_file.h"
+#include "engine/job_file.h"
 
 namespace dedup::engine {
 
@@ -10,6 +10,6 @@ namespace dedup::engine {
 // contiguous parts under a temporary name beside the path, which takes the placeholder's place when
 // all are on disk. On failure the placeholder stands, and the data stays in the stores. Memory: 8
 // MiB.
-Status write_back(OpenFile& file);
+Status write_back(JobFile& file);
 
 }  // namespace dedup::engine

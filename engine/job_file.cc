@@ -1,17 +1,17 @@
-#include "engine/open_file.h"
+#include "engine/job_file.h"
 
 #include <utility>
 
 namespace dedup::engine {
 
-Status OpenFile::refresh_view() {
+Status JobFile::refresh_view() {
   DEDUP_ASSIGN(service::FileInfo info, client().call(home, service::GetFile{identity_}));
   DEDUP_ASSIGN(FileView fresh, FileView::from(std::move(info)));
   set_view(std::move(fresh));
   return Status::ok();
 }
 
-Result<JobLock> JobLock::take(const OpenFile& file, service::LockKind kind) {
+Result<JobLock> JobLock::take(const JobFile& file, service::LockKind kind) {
   const Id128 owner = Id128::random();
   DEDUP_ASSIGN([[maybe_unused]] const service::Empty granted,
                file.client().call(file.home, service::Lock{file.identity(), kind, owner}));

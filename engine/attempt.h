@@ -1,0 +1,48 @@
+// One attempt at a generation, from the snapshot of what was dumped to the end of the commit.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/fence.h"
+#include "engine/job_file.h"
+#include "engine/shard_build.h"
+#include "store/commit_record.h"
+
+namespace dedup::engine {
+
+// Everything is collective. The caller has the file's commit lock; everything that is to be
+// committed is in chunks, whose segments are flushed, and the view is rank 0's newest.
+class Attempt {
+ public:
+  explicit Attempt(JobFile& file);
+
+  // On failure what stood before stands, and what was dumped is still there to be committed.
+  Status run();
+
+  const RecipeFacts& facts() const { return facts_; }  // on rank 0
+  std::uint64_t number() const { return record_.number; }
+
+ private:
+  Status prepare();
+  Status build_shards();
+  void gather_facts(const RecipeFacts& mine);
+  Status check_loss() const;
+  Status make_record();
+  Status fill_record();
+  Status decide();
+  Status install();
+  void give_up();
+  void end_commit(bool committed);
+
+  JobFile& file_;
+  Fence fence_;  // on rank 0
+  Id128 id_;
+  store::CommitRecord record_;  // on rank 0; elsewhere its number only
+  Bytes encoded_;
+  std::vector<Bytes> gathered_;  // on rank 0
+  RecipeFacts facts_;            // on rank 0
+};
+
+}  // namespace dedup::engine

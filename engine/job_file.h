@@ -1,0 +1,88 @@
+// An open file as the nodes of a job know it: what opening, reading, committing and closing share,
+// without MPI. engine/open_file.h adds what the ranks need to write to it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/file_view.h"
+#include "engine/local_file.h"
+#include "engine/plain_file.h"
+#include "engine/ranks.h"
+#include "hints/hints.h"
+#include "service/client.h"
+
+namespace dedup::engine {
+
+struct JobFile {
+  // Both must outlive it.
+  JobFile(service::Client& the_client, const Ranks& the_ranks)
+      : ranks_(&the_ranks), client_(&the_client) {}
+
+  hints::Hints hints;
+  std::string path;
+  Id128 handle;  // the same on all ranks of the handle, different for every handle
+  NodeIndex home = 0;
+  bool writable = false;
+  bool delete_on_close = false;
+  bool atomic = false;
+  // A commit fails rather than leave a chunk without a copy; the same on all ranks.
+  bool refuse_loss = false;
+  // This rank changed the file through this handle since the last commit.
+  std::atomic<bool> changed = false;
+  std::shared_ptr<LocalFile> local;
+  std::unique_ptr<PlainFile> plain;  // if the file was opened as one that has data
+
+  service::Client& client() const { return *client_; }
+  const Ranks& ranks() const { return *ranks_; }
+  int rank() const { return ranks_->rank(); }
+  NodeIndex nodes() const { return client_->nodes(); }
+  const Id128& identity() const { return identity_; }
+
+  // The newest view this process has; never null once the file is open.
+  std::shared_ptr<const FileView> view() const {
+    const std::lock_guard lock(view_mutex_);
+    return view_;
+  }
+  void set_view(FileView view) {
+    const std::lock_guard lock(view_mutex_);
+    identity_ = view.info.identity;
+    view_ = std::make_shared<const FileView>(std::move(view));
+  }
+  // Asks the file home for the newest state. Local.
+  Status refresh_view();
+
+  // How many nodes a chunk must be on at least.
+  unsigned copies() const { return std::min<unsigned>(hints.replication, nodes()); }
+
+ private:
+  const Ranks* ranks_;
+  service::Client* client_;
+  mutable std::mutex view_mutex_;
+  std::shared_ptr<const FileView> view_;
+  Id128 identity_;
+};
+
+// A lock of the file within the job, held until unlock() or destruction.
+class JobLock {
+ public:
+  // Waits until it is granted.
+  static Result<JobLock> take(const JobFile& file, service::LockKind kind);
+  JobLock(JobLock&& other) noexcept;
+  JobLock& operator=(JobLock&&) = delete;
+  ~JobLock();
+
+ private:
+  JobLock(const JobFile& file, service::LockKind kind, const Id128& owner)
+      : file_(&file), kind_(kind), owner_(owner) {}
+  const JobFile* file_;
+  service::LockKind kind_;
+  Id128 owner_;
+};
+
+}  // namespace dedup::engine

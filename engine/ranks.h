@@ -1,0 +1,34 @@
+// The ranks that open, commit or close a file together, as those need them: without MPI, so that
+// the same code also runs where one program plays all nodes (test/simulation).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+
+namespace dedup::engine {
+
+// All functions but the first three are collective.
+class Ranks {
+ public:
+  virtual ~Ranks() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // Whether this rank speaks to a node's service when one rank must do so for all.
+  virtual bool speaks_for(NodeIndex node) const = 0;
+
+  // Ok if all ranks' statuses are; else, on every rank, the error of the lowest rank that has one.
+  virtual Status agree(const Status& mine) const = 0;
+  // What rank 0 has, on all ranks.
+  virtual void broadcast(Bytes& bytes) const = 0;
+  virtual void broadcast(Id128& id) const = 0;
+  // All ranks' bytes, in order of ranks, on rank 0; empty elsewhere.
+  virtual std::vector<Bytes> gather(const Bytes& mine) const = 0;
+  virtual std::uint64_t all_max(std::uint64_t value) const = 0;
+  virtual std::uint64_t all_sum(std::uint64_t value) const = 0;
+};
+
+}  // namespace dedup::engine
