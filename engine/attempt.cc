@@ -139,7 +139,7 @@ Status Attempt::fill_record() {
   record_.parent = view->base();
   record_.path = info.path;
   if (info.real_path != service::FileInfo::RealPath::kNone) {
-    record_.directory = store::directory_id(info.path);
+    DEDUP_ASSIGN(record_.directory, store::directory_id(info.path));
   }
   record_.size = size.size;
   record_.replication = file_.hints.replication;

@@ -31,7 +31,7 @@ Status drop_everywhere(service::Client& client, const std::string& path, const h
   DEDUP_ASSIGN(SearchResult found,
                search_alone(client, path, state.placeholder.identity, hints.store));
   hide(found, aside);
-  const bool shared = is_shared(found, path);
+  DEDUP_ASSIGN(const bool shared, is_shared(found, path));
   const bool is_there = state.kind == store::PathState::Kind::kPlaceholder ||
                         state.kind == store::PathState::Kind::kPlain;
   if (shared && !is_there) return {Code::kNoSuchFile, path + ": no such file"};

@@ -170,7 +170,8 @@ class Opening {
                  search(file_.client(), file_.ranks(), file_.path, identity, file_.hints.store));
     if (file_.rank() != 0) return Status::ok();
     hide(found, begun_.aside);
-    if (!is_shared(found, file_.path)) return decide_by_path(found, mine);
+    DEDUP_ASSIGN(const bool shared, is_shared(found, file_.path));
+    if (!shared) return decide_by_path(found, mine);
     return decide_by_real_path(found, std::move(state), mine);
   }
 

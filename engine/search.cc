@@ -97,8 +97,8 @@ void hide(SearchResult& found, const std::vector<Id128>& identities) {
   }
 }
 
-bool is_shared(const SearchResult& found, const std::string& path) {
-  const store::Seen mine = store::see_directory(path);
+Result<bool> is_shared(const SearchResult& found, const std::string& path) {
+  DEDUP_ASSIGN(const store::Seen mine, store::see_directory(path));
   return std::all_of(found.seen.begin(), found.seen.end(),
                      [&](const store::Seen& seen) { return store::is_shared(seen, mine); });
 }

@@ -32,6 +32,6 @@ Result<SearchResult> search_alone(service::Client& client, const std::string& pa
 void hide(SearchResult& found, const std::vector<Id128>& identities);
 
 // Whether all nodes see the directory of `path` as this process does.
-bool is_shared(const SearchResult& found, const std::string& path);
+Result<bool> is_shared(const SearchResult& found, const std::string& path);
 
 }  // namespace dedup::engine

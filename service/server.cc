@@ -194,13 +194,15 @@ void Loop::run() {
     if (n < 0 && errno != EINTR) return;
     for (int i = 0; i < n; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
-      if (event.data.u64 == kWaker) return;
-      if (event.data.u64 == kListener) {
+      // By value: the member of a packed structure is not where a reference may point.
+      const ConnectionId id = event.data.u64;
+      if (id == kWaker) return;
+      if (id == kListener) {
         accept_some();
         continue;
       }
       // Gone if an earlier event of this round closed it.
-      const auto found = connections_.find(event.data.u64);
+      const auto found = connections_.find(id);
       if (found == connections_.end()) continue;
       Connection& c = *found->second;
       if ((event.events & EPOLLOUT) != 0) output(found->first, c);

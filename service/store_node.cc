@@ -98,9 +98,11 @@ Result<FindReply> StoreNode::on(const Find& request) {
   if (!entry.is_ok()) return explain(entry.status());
   const auto free_bytes = store->free_bytes();
   if (!free_bytes.is_ok()) return explain(free_bytes.status());
+  const auto seen = store::see_directory(request.path);
+  if (!seen.is_ok()) return explain(seen.status());
   FindReply reply;
   reply.store = {store->uuid(), node_name_};
-  reply.seen = store::see_directory(request.path);
+  reply.seen = *seen;
   reply.free_bytes = *free_bytes;
   for (const auto& record : entry->records) reply.records.push_back(record.encode());
   reply.deleted = std::move(entry->deleted);

@@ -54,11 +54,18 @@ int access(const std::string& path, int mode) {
 }
 
 // Half of its random id is enough. If it cannot be had, it is no other system's.
-Id128 running_kernel() {
+Result<Id128> running_kernel() {
   Id128 id = Id128::random();
   const auto file = fs::open_read("/proc/sys/kernel/random/boot_id");
-  if (file.is_ok()) (void)fs::read_at(*file, 0, std::as_writable_bytes(std::span(id.bytes)));
+  if (file.status().code() == Code::kNoSuchFile) return id;
+  DEDUP_TRY(file.status());
+  DEDUP_TRY(fs::read_at(*file, 0, std::as_writable_bytes(std::span(id.bytes))));
   return id;
+}
+
+// Whether the call failed because there is nothing of that name.
+bool is_missing() {
+  return errno == ENOENT || errno == ENOTDIR;
 }
 
 Result<PathState> look_at_plain(const std::string& path, const struct stat& s) {
@@ -145,7 +152,8 @@ Result<std::vector<Id128>> identities_beside(const std::string& path, const Dire
   struct stat before {};
   struct stat after {};
   if (stat_of(directory, before) != 0) return fs::failed("look at", directory);
-  if (directory_id(path) != expected) return changed;
+  DEDUP_ASSIGN(const DirectoryId found, directory_id(path));
+  if (found != expected) return changed;
   std::vector<Id128> identities;
   DEDUP_ASSIGN(const auto names, fs::list(directory));
   for (const std::string& name : names) {
@@ -227,7 +235,15 @@ Status Replacement::put() {
   // What a link names is replaced, not the link.
   std::string target;
   if (system().realpath(path_.c_str(), target) != 0) target = path_;
-  DEDUP_TRY(fs::rename(file_.path(), target));
+  const Status renamed = fs::rename(file_.path(), target);
+  if (!renamed.is_ok()) {
+    // Network file systems may have lost no more than the answer.
+    struct stat held {};
+    struct stat named {};
+    const bool is_done = stat_of(file_, held) == 0 && stat_of(target, named) == 0 &&
+                         named.st_ino == held.st_ino && named.st_dev == held.st_dev;
+    if (!is_done) return renamed;
+  }
   is_mine_ = false;
   return fs::sync_directory(fs::directory_of(target));
 }
@@ -259,11 +275,15 @@ Seen Seen::decode(Decoder& d) {
   return s;
 }
 
-DirectoryId directory_id(const std::string& path) {
+Result<DirectoryId> directory_id(const std::string& path) {
   const std::string directory = fs::directory_of(path);
   struct stat s {};
   struct statfs about {};
-  if (stat_of(directory, s) != 0 || system().statfs(directory.c_str(), &about) != 0) return {};
+  const auto look = [&] { return system().statfs(directory.c_str(), &about); };
+  if (stat_of(directory, s) != 0 || fs::retried(look) != 0) {
+    if (is_missing()) return DirectoryId{};
+    return fs::failed("look at", directory);
+  }
   DirectoryId id;
   id.type = static_cast<std::uint64_t>(about.f_type);
   static_assert(sizeof about.f_fsid == sizeof id.system);
@@ -272,17 +292,22 @@ DirectoryId directory_id(const std::string& path) {
   return id;
 }
 
-Seen see_directory(const std::string& path) {
+Result<Seen> see_directory(const std::string& path) {
   Seen seen;
   if (std::getenv("DEDUP_TEST_PRIVATE_PATHS") != nullptr) {
     seen.kernel = Id128::random();
     seen.directory.inode = 1;
     return seen;
   }
-  seen.kernel = running_kernel();
-  seen.directory = directory_id(path);
+  DEDUP_ASSIGN(seen.kernel, running_kernel());
+  DEDUP_ASSIGN(seen.directory, directory_id(path));
+  const std::string directory = fs::directory_of(path);
   struct stat s {};
-  if (stat_of(fs::directory_of(path), s) == 0) seen.device = s.st_dev;
+  if (stat_of(directory, s) == 0) {
+    seen.device = s.st_dev;
+  } else if (!is_missing()) {
+    return fs::failed("look at", directory);
+  }
   return seen;
 }
 

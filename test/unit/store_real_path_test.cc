@@ -158,7 +158,7 @@ TEST(SeenDirectory, IsSharedOnOneSystemOrOnANetworkFileSystem) {
 }
 
 TEST(SeenDirectory, SurvivesEncoding) {
-  const Seen seen = see_directory("/tmp/f");
+  const Seen seen = *see_directory("/tmp/f");
   Encoder encoder;
   seen.encode(encoder);
   Decoder decoder(encoder.bytes());
@@ -187,7 +187,7 @@ class UnnamedTest : public testing::Test {
     record.attempt.bytes[0] = identity;
     record.number = 1;
     record.path = path;
-    record.directory = directory_id(path);
+    record.directory = *directory_id(path);
     ASSERT_TRUE(store_->adopt(record).is_ok());
     if (named) put_placeholder(path, identity);
   }
