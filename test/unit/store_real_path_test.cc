@@ -157,6 +157,12 @@ TEST(SeenDirectory, IsSharedOnOneSystemOrOnANetworkFileSystem) {
   EXPECT_TRUE(is_shared(a, b));
 }
 
+TEST(SeenDirectory, IsNowhereOnlyIfNothingIsThere) {
+  EXPECT_EQ(see_directory("/no/such/directory/f")->directory, DirectoryId{});
+  EXPECT_EQ(see_directory("/dev/null/f")->directory, DirectoryId{});
+  EXPECT_FALSE(see_directory("/" + std::string(300, 'x') + "/f").is_ok());
+}
+
 TEST(SeenDirectory, SurvivesEncoding) {
   const Seen seen = *see_directory("/tmp/f");
   Encoder encoder;
