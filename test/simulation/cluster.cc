@@ -1,0 +1,323 @@
+#include "test/simulation/cluster.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+
+namespace {
+
+std::mt19937_64& product_random() {
+  static std::mt19937_64 random;
+  return random;
+}
+
+}  // namespace
+
+// In place of the C library's: ids are the same for the same seed.
+extern "C" ssize_t getrandom(void* buffer, size_t size, unsigned) {
+  auto* const out = static_cast<unsigned char*>(buffer);
+  for (size_t i = 0; i < size; ++i) out[i] = static_cast<unsigned char>(product_random()());
+  return static_cast<ssize_t>(size);
+}
+
+namespace dedup::simulation {
+
+void seed_product(std::uint64_t seed) {
+  product_random().seed(seed);
+}
+
+// ---- The system, broken if wanted --------------------------------------------------------------
+
+// Passes everything on, but for what the breakage is about.
+class BrokenSystem final : public store::System {
+ public:
+  BrokenSystem(test::MemorySystem& below, Breakage breakage) : below_(below), breakage_(breakage) {}
+
+  // Files of the shared file system that this job sees as they were.
+  void freeze(int job, const std::map<std::string, std::string>& copies) { frozen_[job] = copies; }
+  void set_process(int process) { process_ = process; }
+
+  int open(const char* path, int flags, mode_t mode) override {
+    const auto job = frozen_.find(process_ / 16);
+    if (job != frozen_.end() && (flags & O_ACCMODE) == O_RDONLY) {
+      const auto copy = job->second.find(path);
+      if (copy != job->second.end()) return below_.open(copy->second.c_str(), flags, mode);
+    }
+    return below_.open(path, flags, mode);
+  }
+  int fsync(int fd) override { return is_lost(fd) ? 0 : below_.fsync(fd); }
+  int fdatasync(int fd) override { return is_lost(fd) ? 0 : below_.fdatasync(fd); }
+  int flock(int fd, int operation) override {
+    return breakage_ == Breakage::kNoLocks ? 0 : below_.flock(fd, operation);
+  }
+
+  int close(int fd) override { return below_.close(fd); }
+  ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) override {
+    return below_.preadv(fd, parts, count, offset);
+  }
+  ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) override {
+    return below_.pwritev(fd, parts, count, offset);
+  }
+  int ftruncate(int fd, off_t size) override { return below_.ftruncate(fd, size); }
+  int fstat(int fd, struct stat* about) override { return below_.fstat(fd, about); }
+  int fchmod(int fd, mode_t mode) override { return below_.fchmod(fd, mode); }
+  int fchown(int fd, uid_t owner, gid_t group) override { return below_.fchown(fd, owner, group); }
+  int stat(const char* path, struct stat* about) override { return below_.stat(path, about); }
+  int lstat(const char* path, struct stat* about) override { return below_.lstat(path, about); }
+  int eaccess(const char* path, int mode) override { return below_.eaccess(path, mode); }
+  int chmod(const char* path, mode_t mode) override { return below_.chmod(path, mode); }
+  int mkdir(const char* path, mode_t mode) override { return below_.mkdir(path, mode); }
+  int rmdir(const char* path) override { return below_.rmdir(path); }
+  int rename(const char* from, const char* to) override { return below_.rename(from, to); }
+  int link(const char* from, const char* to) override { return below_.link(from, to); }
+  int unlink(const char* path) override { return below_.unlink(path); }
+  int list(const char* path, std::vector<std::string>& names) override {
+    return below_.list(path, names);
+  }
+  int realpath(const char* path, std::string& resolved) override {
+    return below_.realpath(path, resolved);
+  }
+  int getcwd(std::string& directory) override { return below_.getcwd(directory); }
+  int statvfs(const char* path, struct statvfs* about) override {
+    return below_.statvfs(path, about);
+  }
+  int statfs(const char* path, struct statfs* about) override { return below_.statfs(path, about); }
+
+ private:
+  bool is_lost(int fd) {
+    struct stat about {};
+    if (below_.fstat(fd, &about) != 0) return false;
+    const Breakage kind =
+        S_ISDIR(about.st_mode) ? Breakage::kNoDirectoryFlush : Breakage::kNoFileFlush;
+    return breakage_ == kind;
+  }
+
+  test::MemorySystem& below_;
+  Breakage breakage_;
+  int process_ = 0;
+  std::map<int, std::map<std::string, std::string>> frozen_;  // by job
+};
+
+// ---- The cluster -------------------------------------------------------------------------------
+
+Cluster::Cluster(Breakage breakage)
+    : breakage_(breakage),
+      broken_(std::make_unique<BrokenSystem>(memory_, breakage)),
+      faulty_(std::make_unique<store::FaultySystem>(*broken_, plan_)) {
+  faulty_->on_failed_sync = [this](int fd) { memory_.fail_sync(fd); };
+  before_ = &store::use_system(*faulty_);
+  memory_.mount("/shared");
+  memory_.mkdir("/frozen", 0700);
+  for (NodeIndex n = 0; n < kNodes; ++n) memory_.mount(disk(n));
+}
+
+Cluster::~Cluster() {
+  store::use_system(*before_);
+}
+
+void Cluster::wipe(NodeIndex node) {
+  memory_.mount(disk(node));
+}
+
+void Cluster::remember(NodeIndex node) {
+  Remembered& remembered = remembered_[node];
+  remembered.entries.clear();
+  remembered.there = true;
+  for (const auto& [name, size] : memory_.tree(disk(node))) {
+    const bool is_directory = name.back() == '/';
+    remembered.entries.emplace_back(
+        name, is_directory ? Bytes{} : memory_.content(disk(node) + "/" + name));
+  }
+}
+
+bool Cluster::bring_back(NodeIndex node) {
+  const Remembered& remembered = remembered_[node];
+  if (!remembered.there) return false;
+  wipe(node);
+  const auto path_of = [&](const std::string& name) { return disk(node) + "/" + name; };
+  // Directories come in the order of their depth.
+  std::vector<const std::pair<std::string, Bytes>*> sorted;
+  for (const auto& entry : remembered.entries) sorted.push_back(&entry);
+  const auto depth = [](const auto* e) {
+    return std::count(e->first.begin(), e->first.end(), '/');
+  };
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const auto* a, const auto* b) {
+    const bool a_is_directory = a->first.back() == '/';
+    const bool b_is_directory = b->first.back() == '/';
+    if (a_is_directory != b_is_directory) return a_is_directory;
+    return depth(a) < depth(b);
+  });
+  for (const auto* entry : sorted) {
+    std::string name = entry->first;
+    if (name.back() == '/') {
+      name.pop_back();
+      memory_.mkdir(path_of(name).c_str(), 0700);
+    } else {
+      memory_.put_content(path_of(name), entry->second);
+    }
+  }
+  memory_.settle(disk(node));
+  return true;
+}
+
+void Cluster::lose_power(NodeIndex node, std::uint64_t seed) {
+  Random random(seed);
+  const auto order =
+      random() % 2 == 0 ? test::MemorySystem::Order::kAny : test::MemorySystem::Order::kInOrder;
+  memory_.crash(disk(node), test::choose_randomly(random()), order);
+}
+
+void Cluster::plan_fault(store::Fault fault, std::uint64_t n) {
+  struck_process_ = 0;
+  plan_.set(fault, n);
+}
+
+void Cluster::end_fault() {
+  plan_.set(store::Fault::kNone, 0);
+}
+
+bool Cluster::job_died() const {
+  const store::Fault fault = plan_.fault;
+  return plan_.struck != 0 && (fault == store::Fault::kDead || fault == store::Fault::kDeadShort);
+}
+
+void Cluster::set_process(int process) {
+  if (plan_.struck != 0 && struck_process_ == 0) struck_process_ = process_;
+  process_ = process;
+  memory_.set_process(process);
+  broken_->set_process(process);
+}
+
+void Cluster::freeze_view(int job) {
+  if (breakage_ != Breakage::kNoParentCheck) return;
+  std::map<std::string, std::string> copies;
+  for (const auto& [name, size] : memory_.tree("/shared")) {
+    if (name.back() == '/') continue;
+    const std::string copy = "/frozen/" + std::to_string(job) + name;
+    memory_.put_content(copy, memory_.content("/shared/" + name));
+    copies["/shared/" + name] = copy;
+  }
+  broken_->freeze(job, copies);
+}
+
+// ---- A job -------------------------------------------------------------------------------------
+
+namespace {
+
+// Requests that are under way at once are carried out in any order.
+class DirectTransport final : public service::Transport {
+ public:
+  DirectTransport(Cluster& cluster, int job, const std::vector<NodeIndex>& nodes, Random& random)
+      : cluster_(cluster), job_(job), random_(random) {
+    for (NodeIndex i = 0; i < nodes.size(); ++i) {
+      const std::string name = "n" + std::to_string(nodes[i]);
+      nodes_.push_back(
+          {name, service::make_node_handler(name, i, static_cast<NodeIndex>(nodes.size()))});
+    }
+  }
+
+  NodeIndex nodes() const override { return static_cast<NodeIndex>(nodes_.size()); }
+  NodeIndex self() const override { return 0; }
+  const std::string& node_name(NodeIndex node) const override { return nodes_[node].name; }
+
+  std::unique_ptr<Call> send(NodeIndex node, service::Opcode opcode,
+                             std::span<const std::byte> body) override {
+    auto request = std::make_shared<Request>();
+    request->node = node;
+    request->opcode = opcode;
+    request->body.assign(body.begin(), body.end());
+    waiting_.push_back(request);
+    return std::make_unique<DirectCall>(*this, std::move(request));
+  }
+
+ private:
+  struct Node {
+    std::string name;
+    std::unique_ptr<service::Handler> handler;
+  };
+  struct Request {
+    NodeIndex node = 0;
+    service::Opcode opcode{};
+    Bytes body;
+    std::optional<Result<Bytes>> reply;
+  };
+  class DirectResponder final : public service::Responder {
+   public:
+    explicit DirectResponder(std::shared_ptr<Request> request) : request_(std::move(request)) {}
+    service::ConnectionId connection() const override { return 1; }
+    void reply(const Status& status, Bytes body) override {
+      request_->reply = status.is_ok() ? Result<Bytes>(std::move(body)) : Result<Bytes>(status);
+    }
+
+   private:
+    std::shared_ptr<Request> request_;
+  };
+  class DirectCall final : public Call {
+   public:
+    DirectCall(DirectTransport& transport, std::shared_ptr<Request> request)
+        : transport_(transport), request_(std::move(request)) {}
+    Result<Bytes> receive() override {
+      while (!request_->reply && !transport_.waiting_.empty()) transport_.carry_out_one();
+      if (!request_->reply) return Status(Code::kInternal, "a request that is never answered");
+      return std::move(*request_->reply);
+    }
+
+   private:
+    DirectTransport& transport_;
+    std::shared_ptr<Request> request_;
+  };
+
+  void carry_out_one() {
+    const std::size_t which = random_() % waiting_.size();
+    const std::shared_ptr<Request> request = waiting_[which];
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(which));
+    if (cluster_.breakage() == Breakage::kFenceBeforeRecords) {
+      if (request->opcode == service::Opcode::kCommit) {
+        request->reply = Bytes{};
+        delayed_.push_back(request);
+        return;
+      }
+      if (request->opcode == service::Opcode::kCommitDone) {
+        for (const auto& commit : std::exchange(delayed_, {})) handle(commit);
+      }
+    }
+    handle(request);
+  }
+
+  void handle(const std::shared_ptr<Request>& request) {
+    const int before = cluster_.process();
+    cluster_.set_process(job_ * 16 + request->node + 1);
+    nodes_[request->node].handler->handle(request->opcode, request->body,
+                                          std::make_unique<DirectResponder>(request));
+    cluster_.set_process(before);
+  }
+
+  Cluster& cluster_;
+  int job_;
+  Random& random_;
+  std::vector<Node> nodes_;
+  std::vector<std::shared_ptr<Request>> waiting_;
+  std::vector<std::shared_ptr<Request>> delayed_;
+};
+
+}  // namespace
+
+Job::Job(Cluster& cluster, int number, std::vector<NodeIndex> nodes, std::uint64_t seed)
+    : cluster_(cluster), number_(number), nodes_(std::move(nodes)), random_(seed) {
+  cluster_.set_process(number_ * 16 + 1);
+  client_ = std::make_unique<service::Client>(
+      std::make_unique<DirectTransport>(cluster_, number_, nodes_, random_));
+}
+
+Job::~Job() {
+  file.reset();
+  client_.reset();
+  for (int i = 0; i <= kNodes; ++i) cluster_.memory().kill(number_ * 16 + i);
+}
+
+}  // namespace dedup::simulation

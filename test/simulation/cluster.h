@@ -1,0 +1,127 @@
+// A cluster in memory: nodes' disks, a shared file system, and jobs of which one program plays all
+// ranks. The services, the store, and opening, committing, reading, closing and deleting are the
+// product's own code.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/job_file.h"
+#include "engine/ranks.h"
+#include "service/client.h"
+#include "service/server.h"
+#include "store/faulty_system.h"
+#include "test/faults/memory_system.h"
+
+namespace dedup::simulation {
+
+using Random = std::mt19937_64;
+
+inline constexpr NodeIndex kNodes = 6;
+inline constexpr std::size_t kJobs = 2;
+
+// Ways to break the protocol, to see that the simulation finds it.
+enum class Breakage {
+  kNone,
+  kFenceBeforeRecords,  // Commit is answered at once and carried out after the fence
+  kNoParentCheck,       // a job sees the real path as it was when it opened it
+  kNoDirectoryFlush,    // fsync of a directory does nothing
+  kNoFileFlush,         // likewise of a file
+  kNoLocks,             // every job gets every lock
+};
+
+// Where all random numbers of the product come from: the same for the same seed.
+void seed_product(std::uint64_t seed);
+
+class BrokenSystem;
+
+class Cluster {
+ public:
+  explicit Cluster(Breakage breakage);
+  ~Cluster();
+
+  test::MemorySystem& memory() { return memory_; }
+  const test::MemorySystem& memory() const { return memory_; }
+  Breakage breakage() const { return breakage_; }
+  static std::string disk(NodeIndex node) { return "/n" + std::to_string(node); }
+  static std::string path(std::size_t name) { return "/shared/f" + std::to_string(name); }
+
+  // --- Disks ------------------------------------------------------------------------------------
+  void wipe(NodeIndex node);
+  void remember(NodeIndex node);    // what is on it now
+  bool bring_back(NodeIndex node);  // as it was then; false if nothing was remembered
+  void lose_power(NodeIndex node, std::uint64_t seed);
+
+  // --- Faults -----------------------------------------------------------------------------------
+  // Happens to the n-th call of the system from now on that it can happen to.
+  void plan_fault(store::Fault fault, std::uint64_t n);
+  void end_fault();
+  bool struck() const { return plan_.struck != 0; }
+  bool job_died() const;
+  int struck_process() const { return struck_process_; }
+
+  void set_process(int process);
+  int process() const { return process_; }
+  // What a job sees of the shared file system from now on (kNoParentCheck).
+  void freeze_view(int job);
+
+ private:
+  test::MemorySystem memory_;
+  Breakage breakage_;
+  store::FaultPlan plan_;
+  std::unique_ptr<BrokenSystem> broken_;
+  std::unique_ptr<store::FaultySystem> faulty_;
+  store::System* before_;
+  int process_ = 0;
+  int struck_process_ = 0;
+  struct Remembered {
+    std::vector<std::pair<std::string, Bytes>> entries;  // directories end in '/'
+    bool there = false;
+  };
+  std::vector<Remembered> remembered_{kNodes};
+};
+
+// All ranks in one.
+class OneRank final : public engine::Ranks {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  bool speaks_for(NodeIndex) const override { return true; }
+  Status agree(const Status& mine) const override { return mine; }
+  void broadcast(Bytes&) const override {}
+  void broadcast(Id128&) const override {}
+  std::vector<Bytes> gather(const Bytes& mine) const override { return {mine}; }
+  std::uint64_t all_max(std::uint64_t value) const override { return value; }
+  std::uint64_t all_sum(std::uint64_t value) const override { return value; }
+};
+
+// A job on some of the cluster's nodes: their services, and one open file.
+class Job {
+ public:
+  Job(Cluster& cluster, int number, std::vector<NodeIndex> nodes, std::uint64_t seed);
+  ~Job();
+
+  const std::vector<NodeIndex>& nodes() const { return nodes_; }
+  service::Client& client() { return *client_; }
+  const OneRank& ranks() const { return ranks_; }
+  Random& random() { return random_; }
+
+  // Set by whoever opens a file.
+  std::unique_ptr<engine::JobFile> file;
+
+ private:
+  Cluster& cluster_;
+  int number_;
+  std::vector<NodeIndex> nodes_;
+  Random random_;
+  OneRank ranks_;
+  std::unique_ptr<service::Client> client_;
+};
+
+}  // namespace dedup::simulation

@@ -1,0 +1,21 @@
+# Sources of test/simulation/: see the root Makefile.am for the variables.
+check_LTLIBRARIES += libdedup_simulation.la
+libdedup_simulation_la_SOURCES = \
+  test/simulation/cluster.cc \
+  test/simulation/cluster.h \
+  test/simulation/model.cc \
+  test/simulation/model.h \
+  test/simulation/run.cc \
+  test/simulation/run.h \
+  test/simulation/sequence.cc \
+  test/simulation/sequence.h
+
+simulation_libraries = libdedup_simulation.la libdedup_protocol.la libdedup_memory.la \
+  libdedup_core.la -lpthread
+check_PROGRAMS += simulate simulation_tests
+simulate_SOURCES = test/simulation/main.cc
+simulate_LDADD = $(simulation_libraries)
+TESTS += simulation_tests
+simulation_tests_SOURCES = test/simulation/simulation_test.cc
+simulation_tests_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
+simulation_tests_LDADD = $(simulation_libraries) $(GTEST_LIBS)

@@ -1,0 +1,52 @@
+// A sequence of steps: what users, jobs and disks do, drawn from a seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "test/simulation/cluster.h"
+
+namespace dedup::simulation {
+
+inline constexpr std::size_t kNames = 3;
+
+struct Step {
+  enum class Kind {
+    kOpen,    // a job on `nodes` opens `name`, and reads it
+    kWrite,   // the job writes `cells` and reads
+    kCommit,  // and commits
+    kClose,   // commits, and closes
+    kKill,    // the job is killed
+    kDelete,  // a job on `nodes` deletes `name`
+    kRemove,  // rm
+    kRename,  // mv, to `other`
+    kCopy,    // cp, to `other`
+    kLose,    // a disk is empty now
+    kRemember,
+    kBringBack,  // and is as it was when last remembered
+    kEnd,
+  };
+  Kind kind = Kind::kOpen;
+  std::uint64_t seed = 0;  // of everything that the step leaves open
+  std::size_t job = 0;
+  std::size_t name = 0;
+  std::size_t other = 0;
+  std::vector<NodeIndex> nodes;
+  NodeIndex node = 0;
+  bool writable = false;
+  bool create = false;
+  unsigned copies = 1;  // K
+  unsigned cells = 0;   // one bit for each
+  // Something fails in this step, at the n-th call; and those nodes of the job that lose power if
+  // it dies.
+  store::Fault fault = store::Fault::kNone;
+  std::uint64_t fault_at = 0;
+  unsigned powerless = 0;
+
+  std::string text() const;
+};
+
+std::vector<Step> draw_sequence(std::uint64_t seed);
+
+}  // namespace dedup::simulation
