@@ -341,6 +341,8 @@ Result<Bytes> TcpTransport::TcpCall::receive() {
   const auto code = header.kind <= static_cast<std::uint32_t>(Code::kInternal)
                         ? static_cast<Code>(header.kind)
                         : Code::kInternal;
+  if (body.empty())
+    return Status(code, "the service of node " + node->peer.node + " gave no reason");
   return Status(code, std::string(reinterpret_cast<const char*>(body.data()), body.size()));
 }
 

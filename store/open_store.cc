@@ -33,9 +33,16 @@ Status refuse(const std::string& path, const std::string& why) {
 
 Status make_root(const std::string& path) {
   const auto made = fs::make_directory(path);
-  if (!made.is_ok()) return made.status().with_context("store directory " + path);
-  const auto slash = path.rfind('/');
-  const Status synced = fs::sync_directory(slash == 0 ? "/" : path.substr(0, slash));
+  return made.status().with_context("store directory " + path);
+}
+
+// What makes the store's own names last. While it has no file everybody does it: who made them may
+// have been killed before.
+Status flush_names(const Layout& layout) {
+  DEDUP_ASSIGN(const auto files, fs::list(layout.files()));
+  if (!files.empty()) return Status::ok();
+  DEDUP_TRY(fs::sync_directory(layout.root));
+  const Status synced = fs::sync_directory(fs::directory_of(layout.root));
   // A parent that may be entered but not read, or that is reached by a link, cannot be flushed from
   // here; that the directory lasts is up to its file system then.
   return synced.code() == Code::kAccess || synced.code() == Code::kBadFile ? Status::ok() : synced;
@@ -111,12 +118,10 @@ Status create_store_file(const Layout& layout) {
 }
 
 Status make_directories(const Layout& layout) {
-  bool any = false;
   for (const auto& path : {layout.paths(), layout.marks(), layout.files()}) {
-    DEDUP_ASSIGN(const bool made, fs::make_directory(path));
-    any |= made;
+    DEDUP_TRY(fs::make_directory(path).status());
   }
-  return any ? fs::sync_directory(layout.root) : Status::ok();
+  return flush_names(layout);
 }
 
 }  // namespace
