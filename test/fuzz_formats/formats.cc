@@ -1,0 +1,453 @@
+// The formats of single files: commit record, placeholder, a recipe's block, segment, log, index,
+// recipe shard; and the texts of hints.
+#include <algorithm>
+#include <cstring>
+
+#include "hints/hints.h"
+#include "store/commit_record.h"
+#include "store/format.h"
+#include "store/fs.h"
+#include "store/index.h"
+#include "store/log.h"
+#include "store/placeholder.h"
+#include "store/segment.h"
+#include "store/shard.h"
+#include "test/fuzz_formats/targets.h"
+
+namespace dedup::fuzz {
+namespace {
+
+using store::format::checksum;
+
+std::uint64_t number_at(const Bytes& bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    value |= std::to_integer<std::uint64_t>(bytes[at + i]) << (8 * i);
+  }
+  return value;
+}
+
+void put_number_at(Bytes& bytes, std::size_t at, std::uint64_t value) {
+  for (std::size_t i = 0; i < 8; ++i) {
+    bytes[at + i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
+  }
+}
+
+Bytes copy(Input input) {
+  return {input.begin(), input.end()};
+}
+
+Bytes file_bytes(const std::string& path) {
+  auto bytes = store::fs::read_file(path);
+  require(bytes.is_ok(), "a file that was written can be read");
+  return std::move(*bytes);
+}
+
+// ---- Commit record ----------------------------------------------------------------------------
+
+void check_record(Input bytes) {
+  const auto record = store::CommitRecord::decode(bytes);
+  if (!record.is_ok()) return;
+  require(record->encode() == copy(bytes), "a record is encoded as it was");
+  require(store::descends_from(*record, *record), "a record descends from itself");
+}
+
+void run_record(Input input) {
+  check_record(input);
+  Bytes sealed = copy(input);
+  const store::Digest digest = store::format::sha256(sealed);
+  const auto tail = std::as_bytes(std::span(digest));
+  sealed.insert(sealed.end(), tail.begin(), tail.end());
+  check_record(sealed);
+}
+
+std::vector<Bytes> record_seeds() {
+  store::CommitRecord record;
+  record.identity = some_id(0);
+  record.number = 2;
+  record.attempt = some_id(1);
+  record.parent = some_id(2);
+  record.path = "/f";
+  record.fingerprint = "sha256";
+  record.stores = {{some_id(3), "a"}, {some_id(4), "b"}};
+  record.shards = {{{}, {0, 1}}, {{}, {1}}};
+  record.lineage = {{some_id(5), 1}, {some_id(6), 2}};
+  Bytes bytes = record.encode();
+  Bytes open(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(sizeof(store::Digest)));
+  return {bytes, open};
+}
+
+// ---- Placeholder ------------------------------------------------------------------------------
+
+constexpr std::size_t kPlaceholderMark = 1024;
+
+void check_placeholder(Input bytes) {
+  const auto placeholder = store::decode_placeholder(bytes, "placeholder");
+  if (!placeholder.is_ok()) return;
+  require(store::looks_like_placeholder(bytes), "a placeholder looks like one");
+  (void)store::describe(*placeholder);
+  const Bytes again = store::encode_placeholder(*placeholder);
+  const auto twice = store::decode_placeholder(again, "placeholder");
+  require(twice.is_ok() && twice->identity == placeholder->identity &&
+              twice->attempt == placeholder->attempt && twice->size == placeholder->size,
+          "a placeholder is encoded as it was");
+}
+
+// The input: the file's first eight bytes, then the mark.
+void run_placeholder(Input input) {
+  check_placeholder(input);
+  static const Bytes frame = store::encode_placeholder({});
+  Bytes bytes = frame;
+  const std::size_t first = std::min<std::size_t>(8, input.size());
+  std::copy_n(input.begin(), first, bytes.begin());
+  const Input mark = input.subspan(first);
+  const std::size_t room = bytes.size() - kPlaceholderMark - 8;
+  std::copy_n(mark.begin(), std::min(mark.size(), room), bytes.begin() + kPlaceholderMark);
+  const Input body = Input(bytes).subspan(kPlaceholderMark, room);
+  put_number_at(bytes, bytes.size() - 8, checksum(body, number_at(bytes, 0, 8)));
+  check_placeholder(bytes);
+}
+
+std::vector<Bytes> placeholder_seeds() {
+  store::Placeholder p;
+  p.identity = some_id(0);
+  p.attempt = some_id(1);
+  p.session = some_id(2);
+  p.number = 3;
+  p.path = "/f";
+  p.store = "/tmp/s-%n";
+  p.nodes = {"a", "b"};
+  const Bytes bytes = store::encode_placeholder(p);
+  Bytes mark(bytes.begin(), bytes.begin() + 8);
+  mark.insert(mark.end(), bytes.begin() + kPlaceholderMark, bytes.begin() + kPlaceholderMark + 256);
+  return {bytes, mark};
+}
+
+// ---- A recipe's block -------------------------------------------------------------------------
+
+void run_block(Input input) {
+  const auto block = store::decode_block(input);
+  if (!block.is_ok()) return;
+  std::uint64_t end = 0;
+  for (const Piece& piece : block->pieces) {
+    require(piece.begin >= end && piece.length > 0 && piece.end() <= kBlockSpan,
+            "pieces are in order and within the block");
+    require(piece.is_zero() || piece.holders < block->holder_sets.size(), "holders are there");
+    require(piece.is_zero() || piece.chunk_offset + piece.length <= piece.chunk_length,
+            "a piece is within its chunk");
+    end = piece.end();
+  }
+  const Bytes compact = store::encode_block(*block);
+  const auto again = store::decode_block(compact);
+  require(again.is_ok() && store::encode_block(*again) == compact, "a block is encoded as it was");
+}
+
+Block some_block() {
+  Block block;
+  block.holder_sets = {{0, 1}, {1}};
+  block.pieces = {{0, 100, 0, 100, 0, some_fingerprint(1)},
+                  {100, 50, 0, 0, 0, {}},
+                  {200, 30, 10, 60, 1, some_fingerprint(2)}};
+  return block;
+}
+
+std::vector<Bytes> block_seeds() {
+  return {store::encode_block(some_block()), store::encode_block({})};
+}
+
+// ---- Segment ----------------------------------------------------------------------------------
+
+void check_segment(const std::string& path) {
+  const auto reader = store::SegmentReader::open(path);
+  if (!reader.is_ok()) return;
+  std::vector<store::ChunkLocation> locations;
+  std::vector<Fingerprint> fingerprints;
+  (void)(*reader)->scan([&](const Fingerprint& fingerprint, const store::ChunkLocation& location) {
+    locations.push_back(location);
+    fingerprints.push_back(fingerprint);
+  });
+  std::vector<Bytes> chunks;
+  std::vector<std::span<std::byte>> outs;
+  for (const auto& location : locations) chunks.emplace_back(location.length);
+  for (Bytes& chunk : chunks) outs.emplace_back(chunk);
+  for (std::size_t i = 0; i < locations.size(); ++i) {
+    require((*reader)->read(locations[i], fingerprints[i], outs[i]).is_ok(),
+            "a chunk that was found can be read");
+    const store::ChunkLocation beside{locations[i].segment, locations[i].offset + 1,
+                                      locations[i].length};
+    (void)(*reader)->read(beside, fingerprints[i], outs[i]);
+  }
+  if (!outs.empty()) (void)(*reader)->read_run(locations, fingerprints, outs);
+}
+
+// With a sound header, and sound checksums for all chunks that are whole.
+Bytes mended_segment(Input input) {
+  Bytes bytes = store::format::encode_file_header(store::format::kSegment, some_id(0), 1);
+  const std::size_t header = bytes.size();
+  bytes.insert(bytes.end(), input.begin(), input.end());
+  std::size_t at = header;
+  while (at + store::kChunkHeaderSize <= bytes.size()) {
+    const std::size_t length = number_at(bytes, at, 4);
+    if (length > bytes.size() - at - store::kChunkHeaderSize) break;
+    const Input all(bytes);
+    const auto data = all.subspan(at + store::kChunkHeaderSize, length);
+    put_number_at(bytes, at + 36, checksum(data, checksum(all.subspan(at, 36))));
+    at += store::kChunkHeaderSize + length;
+  }
+  return bytes;
+}
+
+void run_segment(Input input) {
+  const std::string path = kDirectory + "/segment";
+  put_file(path, input);
+  check_segment(path);
+  put_file(path, mended_segment(input));
+  check_segment(path);
+}
+
+std::vector<Bytes> segment_seeds() {
+  const std::string path = kDirectory + "/segment";
+  require(store::fs::remove_file(path).is_ok(), "a file can be removed");
+  auto writer = store::SegmentWriter::create(path, some_id(0), 1);
+  require(writer.is_ok(), "a segment can be made");
+  const Bytes data(20, std::byte{7});
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    require((*writer)->append(some_fingerprint(i), Input(data).first(10u + i)).is_ok(), "appends");
+  }
+  require((*writer)->write_out().is_ok(), "writes out");
+  const Bytes bytes = file_bytes(path);
+  return {bytes, {bytes.begin() + store::format::kFileHeaderSize, bytes.end()}};
+}
+
+// ---- Log --------------------------------------------------------------------------------------
+
+void check_log(const std::string& path, std::uint64_t offset, std::uint16_t length) {
+  const auto reader = store::LogReader::open(path);
+  if (!reader.is_ok()) return;
+  Bytes out(length);
+  (void)(*reader)->read(offset, out);
+}
+
+// The input: where to read, then the file, or what follows its header.
+void run_log(Input input) {
+  Choices choices(input);
+  const auto offset = choices.number<std::uint64_t>();
+  const auto length = choices.number<std::uint16_t>();
+  const Bytes rest = copy(choices.rest());
+  const std::string path = kDirectory + "/log";
+  put_file(path, rest);
+  check_log(path, offset, length);
+  Bytes bytes = store::format::encode_file_header(store::format::kLog, some_id(0), 1);
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  put_file(path, bytes);
+  check_log(path, offset, length);
+}
+
+std::vector<Bytes> log_seeds() {
+  Encoder where;
+  where.put(std::uint64_t{128});
+  where.put(std::uint16_t{4});
+  Bytes seed = where.take();
+  seed.resize(seed.size() + 200, std::byte{0});
+  return {seed};
+}
+
+// ---- Index ------------------------------------------------------------------------------------
+
+constexpr std::size_t kPage = 4096;
+
+void check_index(const std::string& path) {
+  const auto index = store::IndexReader::open(path);
+  if (!index.is_ok()) return;
+  std::vector<store::SegmentSize> sizes;
+  for (const auto& use : (*index)->segments()) sizes.push_back({use.segment, 1000});
+  (void)store::sparse_segments(**index, sizes);
+  for (std::uint64_t i = 0; i < std::min<std::uint64_t>((*index)->size(), 300); ++i) {
+    const auto entry = (*index)->at(i);
+    if (entry.is_ok()) (void)(*index)->find(entry->fingerprint);
+  }
+  (void)(*index)->at((*index)->size());
+  (void)(*index)->find(some_fingerprint(3));
+}
+
+// The input is what the file's header page has from byte 12 on (up to its checksum's place in the
+// input, byte 76), then page after page; what is cut off is zeros, as many as the header says.
+Bytes mended_index(Input input) {
+  Encoder start;
+  store::format::put_start(start, store::format::kIndex);
+  start.put(static_cast<std::uint32_t>(kPage));
+  Bytes bytes = start.take();
+  constexpr std::size_t kFields = 16 + 16 + 8 + 8;  // ids, entries, segments
+  const std::size_t fields = std::min(kFields, input.size());
+  bytes.insert(bytes.end(), input.begin(), input.begin() + static_cast<std::ptrdiff_t>(fields));
+  bytes.resize(kPage);
+  const std::size_t counts = 12 + 4 + 32;
+  const std::uint64_t entries = number_at(bytes, counts, 8) % 200;
+  const std::uint64_t segments = number_at(bytes, counts + 8, 8) % 8;
+  put_number_at(bytes, counts, entries);
+  put_number_at(bytes, counts + 8, segments);
+  const std::size_t pages = (entries + 77) / 78;
+  const Input rest = input.subspan(fields);
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  bytes.resize(kPage * (1 + pages) + 32 * pages + 16 * segments);
+  const std::uint64_t seed = number_at(bytes, 32, 8);  // of the attempt
+  for (std::size_t page = 0; page < pages; ++page) {
+    const std::size_t at = kPage * (1 + page);
+    put_number_at(bytes, at + kPage - 8,
+                  checksum(Input(bytes).subspan(at, kPage - 8), seed + page));
+  }
+  put_number_at(bytes, counts + 16, checksum(Input(bytes).subspan(kPage * (1 + pages))));
+  put_number_at(bytes, kPage - 8, checksum(Input(bytes).first(kPage - 8)));
+  return bytes;
+}
+
+void run_index(Input input) {
+  const std::string path = kDirectory + "/index";
+  put_file(path, input);
+  check_index(path);
+  put_file(path, mended_index(input));
+  check_index(path);
+}
+
+std::vector<Bytes> index_seeds() {
+  const std::string path = kDirectory + "/index";
+  std::vector<Bytes> seeds;
+  for (const int entries : {0, 3, 100}) {
+    require(store::fs::remove_file(path).is_ok(), "a file can be removed");
+    auto writer = store::IndexWriter::create(path, some_id(0), some_id(1));
+    require(writer.is_ok(), "an index can be made");
+    for (int i = 0; i < entries; ++i) {
+      const auto number = static_cast<std::uint8_t>(i);
+      require((*writer)->add({some_fingerprint(number), {number % 3u, 100u * number, 50}}).is_ok(),
+              "an entry can be added");
+    }
+    require((*writer)->finish(false).is_ok(), "an index can be finished");
+    const Bytes bytes = file_bytes(path);
+    Bytes short_form(bytes.begin() + 16, bytes.begin() + 16 + 48);
+    short_form.insert(short_form.end(), bytes.begin() + kPage, bytes.end());
+    seeds.push_back(bytes);
+    seeds.push_back(short_form);
+  }
+  return seeds;
+}
+
+// ---- Recipe shard -----------------------------------------------------------------------------
+
+constexpr std::size_t kShardHeader = 64;
+constexpr std::size_t kShardEntry = 32;
+
+void check_shard(const std::string& path, const store::Digest& digest) {
+  const auto shard = store::ShardReader::open(path, some_id(0), some_id(1), 2, digest);
+  if (!shard.is_ok()) return;
+  for (const std::uint64_t number : (*shard)->block_numbers()) {
+    const auto bytes = (*shard)->read(number);
+    if (bytes.is_ok()) (void)store::decode_block(*bytes);
+  }
+  (void)(*shard)->read(5);
+}
+
+// The input: how many blocks the table has, then blocks and table.
+Bytes mended_shard(Input input, store::Digest& digest) {
+  Choices choices(input);
+  const std::size_t wanted = choices.number<std::uint8_t>();
+  Bytes bytes = store::ShardBuilder(some_id(0), some_id(1), 2).header();
+  const Bytes rest = copy(choices.rest());
+  bytes.insert(bytes.end(), rest.begin(), rest.end());
+  const std::size_t entries = std::min(wanted, rest.size() / kShardEntry);
+  const std::size_t table = bytes.size() - entries * kShardEntry;
+  for (std::size_t at = table; at + kShardEntry <= bytes.size(); at += kShardEntry) {
+    const std::uint64_t offset = number_at(bytes, at + 8, 8);
+    const std::uint64_t length = number_at(bytes, at + 16, 4);
+    if (offset > table || length > table - offset) continue;
+    const Input block = Input(bytes).subspan(offset, length);
+    put_number_at(bytes, at + 24, checksum(block, number_at(bytes, at, 8)));
+  }
+  Bytes named(bytes.begin(), bytes.begin() + kShardHeader);
+  named.insert(named.end(), bytes.begin() + static_cast<std::ptrdiff_t>(table), bytes.end());
+  digest = store::format::sha256(named);
+  Encoder footer;
+  footer.put_raw("DEDUPEND", 8);
+  footer.put(static_cast<std::uint64_t>(table));
+  footer.put(static_cast<std::uint64_t>(entries));
+  footer.put_raw(digest.data(), digest.size());
+  store::format::put_checksum(footer);
+  bytes.insert(bytes.end(), footer.bytes().begin(), footer.bytes().end());
+  return bytes;
+}
+
+void run_shard(Input input) {
+  const std::string path = kDirectory + "/shard";
+  store::Digest digest{};
+  put_file(path, input);
+  check_shard(path, digest);
+  put_file(path, mended_shard(input, digest));
+  check_shard(path, digest);
+}
+
+std::vector<Bytes> shard_seeds() {
+  store::ShardBuilder builder(some_id(0), some_id(1), 2);
+  Bytes whole = builder.header();
+  for (const Bytes& part : {builder.add(2, some_block()), builder.add(5, {}), builder.finish()}) {
+    whole.insert(whole.end(), part.begin(), part.end());
+  }
+  Bytes inner{std::byte{2}};
+  inner.insert(inner.end(), whole.begin() + kShardHeader, whole.end() - 64);
+  return {whole, inner};
+}
+
+// ---- Hints ------------------------------------------------------------------------------------
+
+// Lines "name=value"; those after an empty line are the environment's.
+void run_hints(Input input) {
+  hints::Source sources[2];
+  std::size_t which = 0;
+  std::string_view text(reinterpret_cast<const char*>(input.data()), input.size());
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.empty()) which = 1;
+    const auto equals = std::min(line.find('='), line.size());
+    sources[which].emplace_back(line.substr(0, equals),
+                                line.substr(std::min(equals + 1, line.size())));
+  }
+  hints::Warnings warnings;
+  const auto resolved = hints::resolve(sources[0], {}, sources[1], warnings);
+  if (!resolved.is_ok()) return;
+  const auto again = hints::resolve(hints::describe(*resolved), {}, {}, warnings);
+  require(again.is_ok() && *again == *resolved, "described hints are the same hints");
+  require(hints::first_difference(hints::agreement_text(*resolved), hints::agreement_text(*again))
+              .empty(),
+          "equal hints agree");
+  const std::string store = hints::expand_store(resolved->store, resolved->report);
+  require(!store.empty() || resolved->store.empty(), "a store has a name");
+  (void)hints::update(*resolved, sources[1], warnings);
+}
+
+std::vector<Bytes> hint_seeds() {
+  std::string text;
+  for (const hints::Entry& entry : hints::table()) {
+    text += std::string(entry.name) + "=" + std::string(entry.default_text) + "\n";
+  }
+  std::string described;
+  for (const auto& [name, value] : hints::describe({})) described += name + "=" + value + "\n";
+  std::vector<Bytes> seeds;
+  for (const std::string& t :
+       {text, described, "dedup_buffer=1G\n\ndedup_store=/s/%n%%\n" + text}) {
+    seeds.push_back(copy(std::as_bytes(std::span(t))));
+  }
+  return seeds;
+}
+
+}  // namespace
+
+std::span<const Target> format_targets() {
+  static const Target targets[] = {
+      {"record", run_record, record_seeds}, {"placeholder", run_placeholder, placeholder_seeds},
+      {"block", run_block, block_seeds},    {"segment", run_segment, segment_seeds},
+      {"log", run_log, log_seeds},          {"index", run_index, index_seeds},
+      {"shard", run_shard, shard_seeds},    {"hints", run_hints, hint_seeds},
+  };
+  return targets;
+}
+
+}  // namespace dedup::fuzz
