@@ -1,7 +1,6 @@
 #include "engine/write_back.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/failpoint.h"
 #include "engine/fence.h"
@@ -12,28 +11,6 @@ namespace dedup::engine {
 namespace {
 
 constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{8} << 20;
-constexpr std::size_t kHole = std::size_t{64} << 10;
-
-bool is_zero(std::span<const std::byte> bytes) {
-  return bytes.empty() || (bytes[0] == std::byte{0} &&
-                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
-
-// Leaves holes where there are whole blocks of zeros, as a program that never wrote there would.
-Status write_sparse(store::Replacement& out, std::uint64_t offset,
-                    std::span<const std::byte> bytes) {
-  std::size_t begin = 0;  // of what is not zero, up to `at`
-  for (std::size_t at = 0; at < bytes.size();) {
-    const std::size_t end = std::min(bytes.size(), at + kHole);
-    if (is_zero(bytes.subspan(at, end - at))) {
-      if (begin < at) DEDUP_TRY(out.write(offset + begin, bytes.subspan(begin, at - begin)));
-      begin = end;
-    }
-    at = end;
-  }
-  if (begin == bytes.size()) return Status::ok();
-  return out.write(offset + begin, bytes.subspan(begin));
-}
 
 // Copies this rank's part of the file. Parts are multiples of what is copied at once.
 Status copy_part(JobFile& file, std::uint64_t size, store::Replacement& out) {
@@ -47,7 +24,7 @@ Status copy_part(JobFile& file, std::uint64_t size, store::Replacement& out) {
     const std::span part(buffer.data(), std::min<std::uint64_t>(buffer.size(), end - at));
     DEDUP_ASSIGN(const std::uint64_t read, read_range(file, at, part));
     if (read != part.size()) return {Code::kInternal, "the file is shorter than its generation"};
-    DEDUP_TRY(write_sparse(out, at, part));
+    DEDUP_TRY(out.write_sparse(at, part));
     at += part.size();
   }
   return begin == end ? Status::ok() : out.flush();

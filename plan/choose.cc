@@ -13,11 +13,11 @@ struct Found {
 };
 
 Status conflict(const std::string& path, const Found& a, const Found& b) {
-  return {Code::kConflict,
-          path + ": two generations, and neither was made from the other: " + describe(*a.record) +
-              " on node " + a.report->node_name + ", " + describe(*b.record) + " on node " +
-              b.report->node_name +
-              ". Remove the file from the stores whose generation you do not want"};
+  return {Code::kConflict, path + ": two generations, and neither was made from the other: " +
+                               describe(*a.record) + " on node " + a.report->node_name + ", " +
+                               describe(*b.record) + " on node " + b.report->node_name +
+                               ". Remove the file from the stores whose generation you do not want "
+                               "(dedupctl rm --on NODE)"};
 }
 
 // The newest of `found`, which is not empty, and what it takes to go on from it.

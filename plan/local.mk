@@ -21,7 +21,9 @@ libdedup_core_la_SOURCES += \
   plan/settled.h \
   plan/slots.h \
   plan/stretches.cc \
-  plan/stretches.h
+  plan/stretches.h \
+  plan/tally.cc \
+  plan/tally.h
 unit_tests_SOURCES += \
   test/unit/plan_access_test.cc \
   test/unit/plan_block_test.cc \
@@ -32,4 +34,5 @@ unit_tests_SOURCES += \
   test/unit/plan_overlay_test.cc \
   test/unit/plan_place_test.cc \
   test/unit/plan_reduce_test.cc \
-  test/unit/plan_stretches_test.cc
+  test/unit/plan_stretches_test.cc \
+  test/unit/plan_tally_test.cc

@@ -2,23 +2,10 @@
 
 #include <utility>
 
+#include "store/deletion.h"
 #include "store/fs.h"
 
 namespace dedup::service {
-
-Status drop_with_mark(store::Store& store, const Id128& identity,
-                      const std::vector<Id128>& stores_left) {
-  const auto before = store.mark_stores(identity);
-  // The mark first: after a crash in between, whoever sees it drops the file.
-  DEDUP_TRY(store.put_mark(identity, stores_left));
-  Status status = store.drop_file(identity);
-  if (!status.is_ok()) {
-    // Not deleted, so it must not be marked as such. What the caller is told is why it could not
-    // be.
-    (void)store.put_mark(identity, before.is_ok() ? *before : std::vector<Id128>{});
-  }
-  return status;
-}
 
 AttachedFile::AttachedFile(std::shared_ptr<store::Store> store, const Id128& identity,
                            const Id128& base, SegmentReaders& readers)
@@ -130,7 +117,7 @@ Status AttachedFile::drop(const std::vector<Id128>& stores_left) {
   chunks_.close_own_segment();
   generation_lock_.reset();
   write_lock_.reset();
-  return drop_with_mark(*store_, identity_, stores_left);
+  return store::drop_with_mark(*store_, identity_, stores_left);
 }
 
 Status AttachedFile::check_writable() const {

@@ -69,8 +69,4 @@ class AttachedFile {
   Id128 aborted_;  // the last one
 };
 
-// Removes a file from a store and leaves a mark that names the stores which still have to.
-Status drop_with_mark(store::Store& store, const Id128& identity,
-                      const std::vector<Id128>& stores_left);
-
 }  // namespace dedup::service

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "hints/hints.h"
+#include "store/deletion.h"
 #include "store/fs.h"
 #include "store/unnamed.h"
 
@@ -150,7 +151,7 @@ Result<Empty> StoreNode::on(const Drop& request) {
     return explain({Code::kFileInUse, "file " + request.identity.hex() + " is open in this job"});
   }
   DEDUP_ASSIGN(const auto store, open_store(request.store_template, true));
-  const Status status = drop_with_mark(*store, request.identity, request.stores_left);
+  const Status status = store::drop_with_mark(*store, request.identity, request.stores_left);
   return status.is_ok() ? to_reply(status) : explain(status);
 }
 

@@ -8,9 +8,9 @@
 namespace dedup::store {
 namespace {
 
-Result<CommitRecord> read_record(const Layout& layout, const Id128& identity,
+// The record at `path`, or at its temporary name.
+Result<CommitRecord> read_record(const std::string& path, const Id128& identity,
                                  const Id128& attempt) {
-  const std::string path = layout.record(identity, attempt);
   DEDUP_ASSIGN(const Bytes bytes, fs::read_file(path));
   auto record = CommitRecord::decode(bytes);
   if (!record.is_ok()) return record.status().with_context(path);
@@ -61,7 +61,7 @@ Result<Store::Private::Records> Store::Private::records(const Id128& identity) c
   Records result;
   DEDUP_ASSIGN(const auto all, attempts(identity));
   for (const auto& attempt : all) {
-    auto record = read_record(layout, identity, attempt);
+    auto record = read_record(layout.record(identity, attempt), identity, attempt);
     if (!record.is_ok()) {
       const Status& status = record.status();
       if (status.code() == Code::kVersion) return status;
@@ -72,6 +72,27 @@ Result<Store::Private::Records> Store::Private::records(const Id128& identity) c
     if (!newest.empty() && newest.front().number > record->number) continue;
     if (!newest.empty() && newest.front().number < record->number) newest.clear();
     newest.push_back(std::move(*record));
+  }
+  return result;
+}
+
+Result<Store::Attempts> Store::attempts(const Id128& identity) const {
+  Attempts result;
+  DEDUP_ASSIGN(const auto all, p_->attempts(identity));
+  for (const auto& attempt : all) {
+    auto* into = &result.committed;
+    auto record = read_record(p_->layout.record(identity, attempt), identity, attempt);
+    if (record.status().code() == Code::kNoSuchFile) {
+      into = &result.prepared;
+      record = read_record(p_->layout.temporary_record(identity, attempt), identity, attempt);
+    }
+    if (record.is_ok()) {
+      into->push_back(std::move(*record));
+    } else if (record.status().code() == Code::kNoSuchFile) {
+      result.begun.push_back(attempt);
+    } else {
+      result.damaged.push_back(record.status().message());
+    }
   }
   return result;
 }
@@ -144,7 +165,8 @@ Status Store::commit(const Id128& identity, const Id128& attempt, bool flush) {
 
 Status Store::adopt(const CommitRecord& record) {
   DEDUP_TRY(create_file(record.identity, record.path));
-  const auto present = read_record(p_->layout, record.identity, record.attempt);
+  const auto present = read_record(p_->layout.record(record.identity, record.attempt),
+                                   record.identity, record.attempt);
   if (present.status().code() == Code::kVersion) return present.status();
   if (!present.is_ok() || *present != record) DEDUP_TRY(prepare(record, true));
   return commit(record.identity, record.attempt, true);

@@ -242,6 +242,12 @@ const std::vector<IndexReader::SegmentUse>& IndexReader::segments() const {
 }
 
 Result<ChunkLocation> IndexReader::find(const Fingerprint& fingerprint) const {
+  DEDUP_ASSIGN(const std::uint64_t i, position(fingerprint));
+  DEDUP_ASSIGN(const IndexEntry entry, at(i));
+  return entry.location;
+}
+
+Result<std::uint64_t> IndexReader::position(const Fingerprint& fingerprint) const {
   const auto after = std::upper_bound(p_->fences.begin(), p_->fences.end(), fingerprint);
   if (after != p_->fences.begin()) {
     const auto page = static_cast<std::uint64_t>(after - p_->fences.begin() - 1);
@@ -251,10 +257,7 @@ Result<ChunkLocation> IndexReader::find(const Fingerprint& fingerprint) const {
       const std::size_t middle = (low + high) / 2;
       const int order = std::memcmp(bytes.data() + middle * kEntrySize, fingerprint.bytes.data(),
                                     fingerprint.bytes.size());
-      if (order == 0) {
-        Decoder in(bytes.subspan(middle * kEntrySize));
-        return get_entry(in).location;
-      }
+      if (order == 0) return page * kPageEntries + middle;
       (order < 0 ? low : high) = order < 0 ? middle + 1 : middle;
     }
   }

@@ -55,6 +55,8 @@ class IndexReader {
   // kNotFound if the store does not hold the chunk in this generation; kCorrupt if the page that
   // would say so is damaged.
   Result<ChunkLocation> find(const Fingerprint& fingerprint) const;
+  // The chunk's place in the order of fingerprints, as at() takes it; fails as find() does.
+  Result<std::uint64_t> position(const Fingerprint& fingerprint) const;
   Result<IndexEntry> at(std::uint64_t i) const;  // in order of fingerprints
   // Segments that the index names, each with the bytes of its live chunks (headers included).
   struct SegmentUse {

@@ -4,6 +4,8 @@ libdedup_core_la_SOURCES += \
   store/chunk_check.h \
   store/commit_record.cc \
   store/commit_record.h \
+  store/deletion.cc \
+  store/deletion.h \
   store/faulty_system.cc \
   store/faulty_system.h \
   store/format.cc \
@@ -32,6 +34,8 @@ libdedup_core_la_SOURCES += \
   store/store.cc \
   store/store.h \
   store/store_private.h \
+  store/survey.cc \
+  store/survey.h \
   store/system.cc \
   store/system.h \
   store/unnamed.cc \
@@ -49,4 +53,5 @@ unit_tests_SOURCES += \
   test/unit/store_real_path_test.cc \
   test/unit/store_segment_test.cc \
   test/unit/store_shard_test.cc \
+  test/unit/store_survey_test.cc \
   test/unit/temp_dir.h

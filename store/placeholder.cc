@@ -39,7 +39,8 @@ std::string text_of(const Placeholder& p) {
          p.store.substr(0, kLongestText) +
          "), put there by an MPI program through the dedup: driver. To read it, open the name "
          "with dedup: before it in an MPI program on those nodes; with DEDUP_FLUSH=close the data "
-         "is written back here when such a program has changed and closed the file.\n" +
+         "is written back here when such a program has changed and closed the file. To get it out "
+         "as a plain file, run \"dedup-mpiexec dedupctl export\" on those nodes.\n" +
          describe(p).substr(0, kLongestText / 2) + "\n";
 }
 

@@ -14,6 +14,12 @@ namespace dedup::store {
 namespace {
 
 constexpr std::string_view kTemporarySuffix = ".dedup-tmp";
+constexpr std::size_t kHole = std::size_t{64} << 10;
+
+bool is_zero(std::span<const std::byte> bytes) {
+  return bytes.empty() || (bytes[0] == std::byte{0} &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
 
 std::string temporary_for(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -179,9 +185,10 @@ Result<std::vector<Id128>> identities_beside(const std::string& path, const Dire
 
 // ---- Replacing --------------------------------------------------------------------------------
 
-Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path) {
+Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path,
+                                                        mode_t permissions) {
   const std::string temporary = temporary_for(path);
-  DEDUP_ASSIGN(fs::File file, fs::open_file(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  DEDUP_ASSIGN(fs::File file, fs::open_file(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, permissions));
   // Where there are no locks, nobody can be told from a killed job.
   const auto locked = fs::try_lock(file, true);
   struct stat held {};
@@ -223,6 +230,19 @@ Status Replacement::write(std::uint64_t offset, std::span<const std::byte> data)
   return fs::write_at(file_, offset, data);
 }
 
+Status Replacement::write_sparse(std::uint64_t offset, std::span<const std::byte> data) {
+  std::size_t begin = 0;  // of what is not zero, up to `at`
+  for (std::size_t at = 0; at < data.size();) {
+    const std::size_t end = std::min(data.size(), at + kHole);
+    if (is_zero(data.subspan(at, end - at))) {
+      if (begin < at) DEDUP_TRY(write(offset + begin, data.subspan(begin, at - begin)));
+      begin = end;
+    }
+    at = end;
+  }
+  return begin == data.size() ? Status::ok() : write(offset + begin, data.subspan(begin));
+}
+
 Status Replacement::resize(std::uint64_t size) {
   return fs::truncate(file_, size);
 }
@@ -246,6 +266,20 @@ Status Replacement::put() {
   }
   is_mine_ = false;
   return fs::sync_directory(fs::directory_of(target));
+}
+
+Status Replacement::put_new() {
+  const Status linked = fs::link(file_.path(), path_);
+  if (linked.is_ok()) {
+    DEDUP_TRY(fs::remove_file(file_.path()));
+    is_mine_ = false;
+    return fs::sync_directory(fs::directory_of(path_));
+  }
+  if (linked.code() == Code::kFileExists) return {Code::kFileExists, path_ + ": is there already"};
+  // Some file systems have no second names for a file.
+  DEDUP_ASSIGN(const bool is_there, fs::exists(path_));
+  if (is_there) return {Code::kFileExists, path_ + ": is there already"};
+  return put();
 }
 
 void remove_leftover(const std::string& path) {

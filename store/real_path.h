@@ -65,8 +65,10 @@ Result<std::vector<Id128>> identities_beside(const std::string& path, const Dire
 // remove_leftover().
 class Replacement {
  public:
-  // kFileInUse if somebody else is just replacing that file.
-  static Result<std::unique_ptr<Replacement>> begin(const std::string& path);
+  // kFileInUse if somebody else is just replacing that file. `permissions`, less the umask, is what
+  // the file gets if nothing is there yet.
+  static Result<std::unique_ptr<Replacement>> begin(const std::string& path,
+                                                    mode_t permissions = 0600);
   // The one that another process has begun, to write a part of it; only the other one may put() it.
   static Result<std::unique_ptr<Replacement>> join(const std::string& path);
   ~Replacement();
@@ -75,10 +77,15 @@ class Replacement {
 
   Result<std::uint64_t> inode() const;
   Status write(std::uint64_t offset, std::span<const std::byte> data);
+  // The same, but leaves holes where there are whole blocks of zeros, as a program that never wrote
+  // there would.
+  Status write_sparse(std::uint64_t offset, std::span<const std::byte> data);
   Status resize(std::uint64_t size);
   Status flush();
   // Renames it and makes that durable. What it has must be flushed.
   Status put();
+  // The same where nothing may be there: kFileExists if something is.
+  Status put_new();
 
  private:
   Replacement(fs::File file, std::string path, bool is_mine)

@@ -146,14 +146,21 @@ Result<Store::PathEntry> Store::find(const std::string& path, const Id128& ident
 
 Result<std::vector<CommitRecord>> Store::list() const {
   std::vector<CommitRecord> all;
-  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.files()));
-  for (const auto& name : names) {
-    const auto identity = parse_id_name(name);
-    if (!identity) continue;
-    DEDUP_ASSIGN(auto records, p_->records(*identity));
+  DEDUP_ASSIGN(const auto all_identities, identities());
+  for (const Id128& identity : all_identities) {
+    DEDUP_ASSIGN(auto records, p_->records(identity));
     std::move(records.newest.begin(), records.newest.end(), std::back_inserter(all));
   }
   return all;
+}
+
+Result<std::vector<Id128>> Store::identities() const {
+  std::vector<Id128> found;
+  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.files()));
+  for (const auto& name : names) {
+    if (const auto identity = parse_id_name(name)) found.push_back(*identity);
+  }
+  return found;
 }
 
 Status Store::create_file(const Id128& identity, const std::string& path) {

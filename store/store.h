@@ -67,6 +67,8 @@ class Store {
   // The newest committed record of every identity here, damaged ones left out (for tools and for
   // freeing space).
   Result<std::vector<CommitRecord>> list() const;
+  // Identities that have a directory here, with a committed generation or without.
+  Result<std::vector<Id128>> identities() const;
 
   // --- Files ------------------------------------------------------------------------------------
   // Makes the directories of a file and enters `path`; durable when it returns. Harmless if there.
@@ -110,6 +112,14 @@ class Store {
   // Newest committed generation of a file here; kNotFound if there is none, kCorrupt if a record is
   // damaged (it may be the newest), kConflict if two have the highest number.
   Result<CommitRecord> newest(const Id128& identity) const;
+  // Every attempt that has a directory, sorted by what became of it. For tools.
+  struct Attempts {
+    std::vector<CommitRecord> committed;
+    std::vector<CommitRecord> prepared;  // have a record.tmp only: another store may have committed
+    std::vector<Id128> begun;            // have neither
+    std::vector<std::string> damaged;    // records of either kind that do not hold
+  };
+  Result<Attempts> attempts(const Id128& identity) const;
   // Makes an attempt's directory, into which its shards and index go. Harmless if it is there.
   Status begin_attempt(const Id128& identity, const Id128& attempt);
   // Writes `bytes` at `offset` of a shard file of an attempt; offset 0 starts the file anew.

@@ -21,4 +21,47 @@ noinst_PROGRAMS += tools/hints-doc
 tools_hints_doc_SOURCES = tools/hints_doc.cc
 tools_hints_doc_LDADD = libdedup_core.la
 
-dist_man_MANS += doc/man/dedup.7 doc/man/dedup-mpiexec.1
+dist_man_MANS += doc/man/dedup.7 doc/man/dedup-mpiexec.1 doc/man/dedupctl.1
+
+# An MPI program only when an mpiexec starts it.
+if BUILD_DRIVER
+bin_PROGRAMS += tools/dedupctl/dedupctl
+endif
+tools_dedupctl_dedupctl_SOURCES = \
+  tools/dedupctl/catalog.cc \
+  tools/dedupctl/catalog.h \
+  tools/dedupctl/check.cc \
+  tools/dedupctl/check.h \
+  tools/dedupctl/content.cc \
+  tools/dedupctl/content.h \
+  tools/dedupctl/export.cc \
+  tools/dedupctl/gc.cc \
+  tools/dedupctl/generation.cc \
+  tools/dedupctl/generation.h \
+  tools/dedupctl/group.cc \
+  tools/dedupctl/group.h \
+  tools/dedupctl/heal.cc \
+  tools/dedupctl/heal.h \
+  tools/dedupctl/import.cc \
+  tools/dedupctl/in_job.cc \
+  tools/dedupctl/in_job.h \
+  tools/dedupctl/ls.cc \
+  tools/dedupctl/main.cc \
+  tools/dedupctl/mpi_group.cc \
+  tools/dedupctl/output.cc \
+  tools/dedupctl/output.h \
+  tools/dedupctl/progress.cc \
+  tools/dedupctl/progress.h \
+  tools/dedupctl/rm.cc \
+  tools/dedupctl/select.cc \
+  tools/dedupctl/select.h \
+  tools/dedupctl/session.h \
+  tools/dedupctl/stat.cc \
+  tools/dedupctl/stores.cc \
+  tools/dedupctl/stores.h
+tools_dedupctl_dedupctl_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
+  -DMPICH_SKIP_MPICXX
+tools_dedupctl_dedupctl_LDADD = libdedup_core.la $(MPI_LIBS)
+
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = tools/completion/dedupctl

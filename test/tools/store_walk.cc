@@ -16,8 +16,6 @@
 //
 // "twice" and "again" are chunks that stand in a store's segments more than once: "again" if the
 // one in use is in the newest of the segments.
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -27,8 +25,8 @@
 #include <string>
 #include <vector>
 
+#include "base/hasher.h"
 #include "base/piece.h"
-#include "store/format.h"
 #include "store/fs.h"
 #include "store/index.h"
 #include "store/segment.h"
@@ -205,20 +203,6 @@ class FileWalk {
     }
   }
 
-  bool is_its_hash(const Fingerprint& fingerprint, const Bytes& data) const {
-    Fingerprint found;
-    const auto* bytes = reinterpret_cast<const unsigned char*>(data.data());
-    if (record_.fingerprint == "sha256") {
-      const Digest digest = format::sha256(data);
-      std::copy(digest.begin(), digest.end(), found.bytes.begin());
-    } else if (record_.fingerprint == "sha1") {
-      SHA1(bytes, data.size(), found.bytes.data());
-    } else {
-      return true;
-    }
-    return found == fingerprint;
-  }
-
   Json read_store(NodeIndex node) {
     const Store& store = *stores_[node];
     const std::string& name = record_.stores[node].node;
@@ -315,7 +299,8 @@ class FileWalk {
       const Status read = reader->second->read(entry.location, entry.fingerprint, data);
       if (!read.is_ok()) {
         problem("chunk on " + record_.stores[node].node + ": " + read.message());
-      } else if (!is_its_hash(entry.fingerprint, data)) {
+      } else if (const auto holds = check_.holds(entry.fingerprint, data);
+                 !holds.is_ok() || !*holds) {
         problem("chunk " + entry.fingerprint.hex() + " on " + record_.stores[node].node +
                 ": its content has another hash");
       } else if (chunk->second.length != entry.location.length) {
@@ -332,6 +317,7 @@ class FileWalk {
   std::vector<Store*> stores_;  // by position in the record; null: not given
   std::map<Fingerprint, Chunk> chunks_;
   std::uint64_t zero_bytes_ = 0;
+  FingerprintCheck check_;
   std::vector<std::string> problems_;
 };
 

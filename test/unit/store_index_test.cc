@@ -35,6 +35,24 @@ std::vector<IndexEntry> random_entries(test::Random& random, std::size_t count) 
   return entries;
 }
 
+TEST(Index, KnowsTheirPositions) {
+  const TempDir dir;
+  test::Random random(2);
+  const auto entries = random_entries(random, 1000);
+  const std::string path = dir / "index";
+  ASSERT_TRUE(
+      test::write_index(path, test::random_id(random), test::random_id(random), entries, false)
+          .is_ok());
+  const auto reader = IndexReader::open(path);
+  ASSERT_TRUE(reader.is_ok());
+  for (std::uint64_t i = 0; i < (*reader)->size(); ++i) {
+    const auto position = (*reader)->position((*reader)->at(i)->fingerprint);
+    ASSERT_TRUE(position.is_ok());
+    EXPECT_EQ(*position, i);
+  }
+  EXPECT_EQ((*reader)->position(random_fingerprint(random)).status().code(), Code::kNotFound);
+}
+
 TEST(Index, FindsWhatItHasAndNothingElse) {
   const TempDir dir;
   test::Random random(1);

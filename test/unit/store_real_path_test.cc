@@ -128,6 +128,46 @@ TEST(Replacement, KeepsPermissionsAndLinks) {
   EXPECT_EQ(s.st_mode & 07777u, 0641u);
 }
 
+TEST(Replacement, OfANewFileNeverReplaces) {
+  const TempDir dir;
+  const mode_t mask = ::umask(027);
+  {
+    const auto replacement = Replacement::begin(dir / "new", 0666);
+    ASSERT_TRUE(replacement.is_ok());
+    ASSERT_TRUE((*replacement)->put_new().is_ok());
+  }
+  ::umask(mask);
+  struct stat s {};
+  ASSERT_EQ(::stat((dir / "new").c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 07777, 0640u);
+  EXPECT_EQ(s.st_nlink, 1u);
+  put_text(dir / "there", "something");
+  {
+    const auto replacement = Replacement::begin(dir / "there");
+    ASSERT_TRUE(replacement.is_ok());
+    EXPECT_EQ((*replacement)->put_new().code(), Code::kFileExists);
+  }
+  EXPECT_EQ(std::filesystem::file_size(dir / "there"), 9u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 2);
+}
+
+TEST(Replacement, LeavesHolesWhereThereAreZeros) {
+  const TempDir dir;
+  test::Random random(5);
+  Bytes content(1000 * 1000);
+  const Bytes some = test::random_bytes(random, 3000);
+  std::copy(some.begin(), some.end(), content.begin() + 400'000);
+  content.back() = std::byte{1};
+  auto replacement = Replacement::begin(dir / "file");
+  ASSERT_TRUE(replacement.is_ok());
+  ASSERT_TRUE((*replacement)->write_sparse(0, content).is_ok());
+  ASSERT_TRUE((*replacement)->put().is_ok());
+  EXPECT_EQ(test::get_file(dir / "file"), content);
+  struct stat s {};
+  ASSERT_EQ(::stat((dir / "file").c_str(), &s), 0);
+  EXPECT_LT(s.st_blocks * 512, 300'000);
+}
+
 TEST(Replacement, OfTheLongestName) {
   TempDir dir;
   const std::string path = dir / std::string(255, 'x');

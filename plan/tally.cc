@@ -1,0 +1,58 @@
+#include "plan/tally.h"
+
+#include <algorithm>
+
+namespace dedup::plan {
+
+void Tally::add(std::uint64_t block_number, const Block& block,
+                std::span<const std::uint64_t> copies) {
+  for (std::size_t i = 0; i < block.pieces.size(); ++i) {
+    const Piece& piece = block.pieces[i];
+    if (piece.is_zero()) continue;
+    ++references_;
+    data_bytes_ += piece.length;
+    lowest_ = std::min(lowest_, copies[i]);
+    if (copies[i] == 0) {
+      lose(block_number * kBlockSpan + piece.begin, piece.length);
+    } else if (copies[i] < wanted_) {
+      short_bytes_ += piece.length;
+    }
+  }
+}
+
+void Tally::add_unknown_blocks(std::uint64_t first, std::uint64_t step) {
+  for (std::uint64_t block = first; block * kBlockSpan < size_; block += step) {
+    const std::uint64_t begin = block * kBlockSpan;
+    lose(begin, std::min(kBlockSpan, size_ - begin));
+    lowest_ = 0;
+  }
+}
+
+void Tally::lose(std::uint64_t offset, std::uint64_t length) {
+  lost_bytes_ += length;
+  if (!lost_.empty() && lost_.back().end() == offset) {
+    lost_.back().length += length;
+  } else {
+    lost_.push_back({offset, length});
+  }
+}
+
+std::uint64_t Tally::lowest_copies() const {
+  return lowest_ == std::numeric_limits<std::uint64_t>::max() ? wanted_ : lowest_;
+}
+
+std::vector<ByteRange> Tally::lost() const {
+  std::vector<ByteRange> sorted = lost_;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<ByteRange> joined;
+  for (const ByteRange& range : sorted) {
+    if (!joined.empty() && joined.back().end() == range.offset) {
+      joined.back().length += range.length;
+    } else {
+      joined.push_back(range);
+    }
+  }
+  return joined;
+}
+
+}  // namespace dedup::plan

@@ -1,0 +1,206 @@
+#include "store/survey.h"
+
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+#include "store/fs.h"
+#include "store/index.h"
+
+namespace dedup::store {
+namespace {
+
+// What /proc/locks says of flocks: device and inode of the files. Asking by taking a lock would get
+// in the way of a job that is just opening a file.
+using LockedFiles = std::set<std::pair<dev_t, ino_t>>;
+
+LockedFiles locked_files() {
+  LockedFiles locked;
+  // Its length is not known before it is read.
+  std::FILE* const file = std::fopen("/proc/locks", "re");
+  if (file == nullptr) return locked;
+  char line[256];
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    unsigned major_number = 0;
+    unsigned minor_number = 0;
+    unsigned long inode = 0;
+    // "1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF"
+    if (std::sscanf(line, "%*s FLOCK %*s %*s %*s %x:%x:%lu", &major_number, &minor_number,
+                    &inode) == 3) {
+      locked.emplace(makedev(major_number, minor_number), inode);
+    }
+  }
+  std::fclose(file);
+  return locked;
+}
+
+bool is_locked(const LockedFiles& locked, const std::string& path) {
+  const auto about = fs::info(path);
+  return about.is_ok() && locked.contains({about->device, about->inode});
+}
+
+// The attempts' part of a survey.
+Status add_attempts(const Store& store, const LockedFiles& locked, FileSurvey& out) {
+  DEDUP_ASSIGN(Store::Attempts attempts, store.attempts(out.identity));
+  out.prepared = std::move(attempts.prepared);
+  out.damaged = std::move(attempts.damaged);
+  out.generations = attempts.committed.size();
+  out.unfinished = out.prepared.size() + attempts.begun.size();
+  std::uint64_t highest = 0;
+  for (const CommitRecord& record : attempts.committed) {
+    highest = std::max(highest, record.number);
+    const std::string lock = store.generation_directory(out.identity, record.attempt) + "/lock";
+    out.reading = out.reading || is_locked(locked, lock);
+  }
+  for (CommitRecord& record : attempts.committed) {
+    if (record.number == highest) out.newest.push_back(std::move(record));
+  }
+  return Status::ok();
+}
+
+void add_index(const Store& store, FileSurvey& out) {
+  if (out.newest.empty()) return;
+  const std::string path = store.index_path(out.identity, out.newest.front().attempt);
+  const auto index = IndexReader::open(path);
+  out.has_index = index.is_ok();
+  if (!index.is_ok()) {
+    if (index.status().code() != Code::kNoSuchFile) out.index_damage = index.status().message();
+    return;
+  }
+  out.chunks = (*index)->size();
+  for (const auto& use : (*index)->segments()) out.live_bytes += use.live_bytes;
+}
+
+Result<FileSurvey> survey_file(const Store& store, const LockedFiles& locked,
+                               const Id128& identity) {
+  FileSurvey out;
+  out.identity = identity;
+  DEDUP_TRY(add_attempts(store, locked, out));
+  add_index(store, out);
+  DEDUP_ASSIGN(const auto segments, store.segments(identity));
+  for (const SegmentSize& segment : segments) out.segment_bytes += segment.bytes;
+  DEDUP_ASSIGN(const auto logs, store.logs(identity));
+  for (const std::uint64_t log : logs) {
+    const auto about = fs::info(store.log_path(identity, log));
+    if (about.is_ok()) out.log_bytes += about->size;
+  }
+  out.logs = logs.size();
+  out.writing = is_locked(locked, store.file_directory(identity) + "/lock");
+  return out;
+}
+
+void put_records(Encoder& e, const std::vector<CommitRecord>& records) {
+  e.put(static_cast<std::uint32_t>(records.size()));
+  for (const CommitRecord& record : records) e.put_bytes(record.encode());
+}
+
+Result<std::vector<CommitRecord>> get_records(Decoder& d) {
+  std::vector<CommitRecord> records;
+  const auto count = d.get_count(4);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    DEDUP_ASSIGN(CommitRecord record, CommitRecord::decode(d.get_bytes()));
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+auto numbers_of(auto& s) {
+  return std::tie(s.generations, s.unfinished, s.segment_bytes, s.live_bytes, s.chunks, s.logs,
+                  s.log_bytes);
+}
+
+Status cut_off() {
+  return {Code::kCorrupt, "what another rank sent of its store is cut off"};
+}
+
+}  // namespace
+
+void FileSurvey::encode(Encoder& e) const {
+  e.put(identity);
+  put_records(e, newest);
+  put_records(e, prepared);
+  e.put(static_cast<std::uint32_t>(damaged.size()));
+  for (const std::string& text : damaged) e.put(std::string_view(text));
+  std::apply([&](const auto&... number) { (e.put(number), ...); }, numbers_of(*this));
+  e.put(std::string_view(index_damage));
+  e.put(static_cast<std::uint8_t>(has_index | writing << 1 | reading << 2));
+}
+
+Result<FileSurvey> FileSurvey::decode(Decoder& d) {
+  FileSurvey out;
+  out.identity = d.get_id();
+  DEDUP_ASSIGN(out.newest, get_records(d));
+  DEDUP_ASSIGN(out.prepared, get_records(d));
+  out.damaged.resize(d.get_count(4));
+  for (std::string& text : out.damaged) text = d.get_string();
+  std::apply([&](auto&... number) { ((number = d.get<std::uint64_t>()), ...); }, numbers_of(out));
+  out.index_damage = d.get_string();
+  const auto flags = d.get<std::uint8_t>();
+  out.has_index = (flags & 1) != 0;
+  out.writing = (flags & 2) != 0;
+  out.reading = (flags & 4) != 0;
+  if (!d.ok()) return cut_off();
+  return out;
+}
+
+void StoreSurvey::encode(Encoder& e) const {
+  e.put(uuid);
+  e.put(std::string_view(directory));
+  e.put(free_bytes);
+  e.put(static_cast<std::uint32_t>(marks.size()));
+  for (const Mark& mark : marks) {
+    e.put(mark.identity);
+    e.put(static_cast<std::uint32_t>(mark.stores_left.size()));
+    for (const Id128& store : mark.stores_left) e.put(store);
+  }
+  e.put(static_cast<std::uint32_t>(files.size()));
+  for (const FileSurvey& file : files) file.encode(e);
+}
+
+Result<StoreSurvey> StoreSurvey::decode(Decoder& d) {
+  StoreSurvey out;
+  out.uuid = d.get_id();
+  out.directory = d.get_string();
+  out.free_bytes = d.get<std::uint64_t>();
+  out.marks.resize(d.get_count(16));
+  for (Mark& mark : out.marks) {
+    mark.identity = d.get_id();
+    mark.stores_left.resize(d.get_count(16));
+    for (Id128& store : mark.stores_left) store = d.get_id();
+  }
+  const auto files = d.get_count(16);
+  for (std::uint32_t i = 0; i < files; ++i) {
+    DEDUP_ASSIGN(FileSurvey file, FileSurvey::decode(d));
+    out.files.push_back(std::move(file));
+  }
+  if (!d.ok()) return cut_off();
+  return out;
+}
+
+Result<StoreSurvey> survey(const Store& store) {
+  StoreSurvey out;
+  out.uuid = store.uuid();
+  out.directory = store.directory();
+  DEDUP_ASSIGN(out.free_bytes, store.free_bytes());
+  DEDUP_ASSIGN(const auto marks, store.marks());
+  for (const Id128& identity : marks) {
+    Mark mark{identity, {}};
+    // One that cannot be read still says that the file was deleted.
+    if (auto left = store.mark_stores(identity); left.is_ok()) mark.stores_left = std::move(*left);
+    out.marks.push_back(std::move(mark));
+  }
+  const LockedFiles locked = locked_files();
+  DEDUP_ASSIGN(const auto identities, store.identities());
+  for (const Id128& identity : identities) {
+    DEDUP_ASSIGN(FileSurvey file, survey_file(store, locked, identity));
+    out.files.push_back(std::move(file));
+  }
+  return out;
+}
+
+}  // namespace dedup::store

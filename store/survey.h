@@ -1,0 +1,57 @@
+// What a store has, at a glance: records and sizes, no chunk and no recipe is read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/codec.h"
+#include "base/status.h"
+#include "base/types.h"
+#include "store/commit_record.h"
+#include "store/store.h"
+
+namespace dedup::store {
+
+// A file as one store has it.
+struct FileSurvey {
+  Id128 identity;
+  std::vector<CommitRecord> newest;  // two if they exclude each other; none if nothing is committed
+  std::vector<CommitRecord> prepared;
+  std::vector<std::string> damaged;  // records that do not hold
+  std::uint64_t generations = 0;     // committed ones
+  std::uint64_t unfinished = 0;      // attempts that are not committed here
+  std::uint64_t segment_bytes = 0;   // of all segments, on disk
+  std::uint64_t live_bytes = 0;      // that the newest generation's index names
+  std::uint64_t chunks = 0;          // likewise
+  std::string index_damage;          // why the newest generation's index cannot be read, if so
+  bool has_index = false;
+  std::uint64_t logs = 0;
+  std::uint64_t log_bytes = 0;
+  bool writing = false;  // some process has it locked, as far as /proc/locks tells
+  bool reading = false;
+
+  void encode(Encoder& e) const;
+  static Result<FileSurvey> decode(Decoder& d);
+};
+
+struct Mark {
+  Id128 identity;
+  std::vector<Id128> stores_left;
+};
+
+struct StoreSurvey {
+  Id128 uuid;
+  std::string directory;
+  std::uint64_t free_bytes = 0;
+  std::vector<Mark> marks;
+  std::vector<FileSurvey> files;
+
+  void encode(Encoder& e) const;
+  static Result<StoreSurvey> decode(Decoder& d);
+};
+
+// Takes no lock: what a job changes meanwhile may be seen half-way.
+Result<StoreSurvey> survey(const Store& store);
+
+}  // namespace dedup::store

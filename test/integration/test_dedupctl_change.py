@@ -1,0 +1,226 @@
+"""dedupctl rm, gc, heal and check --repair."""
+
+import re
+import shutil
+
+import pytest
+
+from ctl import FAILED, FINE, IN_USE, NO_FILE, PROBLEMS, dedupctl
+from stores import Model, Script, Site, is_placeholder, noise, parts, shared_site
+
+FOUR = ["n0", "n1", "n2", "n3"]
+HINTS = {"replication": 2}
+
+
+@pytest.fixture
+def site(tmp_path):
+    return shared_site(tmp_path)
+
+
+@pytest.fixture(params=["host", "job"])
+def where(request):
+    return (lambda nodes: None) if request.param == "host" else list
+
+
+def write_four(site, seed=1, replication=2):
+    model = Model(noise(seed, 300_001))
+    site.write(parts(bytes(model.content), 4), FOUR, 4, {"replication": replication})
+    return model
+
+
+def identities(site, node):
+    return [path.name for path in (site.store(node) / "files").iterdir()
+            if re.fullmatch("[0-9a-f]{32}", path.name)]
+
+
+def marks(site, node):
+    return list((site.store(node) / "marks").iterdir())
+
+
+def hold_open(site, start, mode):
+    script = Script().open(mode).add("touch", site.root / "open").add("wait", site.root / "go")
+    job = start(script.close(), FOUR, 4, HINTS)
+    job.wait_for(site.root / "open")
+    return job
+
+
+def flip(site, node, step=4140):
+    for segment in (site.file_directory(node) / "segments").iterdir():
+        content = bytearray(segment.read_bytes())
+        for place in range(64 + 44 + 100, len(content), step):
+            content[place] ^= 0x10
+        segment.write_bytes(content)
+
+
+# ---- rm -----------------------------------------------------------------------------------------
+
+
+def test_rm(site, where):
+    write_four(site)
+    answer = dedupctl(site, "rm", site.path, nodes=where(FOUR))
+    assert answer.code == FINE, answer
+    assert not site.path.exists()
+    assert [identities(site, node) for node in FOUR] == [[]] * 4
+    assert [marks(site, node) for node in FOUR] == [[]] * 4
+    assert dedupctl(site, "rm", site.path, nodes=where(FOUR)).code == NO_FILE
+
+
+def test_rm_with_a_store_away(site, where):
+    """It drops the file when it comes back."""
+    write_four(site)
+    site.lose("n3")
+    answer = dedupctl(site, "rm", site.path, nodes=where(FOUR[:3]))
+    assert answer.code == FINE and "is not here" in answer.err, answer
+    assert all(len(marks(site, node)) == 1 for node in FOUR[:3])
+    shutil.move(site.away / "n3", site.store("n3"))
+    assert dedupctl(site, "--json", "ls").json["files"][0]["state"] == "deleted"
+    answer = dedupctl(site, "gc", nodes=where(FOUR))
+    assert answer.code == FINE and identities(site, "n3") == [], answer
+    assert [marks(site, node) for node in FOUR] == [[]] * 4
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_rm_of_what_a_job_has_open(site, start, where, mode):
+    model = write_four(site)
+    job = hold_open(site, start, mode)
+    answer = dedupctl(site, "rm", site.path, nodes=where(FOUR))
+    assert answer.code == IN_USE and "n0" in answer.err, answer
+    assert is_placeholder(site.path)
+    (site.root / "go").touch()
+    job.finish().check()
+    site.expect(model, 4, 4)
+
+
+def test_rm_on_some_nodes_ends_a_conflict(tmp_path, where):
+    site = Site(tmp_path)
+    hints = {"replication": 4}
+    site.write(parts(noise(1, 50_000), 4), FOUR, 4, hints)
+    for nodes in (FOUR[:2], FOUR[2:]):
+        site.run(Script().open("w").write("all-at", {0: [(0, nodes[0].encode())]}).close(), nodes,
+                 2, hints).check()
+    assert dedupctl(site, "check", nodes=where(FOUR)).code == PROBLEMS
+    answer = dedupctl(site, "rm", "--on", "n2", "--on", "n3", site.path, nodes=where(FOUR))
+    assert answer.code == FINE, answer
+    assert dedupctl(site, "check", nodes=where(FOUR)).code == FINE
+    assert site.read(FOUR, 4)[:2] == b"n0"
+
+
+# ---- gc -----------------------------------------------------------------------------------------
+
+
+def test_gc_frees_what_a_killed_job_left(site, where):
+    model = write_four(site)
+    kill = {"DEDUP_TEST_KILL": "commit.shards:1:0"}
+    site.run(Script().open("w").write("all-at", parts(noise(2, 300_001), 4)).close(), FOUR, 4,
+             HINTS, environment=kill)
+    before = sum(site.bytes_used(node) for node in FOUR)
+    answer = dedupctl(site, "--json", "gc", nodes=where(FOUR))
+    assert answer.code == FINE and answer.json["freed_bytes"] > 300_000, answer
+    assert sum(site.bytes_used(node) for node in FOUR) < before - 300_000
+    site.check_stores(model, 2)
+    assert dedupctl(site, "check").code == FINE
+
+
+def test_gc_leaves_what_is_not_sure(site, where):
+    """A commit that was broken: one store has only prepared what the others have committed. With
+    these away, or here, its part must stay."""
+    write_four(site)
+    changed = noise(2, 300_001)
+    site.run(Script().open("w").write("all-at", parts(changed, 4)).close(), FOUR, 4, HINTS,
+             environment={"DEDUP_TEST_KILL": "commit.prepared:1:0"})
+    before = [site.bytes_used(node) for node in FOUR]
+    answer = dedupctl(site, "gc", nodes=where(FOUR))
+    assert answer.code == FINE and "left as it is" in answer.out, answer
+    site.lose("n1", "n2", "n3")
+    answer = dedupctl(site, "gc", nodes=where(["n0"]))
+    assert answer.code == FINE and "left as it is" in answer.out, answer
+    site.bring_back("n1", "n2", "n3")
+    assert [site.bytes_used(node) for node in FOUR] == before
+    site.expect(Model(changed), 4, 4)
+
+
+def test_gc_and_files_without_a_name(site, where):
+    write_four(site)
+    site.path.unlink()
+    answer = dedupctl(site, "gc", nodes=where(FOUR))
+    assert answer.code == FINE and "--unnamed" in answer.out, answer
+    assert all(identities(site, node) for node in FOUR)
+    answer = dedupctl(site, "--json", "gc", "--unnamed", nodes=where(FOUR))
+    assert (answer.code, answer.json["dropped_files"]) == (FINE, 4), answer
+    assert not any(identities(site, node) for node in FOUR)
+
+
+@pytest.mark.parametrize("mode", ["r", "w"])
+def test_gc_leaves_what_a_job_has_open(site, start, where, mode):
+    model = write_four(site)
+    job = hold_open(site, start, mode)
+    site.path.rename(site.root / "elsewhere")
+    answer = dedupctl(site, "gc", "--unnamed", nodes=where(FOUR))
+    assert answer.code == FINE and all(identities(site, node) for node in FOUR), answer
+    (site.root / "elsewhere").rename(site.path)
+    (site.root / "go").touch()
+    job.finish().check()
+    site.expect(model, 4, 4)
+
+
+# ---- heal, check --repair -----------------------------------------------------------------------
+
+
+def test_heal(site, where):
+    model = write_four(site)
+    site.lose("n1")
+    left = ["n0", "n2", "n3"]
+    answer = dedupctl(site, "--json", "heal", nodes=where(left), ranks=where(left) and 5)
+    assert answer.code == FINE, answer
+    file = answer.file
+    assert file["path"] == str(site.path) and file["generation"] == 2
+    assert (file["lowest_copies"], file["wanted_copies"], file["lost_chunks"]) == (2, 2, 0)
+    assert file["copies_made"] > 0
+    assert dedupctl(site, "check", nodes=where(left)).code == FINE
+    site.check_stores(model, 2, *left, nothing_else=False)
+
+
+def test_heal_with_another_number_of_copies(site):
+    model = write_four(site)
+    answer = dedupctl(site, "heal", "--replication", "3", site.path, nodes=FOUR)
+    assert answer.code == FINE and "3 wanted" in answer.out, answer
+    site.check_stores(model, 3, nothing_else=False)
+
+
+def test_repair(site, where):
+    model = write_four(site)
+    flip(site, "n2")
+    assert dedupctl(site, "check", nodes=where(FOUR)).code == PROBLEMS
+    answer = dedupctl(site, "--json", "check", "--repair", nodes=where(FOUR))
+    assert answer.code == FINE and answer.file["bad_chunks"] > 10, answer
+    assert answer.file["copies_made"] == answer.file["bad_chunks"]
+    assert dedupctl(site, "check", nodes=where(FOUR)).code == FINE
+    site.check_stores(model, 2)
+
+
+def test_what_cannot_be_repaired(site):
+    write_four(site)
+    for node in FOUR:
+        flip(site, node)
+    answer = dedupctl(site, "check", "--repair", nodes=FOUR)
+    assert answer.code == PROBLEMS and "no good copy" in answer.err, answer
+    assert dedupctl(site, "--json", "ls").file["generation"] == 1
+    answer = dedupctl(site, "check", "--repair", "--accept-loss", nodes=FOUR)
+    assert answer.code == PROBLEMS and "LOST" in answer.out, answer
+
+
+def test_heal_what_a_job_has_open(site, start):
+    write_four(site)
+    job = hold_open(site, start, "w")
+    assert dedupctl(site, "heal", nodes=FOUR).code == IN_USE
+    (site.root / "go").touch()
+    job.finish().check()
+
+
+def test_heal_takes_a_name(site):
+    write_four(site)
+    site.path.rename(site.path.with_name("other"))
+    assert dedupctl(site, "heal", site.path.with_name("other"), nodes=FOUR).code == FINE
+    site.path.with_name("other").unlink()
+    answer = dedupctl(site, "heal", nodes=FOUR)
+    assert answer.code == FAILED and "placeholder is not there" in answer.err, answer

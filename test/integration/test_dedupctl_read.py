@@ -1,0 +1,320 @@
+"""dedupctl ls, df, stat and check, on this host's stores and in a job."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from ctl import FINE, NO_FILE, NO_STORE, PROBLEMS, USAGE, dedupctl
+from stores import BUILD, Model, Script, Site, noise, parts, shared_site
+
+FOUR = ["n0", "n1", "n2", "n3"]
+BLOCK = 4 << 20
+CHUNK = 4096
+HINTS = {"replication": 2}
+
+
+@pytest.fixture
+def site(tmp_path):
+    return shared_site(tmp_path)
+
+
+@pytest.fixture(params=["host", "job"])
+def where(request):
+    """A function from the nodes that are there to dedupctl()'s argument."""
+    return (lambda nodes: None) if request.param == "host" else list
+
+
+def write_four(site):
+    """A block that all ranks have, one of each rank's own, zeros, and a hole; in two blocks."""
+    pieces = {rank: [(rank * 50 * CHUNK, noise("same", 20 * CHUNK) + noise(rank, 20 * CHUNK)),
+                     (BLOCK + rank * 10 * CHUNK, bytes(10 * CHUNK))] for rank in range(4)}
+    model = Model()
+    model.write(pieces)
+    site.write(pieces, FOUR, 4, HINTS, how="all-view")
+    return model
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Written once; the tests get copies of the stores, and see the one placeholder."""
+    site = shared_site(tmp_path_factory.mktemp("written"))
+    return site, write_four(site)
+
+
+@pytest.fixture
+def four(site, written):
+    """Four nodes' stores with a file in them, and what it is."""
+    original, model = written
+    shutil.copytree(original.stores, site.stores)
+    site.path = original.path
+    return model
+
+
+def flip(site, node, step=CHUNK + 44):
+    """A bit of each chunk of a store."""
+    for segment in (site.file_directory(node) / "segments").iterdir():
+        content = bytearray(segment.read_bytes())
+        for place in range(64 + 44 + 100, len(content), step):
+            content[place] ^= 0x10
+        segment.write_bytes(content)
+
+
+def test_ls(site, four, where):
+    answer = dedupctl(site, "--json", "ls", nodes=where(FOUR))
+    assert answer.code == FINE, answer
+    file = answer.file
+    assert file["path"] == str(site.path) and file["size"] == len(four.content)
+    assert (file["generation"], file["replication"], file["certain_copies"]) == (1, 2, 2)
+    assert (file["state"], file["at_path"], file["open"]) == ("committed", "placeholder", "no")
+    assert [(store["node"], store["state"]) for store in file["stores"]] == \
+        [(node, "here") for node in FOUR]
+    assert [store["node"] for store in answer.json["stores"]] == FOUR
+    assert file["stored_bytes"] == sum(
+        path.stat().st_size for node in FOUR
+        for path in (site.file_directory(node) / "segments").iterdir())
+    answer = dedupctl(site, "ls", f"dedup:{site.path}", nodes=where(FOUR))
+    assert answer.code == FINE and str(site.path) in answer.out and "2 of 2" in answer.out
+    assert dedupctl(site, "ls", file["identity"], nodes=where(FOUR)).out == answer.out
+
+
+def test_a_store_is_missing(site, four, where):
+    uuid = dedupctl(site, "--json", "ls").file["stores"][1]["uuid"]
+    site.lose("n1")
+    left = ["n0", "n2", "n3"]
+    answer = dedupctl(site, "ls", nodes=where(left))
+    assert answer.code == FINE, answer
+    assert "1 of 2" in answer.out and f"missing: store {uuid} of node n1" in answer.out
+    answer = dedupctl(site, "--json", "check", nodes=where(left))
+    assert answer.code == PROBLEMS, answer
+    assert (answer.file["result"], answer.file["lost_bytes"]) == ("degraded", 0)
+    assert answer.file["lowest_copies"] == 1 and answer.file["short_bytes"] > 0
+    assert any(uuid in problem["text"] and problem["node"] == "n1"
+               for problem in answer.file["problems"])
+
+
+def test_a_node_has_no_store(site, four):
+    site.lose("n1")
+    answer = dedupctl(site, "ls", nodes=FOUR)
+    assert answer.code == NO_STORE, answer
+    assert "node n1: no store at" in answer.err and str(site.path) in answer.out
+
+
+def test_df(site, four, where):
+    (site.stores / "n2" / "files").rename(site.root / "files")
+    (site.stores / "n2" / "files").mkdir()
+    answer = dedupctl(site, "--json", "df", nodes=where(FOUR))
+    assert answer.code == FINE, answer
+    rows = {row["node"] if row["node"] in FOUR else "n2": row for row in answer.json["stores"]}
+    assert {node: row["files"] for node, row in rows.items()} == \
+        {"n0": 1, "n1": 1, "n2": 0, "n3": 1}
+    assert 0 < rows["n0"]["live_bytes"] <= rows["n0"]["stored_bytes"] < rows["n0"]["free_bytes"]
+    assert rows["n2"]["stored_bytes"] == 0
+
+
+def test_stat_agrees_with_the_stores(site, four, where):
+    walked = site.walk()["files"][0]
+    answer = dedupctl(site, "--json", "stat", site.path, nodes=where(FOUR))
+    assert answer.code == FINE, answer
+    file = answer.file
+    assert file["data_bytes"] == 4 * 40 * CHUNK
+    assert file["zero_bytes"] == len(four.content) - file["data_bytes"]
+    assert (file["unique_chunks"], file["unique_bytes"]) == (100, 100 * CHUNK)
+    assert (file["unique_chunks"], file["unique_bytes"]) == \
+        (len(walked["chunks"]), walked["chunk_bytes"])
+    by_copies = {}
+    for chunk in walked["chunks"]:
+        by_copies[len(chunk["held"])] = by_copies.get(len(chunk["held"]), 0) + 1
+    assert {row["copies"]: row["chunks"] for row in file["by_copies"]} == by_copies
+    for row in file["nodes"]:
+        store = walked["on_store"][row["node"]]
+        assert (row["chunks"], row["live_bytes"], row["stored_bytes"]) == \
+            (store["chunks"], store["live_bytes"], store["segment_bytes"])
+
+
+def test_check_of_what_is_sound(site, four, where):
+    answer = dedupctl(site, "--json", "check", nodes=where(FOUR), ranks=7)
+    assert answer.code == FINE, answer
+    file = answer.file
+    assert (file["result"], file["problems"]) == ("sound", [])
+    assert (file["lowest_copies"], file["wanted_copies"], file["lowest_shard_copies"]) == (2, 2, 2)
+    held = sum(len(chunk["held"]) for chunk in site.walk()["files"][0]["chunks"])
+    assert (file["checked_chunks"], file["checked_bytes"], file["bad_chunks"]) == \
+        (held, held * CHUNK, 0)
+
+
+def test_check_finds_bad_copies(site, four, where):
+    flip(site, "n2")
+    answer = dedupctl(site, "--json", "check", nodes=where(FOUR))
+    assert answer.code == PROBLEMS, answer
+    file = answer.file
+    chunks = site.walk()["files"][0]["on_store"]["n2"]["chunks"]
+    assert (file["result"], file["bad_chunks"]) == ("degraded", chunks)
+    assert {problem["node"] for problem in file["problems"]} == {"n2", ""}
+    assert "n2" in dedupctl(site, "check", nodes=where(FOUR)).out
+
+
+def test_check_finds_chunks_in_each_others_places(site, four):
+    segment = next((site.file_directory("n0") / "segments").iterdir())
+    # Two chunks change places.
+    content = segment.read_bytes()
+    first, second = content[64:64 + 44 + CHUNK], content[64 + 44 + CHUNK:64 + 2 * (44 + CHUNK)]
+    segment.write_bytes(content[:64] + second + first + content[64 + 2 * (44 + CHUNK):])
+    answer = dedupctl(site, "--json", "check")
+    assert (answer.code, answer.file["bad_chunks"]) == (PROBLEMS, 2), answer
+
+
+def test_check_says_which_bytes_are_lost(site, four, where):
+    for node in FOUR:
+        flip(site, node)
+    answer = dedupctl(site, "--json", "check", nodes=where(FOUR))
+    assert answer.code == PROBLEMS, answer
+    file = answer.file
+    assert (file["result"], file["lost_bytes"]) == ("lost", 4 * 40 * CHUNK)
+    assert file["lost_ranges"] == [{"offset": rank * 50 * CHUNK, "length": 40 * CHUNK}
+                                   for rank in range(4)]
+
+
+def test_check_finds_bad_recipes_and_indexes(site, four, where):
+    generation = next((site.file_directory("n3") / "generations").iterdir())
+    for path in [*generation.glob("shard-*"), generation / "index"]:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    answer = dedupctl(site, "--json", "check", nodes=where(FOUR))
+    assert (answer.code, answer.file["result"]) == (PROBLEMS, "degraded"), answer
+    texts = [problem["text"] for problem in answer.file["problems"] if problem["node"] == "n3"]
+    assert any("recipe shard" in text for text in texts) and any("index" in text for text in texts)
+
+
+def test_a_stale_store(site, where):
+    """One that was away while a generation was committed."""
+    model = write_four(site)
+    site.lose("n3")
+    site.run(Script().open("w").write("all-at", {0: [(5, b"new")]}).close(), FOUR[:3], 3,
+             HINTS).check()
+    shutil.move(site.away / "n3", site.store("n3"))
+    answer = dedupctl(site, "--json", "ls", nodes=where(FOUR))
+    file = answer.file
+    assert (answer.code, file["generation"]) == (FINE, 2), answer
+    assert [store["node"] for store in file["stores"]] == FOUR[:3]
+    assert file["certain_copies"] == 2
+    assert dedupctl(site, "check", nodes=where(FOUR)).code == FINE
+    assert len(model.content) == file["size"]
+
+
+def test_a_conflict(tmp_path):
+    """Two jobs on disjoint nodes went on from one generation; no file system fences them."""
+    site = Site(tmp_path)
+    hints = {"replication": 4}
+    site.write(parts(noise(1, 50_000), 4), FOUR, 4, hints)
+    for nodes in (FOUR[:2], FOUR[2:]):
+        site.run(Script().open("w").write("all-at", {0: [(0, nodes[0].encode())]}).close(), nodes,
+                 2, hints).check()
+    answer = dedupctl(site, "--json", "ls")
+    assert answer.code == FINE and answer.file["state"] == "conflict", answer
+    answer = dedupctl(site, "check")
+    assert answer.code == PROBLEMS and "neither was made from the other" in answer.err, answer
+
+
+def test_a_job_has_it_open(site, start):
+    write_four(site)
+    script = Script().open("w").add("touch", site.root / "open").add("wait", site.root / "go")
+    job = start(script.close(), FOUR, 4, HINTS)
+    job.wait_for(site.root / "open")
+    answer = dedupctl(site, "--json", "ls")
+    assert (answer.code, answer.file["open"]) == (FINE, "writing"), answer
+    assert dedupctl(site, "check").code == FINE, "checking does not mind"
+    (site.root / "go").touch()
+    job.finish().check()
+
+
+def test_names(site):
+    write_four(site)
+    site.path.rename(site.path.with_name("other"))
+    answer = dedupctl(site, "--json", "ls", site.path.with_name("other"))
+    assert (answer.code, answer.file["at_path"]) == (FINE, "moved"), answer
+    site.path.with_name("other").unlink()
+    assert dedupctl(site, "--json", "ls", site.path).file["at_path"] == "nothing"
+    site.path.write_bytes(b"another")
+    assert dedupctl(site, "--json", "ls", site.path).file["at_path"] == "replaced"
+    answer = dedupctl(site, "ls", "nothing-of-this-name")
+    assert answer.code == NO_FILE and "nothing-of-this-name" in answer.err, answer
+
+
+def test_stores_that_are_none(site, four):
+    empty = site.root / "empty"
+    empty.mkdir()
+    answer = dedupctl(site, "ls", stores=[empty])
+    assert answer.code == NO_STORE and f"no store at {empty}" in answer.err, answer
+    other = site.root / "other"
+    (other / "files").mkdir(parents=True)
+    other.chmod(0o700)
+    (other / "STORE").write_bytes(b"something else")
+    answer = dedupctl(site, "--json", "ls", stores=[other, site.store("n0")])
+    assert answer.code == NO_STORE, answer
+    assert [row["node"] for row in answer.json["unreadable_stores"]] == ["other"]
+    assert len(answer.json["files"]) == 1
+    link = site.root / "link"
+    link.symlink_to(site.store("n0"))
+    assert dedupctl(site, "ls", stores=[link]).code == NO_STORE
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_store_without_permission(site, four):
+    (site.store("n0") / "STORE").chmod(0)
+    answer = dedupctl(site, "ls")
+    (site.store("n0") / "STORE").chmod(0o600)
+    assert answer.code == NO_STORE and "n0" in answer.err, answer
+
+
+def test_anothers_store(site, four):
+    if os.geteuid() != 0:
+        pytest.skip("giving a store away takes root")
+    os.chown(site.store("n0"), 12345, -1)
+    answer = dedupctl(site, "ls")
+    assert answer.code == NO_STORE and "belongs to user 12345" in answer.err, answer
+
+
+def test_an_empty_store(site):
+    site.run(Script().open("wc").close(), 1, 1).check()
+    answer = dedupctl(site, "--json", "ls")
+    assert answer.code == FINE and answer.json["files"] == [], answer
+    assert dedupctl(site, "check").code == FINE
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["ls", "--nonsense"], ["cat"],
+                                       ["export", "x"], ["heal", "--replication", "99"]])
+def test_usage(site, arguments):
+    site.stores.mkdir()
+    answer = dedupctl(site, *arguments)
+    assert answer.code == USAGE and answer.err and not answer.out, answer
+
+
+def test_help(site):
+    answer = dedupctl(site, "--help")
+    assert answer.code == FINE and "check" in answer.out, answer
+    assert BUILD.joinpath("bin", "dedupctl").exists()
+
+
+def test_completion_knows_every_command_and_option(site):
+    """What bash offers is what the program takes."""
+    script = pathlib.Path(__file__).resolve().parents[2] / "tools" / "completion" / "dedupctl"
+
+    def offered(*words):
+        quoted = " ".join(f"'{word}'" for word in words)
+        text = (f"source '{script}'; compopt() {{ :; }}; COMP_WORDS=(dedupctl {quoted}); "
+                f"COMP_CWORD={len(words)}; _dedupctl; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+        return set(subprocess.run(["bash", "-c", text], capture_output=True, text=True,
+                                  check=True).stdout.split())
+
+    summary = dedupctl(site, "--help").out
+    commands = set(re.findall(r"^  ([a-z]+) ", summary.partition("Subcommands")[2], re.M))
+    assert len(commands) == 10 and commands <= offered("")
+    for command in commands:
+        options = set(re.findall(r"--[a-z-]+", dedupctl(site, command, "--help").out))
+        missing = {o for o in options if o not in offered(command, "--")}
+        assert not missing, f"{command}: {missing}"

@@ -1,0 +1,354 @@
+#include "tools/dedupctl/catalog.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+namespace dedup::ctl {
+namespace {
+
+constexpr std::string_view kPrefix = "dedup:";
+
+Bytes encode(const LocalStores& local, const std::vector<store::StoreSurvey>& surveys) {
+  Encoder e;
+  e.put(static_cast<std::uint32_t>(local.troubles.size()));
+  for (const Trouble& trouble : local.troubles) {
+    e.put(std::string_view(trouble.node));
+    e.put(std::string_view(trouble.directory));
+    e.put(std::string_view(trouble.message));
+  }
+  e.put(static_cast<std::uint32_t>(surveys.size()));
+  for (std::size_t i = 0; i < surveys.size(); ++i) {
+    e.put(std::string_view(local.stores[i].node));
+    surveys[i].encode(e);
+  }
+  return e.take();
+}
+
+Status decode(const Bytes& bytes, int rank, Catalog& into) {
+  Decoder d(bytes);
+  const auto troubles = d.get_count(12);
+  for (std::uint32_t i = 0; i < troubles; ++i) {
+    Trouble trouble;
+    trouble.node = d.get_string();
+    trouble.directory = d.get_string();
+    trouble.message = d.get_string();
+    into.troubles.push_back(std::move(trouble));
+  }
+  const auto stores = d.get_count(16);
+  for (std::uint32_t i = 0; i < stores; ++i) {
+    StoreRow row;
+    row.rank = rank;
+    row.local = i;
+    row.node = d.get_string();
+    DEDUP_ASSIGN(row.survey, store::StoreSurvey::decode(d));
+    into.stores.push_back(std::move(row));
+  }
+  return d.ok() ? Status::ok() : Status(Code::kInternal, "a rank's list of stores is cut off");
+}
+
+// The lowest rank of several that have one store acts for it.
+void share_stores(Group& group, LocalStores& local) {
+  Encoder mine;
+  for (const LocalStore& store : local.stores) mine.put(store.store->uuid());
+  Encoder table;
+  std::set<Id128> known;
+  int rank = 0;
+  for (const Bytes& bytes : group.gather(mine.bytes())) {
+    Decoder d(bytes);
+    while (!d.at_end()) {
+      const Id128 uuid = d.get_id();
+      if (known.insert(uuid).second) {
+        table.put(uuid);
+        table.put(static_cast<std::uint32_t>(rank));
+      }
+    }
+    ++rank;
+  }
+  Bytes all = table.take();
+  group.broadcast(0, all);
+  std::map<Id128, std::uint32_t> speakers;
+  for (Decoder d(all); !d.at_end();) {
+    const Id128 uuid = d.get_id();
+    speakers[uuid] = d.get<std::uint32_t>();
+  }
+  std::erase_if(local.stores, [&](const LocalStore& store) {
+    return speakers.at(store.store->uuid()) != static_cast<std::uint32_t>(group.rank());
+  });
+}
+
+// Records call a store by the node it was on, which says more than the name of its directory.
+void name_stores(Catalog& catalog) {
+  std::map<Id128, std::string> names;
+  for (const StoreRow& row : catalog.stores) {
+    for (const store::FileSurvey& file : row.survey.files) {
+      for (const store::CommitRecord& record : file.newest) {
+        for (const store::StoreEntry& entry : record.stores) names[entry.uuid] = entry.node;
+      }
+    }
+  }
+  for (StoreRow& row : catalog.stores) {
+    const auto it = names.find(row.survey.uuid);
+    if (it != names.end()) row.node = it->second;
+  }
+}
+
+std::vector<plan::StoreReport> reports_of(const Catalog& catalog, const FileRow& file) {
+  std::vector<plan::StoreReport> reports;
+  for (std::size_t s = 0; s < catalog.stores.size(); ++s) {
+    const StoreRow& row = catalog.stores[s];
+    plan::StoreReport report;
+    report.node = static_cast<NodeIndex>(s);
+    report.store = row.survey.uuid;
+    report.node_name = row.node;
+    for (const store::Mark& mark : row.survey.marks) report.deleted.push_back(mark.identity);
+    for (const FileOnStore& on : file.on) {
+      if (on.store == s) report.records = on.survey.newest;
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+void choose(const Catalog& catalog, const store::Placeholder* named, FileRow& file) {
+  const auto reports = reports_of(catalog, file);
+  auto choice = named != nullptr ? plan::choose_named(file.path, *named, reports)
+                                 : plan::choose_generation(file.path, reports);
+  file.chosen_status = choice.status();
+  if (choice.is_ok()) {
+    file.choice = std::move(*choice);
+    if (!file.choice.exists) {
+      file.chosen_status = Status(
+          Code::kNotFound, "identity " + file.identity.hex() + ": nothing of it is committed");
+    }
+  }
+}
+
+// The newest record there is says where the file should be.
+const store::CommitRecord* any_record(const FileRow& file) {
+  const store::CommitRecord* newest = nullptr;
+  for (const FileOnStore& on : file.on) {
+    for (const store::CommitRecord& record : on.survey.newest) {
+      if (newest == nullptr || record.number > newest->number) newest = &record;
+    }
+  }
+  return newest;
+}
+
+AtPath look_beside(const store::CommitRecord& record, AtPath otherwise) {
+  const auto beside = store::identities_beside(record.path, record.directory);
+  const bool moved =
+      beside.is_ok() && std::find(beside->begin(), beside->end(), record.identity) != beside->end();
+  return moved ? AtPath::kMoved : otherwise;
+}
+
+// Fills in what stands at the path and, as the placeholder is what decides, which generation
+// counts.
+void look_and_choose(const Catalog& catalog, FileRow& file) {
+  const store::CommitRecord* const record = any_record(file);
+  if (record == nullptr) {
+    choose(catalog, nullptr, file);
+    return;
+  }
+  file.path = record->path;
+  if (record->directory == store::DirectoryId{}) {
+    choose(catalog, nullptr, file);
+    return;
+  }
+  using Kind = store::PathState::Kind;
+  const auto state = store::look_at(file.path);
+  const store::Placeholder* named = nullptr;
+  if (!state.is_ok()) {
+    file.at_path = AtPath::kUnreadable;
+    file.at_path_text = state.status().message();
+  } else if (state->kind == Kind::kNoDirectory) {
+    file.at_path = AtPath::kNoDirectory;
+  } else if (state->kind == Kind::kNothing) {
+    file.at_path = look_beside(*record, AtPath::kNothing);
+  } else if (state->kind == Kind::kPlain || state->is_copy() ||
+             state->placeholder.identity != file.identity) {
+    file.at_path = look_beside(*record, AtPath::kOther);
+  } else {
+    file.at_path = AtPath::kPlaceholder;
+    named = &state->placeholder;
+  }
+  choose(catalog, named, file);
+}
+
+Status no_such_file(const std::string& name, const std::string& why) {
+  return {Code::kNoSuchFile, name + ": " + why};
+}
+
+}  // namespace
+
+std::string_view name_of(AtPath at) {
+  switch (at) {
+    case AtPath::kPlaceholder:
+      return "placeholder";
+    case AtPath::kMoved:
+      return "moved";
+    case AtPath::kNothing:
+      return "nothing";
+    case AtPath::kOther:
+      return "replaced";
+    case AtPath::kNoDirectory:
+      return "no directory";
+    case AtPath::kNotShared:
+      return "not shared";
+    case AtPath::kUnreadable:
+      return "unreadable";
+  }
+  return {};
+}
+
+std::string_view name_of(Standing standing) {
+  switch (standing) {
+    case Standing::kHere:
+      return "here";
+    case Standing::kBehind:
+      return "behind";
+    case Standing::kMissing:
+      return "missing";
+  }
+  return {};
+}
+
+const StoreRow* Catalog::store_of(const Id128& uuid) const {
+  const auto it = std::find_if(stores.begin(), stores.end(),
+                               [&](const StoreRow& row) { return row.survey.uuid == uuid; });
+  return it == stores.end() ? nullptr : &*it;
+}
+
+std::vector<Standing> Catalog::standings(const FileRow& file) const {
+  std::vector<Standing> standings;
+  for (const store::StoreEntry& entry : file.record().stores) {
+    const StoreRow* const row = store_of(entry.uuid);
+    Standing standing = row == nullptr ? Standing::kMissing : Standing::kBehind;
+    for (const FileOnStore& on : file.on) {
+      const bool is_here = row == &stores[on.store] && on.survey.has_index &&
+                           on.survey.newest.front().attempt == file.record().attempt;
+      if (is_here) standing = Standing::kHere;
+    }
+    standings.push_back(standing);
+  }
+  return standings;
+}
+
+std::uint64_t Catalog::certain_copies(const FileRow& file, const std::vector<Standing>& standings) {
+  const std::uint64_t copies = std::min<std::uint64_t>(file.record().replication, standings.size());
+  const auto gone = static_cast<std::uint64_t>(
+      std::count_if(standings.begin(), standings.end(),
+                    [](Standing standing) { return standing != Standing::kHere; }));
+  return copies - std::min(copies, gone);
+}
+
+Result<const FileRow*> Catalog::find(const std::string& name) const {
+  const std::string text = without_prefix(name);
+  Id128 identity;
+  const auto by_identity = [&](const Id128& wanted) -> const FileRow* {
+    const auto it = std::find_if(files.begin(), files.end(),
+                                 [&](const FileRow& row) { return row.identity == wanted; });
+    return it == files.end() ? nullptr : &*it;
+  };
+  if (Id128::parse(text, identity)) {
+    if (const FileRow* row = by_identity(identity)) return row;
+    return no_such_file(name, "no store has a file of this identity");
+  }
+  const std::string path = absolute_path(text);
+  const auto state = store::look_at(path);
+  if (state.is_ok() && state->kind == store::PathState::Kind::kPlaceholder) {
+    if (const FileRow* row = by_identity(state->placeholder.identity)) return row;
+    return no_such_file(path, "no store here has " + store::describe(state->placeholder));
+  }
+  std::vector<const FileRow*> found;
+  for (const FileRow& row : files) {
+    if (row.path == path && !row.deleted) found.push_back(&row);
+  }
+  if (found.size() == 1) return found[0];
+  if (found.empty()) {
+    if (!state.is_ok()) return state.status();
+    const bool plain = state->kind == store::PathState::Kind::kPlain;
+    return no_such_file(path, plain ? "is a plain file; the stores have nothing of it"
+                                    : "no store has a file of this name");
+  }
+  std::string text_of_all;
+  for (const FileRow* row : found) text_of_all += " " + row->identity.hex();
+  return Status(Code::kConflict,
+                path + ": several files had this name; give one's identity:" + text_of_all);
+}
+
+Catalog make_catalog(Group& group, LocalStores& local) {
+  share_stores(group, local);
+  std::vector<store::StoreSurvey> surveys;
+  for (auto it = local.stores.begin(); it != local.stores.end();) {
+    auto surveyed = store::survey(*it->store);
+    if (surveyed.is_ok()) {
+      surveys.push_back(std::move(*surveyed));
+      ++it;
+    } else {
+      local.troubles.push_back({it->node, it->store->directory(), surveyed.status().message()});
+      it = local.stores.erase(it);
+    }
+  }
+  Catalog catalog;
+  int rank = 0;
+  for (const Bytes& bytes : group.gather(encode(local, surveys))) {
+    const Status decoded = decode(bytes, rank, catalog);
+    if (!decoded.is_ok()) {
+      catalog.troubles.push_back({"of rank " + std::to_string(rank), "", decoded.message()});
+    }
+    ++rank;
+  }
+  // Ranks of one node all say what is wrong with its store.
+  std::sort(catalog.troubles.begin(), catalog.troubles.end(),
+            [](const Trouble& a, const Trouble& b) {
+              return std::tie(a.node, a.message) < std::tie(b.node, b.message);
+            });
+  const auto same = std::unique(catalog.troubles.begin(), catalog.troubles.end(),
+                                [](const Trouble& a, const Trouble& b) {
+                                  return a.node == b.node && a.message == b.message;
+                                });
+  catalog.troubles.erase(same, catalog.troubles.end());
+  name_stores(catalog);
+
+  std::map<Id128, FileRow> rows;
+  std::set<Id128> deleted;
+  for (std::size_t s = 0; s < catalog.stores.size(); ++s) {
+    for (store::FileSurvey& file : catalog.stores[s].survey.files) {
+      FileRow& row = rows[file.identity];
+      row.identity = file.identity;
+      row.on.push_back({s, file});
+    }
+    for (const store::Mark& mark : catalog.stores[s].survey.marks) deleted.insert(mark.identity);
+  }
+  for (auto& [identity, row] : rows) {
+    row.deleted = deleted.contains(identity);
+    look_and_choose(catalog, row);
+    catalog.files.push_back(std::move(row));
+  }
+  std::stable_sort(catalog.files.begin(), catalog.files.end(),
+                   [](const FileRow& a, const FileRow& b) { return a.path < b.path; });
+  return catalog;
+}
+
+std::string without_prefix(const std::string& name) {
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
+
+std::string absolute_path(std::string_view name) {
+  namespace filesystem = std::filesystem;
+  const filesystem::path path(name);
+  std::error_code error;
+  // Where something is, all links count; else those of its directory, if that is there.
+  if (const auto whole = filesystem::canonical(path, error); !error) return whole;
+  const auto absolute = filesystem::absolute(path, error);
+  const std::string last = absolute.filename();
+  if (!last.empty() && last != "." && last != "..") {
+    const auto directory = filesystem::canonical(absolute.parent_path(), error);
+    if (!error) return directory / last;
+  }
+  return absolute.lexically_normal();
+}
+
+}  // namespace dedup::ctl

@@ -1,0 +1,89 @@
+// What the stores of all nodes have, put together on rank 0: which files, which generation of each
+// counts, and what is missing.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/codec.h"
+#include "base/status.h"
+#include "plan/choose.h"
+#include "store/real_path.h"
+#include "store/survey.h"
+#include "tools/dedupctl/group.h"
+#include "tools/dedupctl/stores.h"
+
+namespace dedup::ctl {
+
+// A store of some rank.
+struct StoreRow {
+  int rank = 0;
+  std::size_t local = 0;  // its place in that rank's LocalStores
+  std::string node;
+  store::StoreSurvey survey;
+};
+
+// A file on one store.
+struct FileOnStore {
+  std::size_t store = 0;  // its place in Catalog::stores
+  store::FileSurvey survey;
+};
+
+// What stands at a file's real path.
+enum class AtPath {
+  kPlaceholder,  // the file's
+  kMoved,        // nothing, but the directory has its placeholder under another name
+  kNothing,      // it was removed: the space is freed when it is needed
+  kOther,        // a plain file, or another file's placeholder: it was replaced
+  kNoDirectory,  // perhaps not mounted
+  kNotShared,    // the nodes share no file system there: the stores find the file by its path
+  kUnreadable
+};
+std::string_view name_of(AtPath at);
+
+struct FileRow {
+  Id128 identity;
+  std::string path;             // as it was when it was committed last
+  std::vector<FileOnStore> on;  // stores that have something of it
+  Status chosen_status;         // kConflict: there are two generations; kNotFound: none
+  plan::Choice choice;          // if it is ok
+  bool deleted = false;         // it is marked so: what is left goes
+  AtPath at_path = AtPath::kNotShared;
+  std::string at_path_text;  // why it is unreadable
+
+  bool exists() const { return chosen_status.is_ok() && choice.exists; }
+  const store::CommitRecord& record() const { return choice.record; }
+};
+
+// How a store of a file's record stands to it.
+enum class Standing { kHere, kBehind, kMissing };
+std::string_view name_of(Standing standing);
+
+struct Catalog {
+  std::vector<StoreRow> stores;
+  std::vector<Trouble> troubles;
+  std::vector<FileRow> files;  // by path, then identity
+
+  const StoreRow* store_of(const Id128& uuid) const;
+  // Of each store of the file's record.
+  std::vector<Standing> standings(const FileRow& file) const;
+  // On how many stores every chunk is for certain, going by which stores are there.
+  static std::uint64_t certain_copies(const FileRow& file, const std::vector<Standing>& standings);
+
+  // The file that a user names by its real path, with or without the prefix, or by its identity.
+  // kNoSuchFile, kConflict.
+  Result<const FileRow*> find(const std::string& name) const;
+};
+
+// Collective. Complete on rank 0, empty elsewhere. Of several ranks that have one store, the lowest
+// acts for it: the others' `local` loses it.
+Catalog make_catalog(Group& group, LocalStores& local);
+
+// A file's name without the driver's prefix.
+std::string without_prefix(const std::string& name);
+
+// A name as the driver takes it: absolute, links resolved where they lead somewhere.
+std::string absolute_path(std::string_view name);
+
+}  // namespace dedup::ctl

@@ -1,0 +1,215 @@
+// check: every chunk against its fingerprint, every recipe shard against the commit record, and
+// whether each is held K times.
+#include "tools/dedupctl/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/codec.h"
+#include "store/chunk_check.h"
+#include "tools/dedupctl/heal.h"
+#include "tools/dedupctl/output.h"
+#include "tools/dedupctl/progress.h"
+#include "tools/dedupctl/select.h"
+
+namespace dedup::ctl {
+namespace {
+
+constexpr std::size_t kRangesShown = 10;
+constexpr std::uint64_t kReadAtOnce = std::uint64_t{512} << 20;
+constexpr std::uint64_t kMostSteps = 32;
+
+// Reads a store's chunks; those that are bad are not counted as held.
+void check_part(const Session& session, Part& part, const std::string& node,
+                const store::CommitRecord& record, CheckResult& result) {
+  if (part.index() == nullptr) return;
+  std::uint64_t live = 0;
+  for (const auto& use : part.index()->segments()) live += use.live_bytes;
+  Progress progress(session, record.path + " on " + node, live);
+  // In steps, for the memory it takes and for the bar.
+  const auto steps =
+      static_cast<unsigned>(std::clamp<std::uint64_t>(live / kReadAtOnce, 1, kMostSteps));
+  for (unsigned step = 0; step < steps; ++step) {
+    const auto checked =
+        store::check_chunks(part.store(), record.identity, record.attempt, step, steps);
+    if (!checked.is_ok()) {
+      result.problems.push_back({node, checked.status().message()});
+      return;
+    }
+    result.chunks += checked->chunks;
+    result.bytes += checked->bytes;
+    result.bad += checked->bad.size();
+    for (const Fingerprint& fingerprint : checked->bad) part.distrust(fingerprint);
+    for (const std::string& text : checked->texts) result.problems.push_back({node, text});
+    progress.add(checked->bytes + checked->chunks * store::kChunkHeaderSize);
+  }
+}
+
+// All ranks' problems on rank 0.
+std::vector<Problem> gather_problems(Group& group, const std::vector<Problem>& mine) {
+  Encoder e;
+  for (const Problem& problem : mine) {
+    e.put(std::string_view(problem.node));
+    e.put(std::string_view(problem.text));
+  }
+  std::vector<Problem> all;
+  for (const Bytes& bytes : group.gather(e.bytes())) {
+    for (Decoder d(bytes); d.ok() && !d.at_end();) {
+      Problem problem;
+      problem.node = d.get_string();
+      problem.text = d.get_string();
+      all.push_back(std::move(problem));
+    }
+  }
+  return all;
+}
+
+// What the catalog knows: stores that are missing or behind, records that do not hold.
+void add_problems_of_stores(const Session& session, const FileRow& file,
+                            std::vector<Problem>& problems) {
+  const auto standings = session.catalog.standings(file);
+  for (std::size_t i = 0; i < standings.size(); ++i) {
+    const store::StoreEntry& entry = file.record().stores[i];
+    if (standings[i] == Standing::kMissing) {
+      problems.push_back({entry.node, "its store " + entry.uuid.hex() + " is missing"});
+    } else if (standings[i] == Standing::kBehind) {
+      problems.push_back({entry.node, "its store " + entry.uuid.hex() +
+                                          " has no chunk of this generation that can be found"});
+    }
+  }
+  for (const FileOnStore& on : file.on) {
+    const std::string& node = session.catalog.stores[on.store].node;
+    for (const std::string& text : on.survey.damaged) problems.push_back({node, text});
+    if (!on.survey.index_damage.empty()) problems.push_back({node, on.survey.index_damage});
+  }
+}
+
+void add_problems_of_holding(const CheckResult& result, const Generation& generation,
+                             std::vector<Problem>& problems) {
+  const plan::Tally& tally = result.holding.tally;
+  for (const std::uint32_t s : generation.lost_shards()) {
+    problems.push_back(
+        {"", fmt::format("recipe shard {} of {} is lost", s, generation.record().shards.size())});
+  }
+  const auto& copies = generation.shard_copies();
+  const auto scarce = std::count_if(copies.begin(), copies.end(),
+                                    [&](std::uint64_t n) { return n > 0 && n < result.wanted; });
+  if (scarce > 0) {
+    problems.push_back({"", fmt::format("{} of {} recipe shards are on fewer than {} stores",
+                                        scarce, copies.size(), result.wanted)});
+  }
+  if (tally.short_bytes() > 0) {
+    problems.push_back({"", fmt::format("{} bytes are on fewer than {} stores, but not lost",
+                                        tally.short_bytes(), result.wanted)});
+  }
+  const auto lost = tally.lost();
+  for (std::size_t i = 0; i < lost.size(); ++i) {
+    if (i == kRangesShown) {
+      problems.push_back({"", fmt::format("and {} more ranges are lost", lost.size() - i)});
+      break;
+    }
+    problems.push_back({"", fmt::format("bytes {} to {} are lost: no store here has them",
+                                        lost[i].offset, lost[i].end() - 1)});
+  }
+}
+
+Json json_of_check(const Session& session, const FileRow& file, const CheckResult& result) {
+  Json row = json_of(session, file);
+  const plan::Tally& tally = result.holding.tally;
+  row["result"] = result.is_sound() ? "sound" : tally.lost_bytes() > 0 ? "lost" : "degraded";
+  row["checked_chunks"] = result.chunks;
+  row["checked_bytes"] = result.bytes;
+  row["bad_chunks"] = result.bad;
+  row["wanted_copies"] = result.wanted;
+  row["lowest_copies"] = tally.lowest_copies();
+  row["lowest_shard_copies"] = result.lowest_shard;
+  row["short_bytes"] = tally.short_bytes();
+  row["lost_bytes"] = tally.lost_bytes();
+  row["lost_ranges"] = Json::array();
+  for (const ByteRange& range : tally.lost()) {
+    row["lost_ranges"].push_back({{"offset", range.offset}, {"length", range.length}});
+  }
+  row["problems"] = Json::array();
+  for (const Problem& problem : result.problems) {
+    row["problems"].push_back({{"node", problem.node}, {"text", problem.text}});
+  }
+  return row;
+}
+
+std::string text_of_check(const FileRow& file, const CheckResult& result) {
+  const std::string name = file.path.empty() ? file.identity.hex() : file.path;
+  std::string out;
+  for (const Problem& problem : result.problems) {
+    out += problem.node.empty()
+               ? fmt::format("{}: {}\n", name, problem.text)
+               : fmt::format("{}: node {}: {}\n", name, problem.node, problem.text);
+  }
+  const plan::Tally& tally = result.holding.tally;
+  out += fmt::format(
+      "{}: {}; generation {}, {} copies of chunks read ({}), {} bad; "
+      "every chunk is on {} stores at least, {} wanted\n",
+      name,
+      result.is_sound()        ? "sound"
+      : tally.lost_bytes() > 0 ? "DATA IS LOST"
+                               : "not as it should be, nothing is lost",
+      file.record().number, result.chunks, human(result.bytes), result.bad, tally.lowest_copies(),
+      result.wanted);
+  return out;
+}
+
+}  // namespace
+
+bool CheckResult::is_sound() const {
+  return problems.empty() && bad == 0 && holding.tally.lowest_copies() >= wanted &&
+         lowest_shard >= wanted;
+}
+
+Result<CheckResult> check_file(Session& session, const FileRow* file) {
+  DEDUP_ASSIGN(const auto generation,
+               Generation::open(session.group, session.local, session.catalog, file));
+  const store::CommitRecord& record = generation->record();
+  CheckResult result{0, 0, 0, {plan::Tally(0, 0), {}, {}}, generation->wanted_copies(), 0, {}};
+  result.problems = generation->problems();
+  for (Part& part : generation->parts()) {
+    check_part(session, part, generation->node_of(part.position()), record, result);
+  }
+  for (std::uint64_t* number : {&result.chunks, &result.bytes, &result.bad}) {
+    session.group.sum({number, 1});
+  }
+  DEDUP_ASSIGN(result.holding, measure(*generation));
+  const auto& copies = generation->shard_copies();
+  result.lowest_shard =
+      copies.empty() ? result.wanted : *std::min_element(copies.begin(), copies.end());
+  result.problems = gather_problems(session.group, result.problems);
+  if (session.is_root()) {
+    add_problems_of_stores(session, *file, result.problems);
+    add_problems_of_holding(result, *generation, result.problems);
+  }
+  return result;
+}
+
+ExitCode check(Session& session) {
+  if (session.options.repair) return repair(session);
+  Json files = Json::array();
+  const ExitCode code =
+      for_each_file(session, [&](const FileRow* file, const std::string&) -> ExitCode {
+        const auto result = check_file(session, file);
+        if (!result.is_ok()) return fail(session, result.status());
+        if (!session.is_root()) return kFine;
+        if (session.options.json) {
+          files.push_back(json_of_check(session, *file, *result));
+        } else {
+          print(text_of_check(*file, *result));
+        }
+        return result->is_sound() ? kFine : kProblems;
+      });
+  if (session.is_root() && session.options.json) {
+    Json out = json_head(session, "check");
+    out["files"] = std::move(files);
+    print(out);
+  }
+  return code;
+}
+
+}  // namespace dedup::ctl

@@ -1,0 +1,204 @@
+#include "tools/dedupctl/content.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace dedup::ctl {
+namespace {
+
+constexpr std::uint64_t kNobody = std::numeric_limits<std::int64_t>::max();
+
+// A piece of a batch that is part of a chunk.
+struct Wanted {
+  const Piece* piece = nullptr;
+  std::size_t block = 0;     // within the batch
+  std::uint64_t number = 0;  // of the block
+  bool decided = false;
+  NodeIndex owner = kNoNode;  // the store that its bytes come from; kNoNode: no store has them
+  Bytes bytes;                // on the owner's rank
+};
+
+// One batch. All ranks do the same steps with the same pieces.
+class Batch {
+ public:
+  Batch(Generation& generation, std::span<const NumberedBlock> blocks)
+      : generation_(generation), blocks_(blocks) {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      for (const Piece& piece : blocks[b].block.pieces) {
+        if (piece.is_zero()) continue;
+        Wanted& wanted = wanted_.emplace_back();
+        wanted.piece = &piece;
+        wanted.block = b;
+        wanted.number = blocks[b].number;
+      }
+    }
+  }
+
+  // Finds a store for each piece and reads it there; where that fails, another one.
+  void read() {
+    while (
+        std::any_of(wanted_.begin(), wanted_.end(), [](const Wanted& w) { return !w.decided; })) {
+      assign();
+      std::vector<std::uint64_t> failed(wanted_.size());
+      for (Part& part : generation_.parts()) {
+        const Fingerprint* last = nullptr;
+        for (std::size_t i = 0; i < wanted_.size(); ++i) {
+          Wanted& w = wanted_[i];
+          if (w.decided || w.owner != part.position()) continue;
+          const Fingerprint& fingerprint = w.piece->fingerprint;
+          if (last == nullptr || *last != fingerprint) {
+            last = part.read(fingerprint, chunk_).is_ok() ? &fingerprint : nullptr;
+          }
+          if (last == nullptr) {
+            part.distrust(fingerprint);
+            failed[i] = 1;
+          } else {
+            const auto from = chunk_.begin() + w.piece->chunk_offset;
+            w.bytes.assign(from, from + w.piece->length);
+          }
+        }
+      }
+      generation_.group().sum(failed);
+      for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        if (failed[i] == 0) wanted_[i].decided = true;
+      }
+    }
+  }
+
+  // The first piece that no store has.
+  const Wanted* first_lost() const {
+    const auto it = std::find_if(wanted_.begin(), wanted_.end(),
+                                 [](const Wanted& w) { return w.owner == kNoNode; });
+    return it == wanted_.end() ? nullptr : &*it;
+  }
+  std::uint64_t lost_bytes() const {
+    std::uint64_t sum = 0;
+    for (const Wanted& w : wanted_) sum += w.owner == kNoNode ? w.piece->length : 0;
+    return sum;
+  }
+
+  // Brings the pieces to the writers; each block's bytes where it is written, nothing elsewhere.
+  std::vector<Bytes> collect(const std::vector<int>& writers) {
+    Group& group = generation_.group();
+    const auto ranks = static_cast<std::size_t>(group.size());
+    std::vector<Bytes> to(ranks);
+    std::vector<Bytes> from(ranks);
+    for (Wanted& w : wanted_) {
+      if (w.owner == kNoNode) continue;
+      const int writer = writer_of(writers, w.block);
+      if (generation_.rank_of(w.owner) == group.rank()) {
+        Bytes& out = to[static_cast<std::size_t>(writer)];
+        out.insert(out.end(), w.bytes.begin(), w.bytes.end());
+        w.bytes = {};
+      }
+      if (writer == group.rank()) {
+        Bytes& in = from[static_cast<std::size_t>(generation_.rank_of(w.owner))];
+        in.resize(in.size() + w.piece->length);
+      }
+    }
+    group.exchange(to, from);
+    std::vector<Bytes> blocks(blocks_.size());
+    std::vector<std::size_t> at(ranks);
+    for (std::size_t b = 0; b < blocks_.size(); ++b) {
+      if (writer_of(writers, b) != group.rank()) continue;
+      const std::uint64_t begin = blocks_[b].number * kBlockSpan;
+      blocks[b].resize(std::min(kBlockSpan, generation_.record().size - begin));
+    }
+    for (const Wanted& w : wanted_) {
+      if (w.owner == kNoNode || writer_of(writers, w.block) != group.rank()) continue;
+      const auto source = static_cast<std::size_t>(generation_.rank_of(w.owner));
+      std::copy_n(from[source].begin() + static_cast<std::ptrdiff_t>(at[source]), w.piece->length,
+                  blocks[w.block].begin() + w.piece->begin);
+      at[source] += w.piece->length;
+    }
+    return blocks;
+  }
+
+ private:
+  // Of the stores that have a piece's chunk one is chosen, for different blocks different ones.
+  void assign() {
+    const std::uint64_t stores = generation_.record().stores.size();
+    std::vector<std::uint64_t> keys(wanted_.size(), kNobody);
+    for (const Part& part : generation_.parts()) {
+      for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        const Wanted& w = wanted_[i];
+        if (w.decided || !part.find(*w.piece)) continue;
+        keys[i] = std::min(keys[i], (part.position() + w.number) % stores);
+      }
+    }
+    generation_.group().minimum(keys);
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      Wanted& w = wanted_[i];
+      if (w.decided) continue;
+      w.decided = keys[i] == kNobody;
+      w.owner = w.decided ? kNoNode
+                          : static_cast<NodeIndex>((keys[i] + stores - w.number % stores) % stores);
+    }
+  }
+
+  static int writer_of(const std::vector<int>& writers, std::size_t block) {
+    return writers[block % writers.size()];
+  }
+
+  Generation& generation_;
+  std::span<const NumberedBlock> blocks_;
+  std::vector<Wanted> wanted_;
+  Bytes chunk_;
+};
+
+Status lost(const Generation& generation, const std::string& what) {
+  std::string missing;
+  for (std::size_t i = 0; i < generation.record().stores.size(); ++i) {
+    if (generation.rank_of(static_cast<NodeIndex>(i)) >= 0) continue;
+    const store::StoreEntry& entry = generation.record().stores[i];
+    missing += fmt::format("{}store {} of node {}", missing.empty() ? "" : ", ", entry.uuid.hex(),
+                           entry.node);
+  }
+  return {Code::kCorrupt, fmt::format("{}: {}; missing: {}", generation.record().path, what,
+                                      missing.empty() ? "none, but copies are damaged" : missing)};
+}
+
+}  // namespace
+
+Result<Moved> move_content(
+    Generation& generation, const std::vector<int>& writers, bool incomplete,
+    const std::function<Status(std::uint64_t offset, std::span<const std::byte>)>& write,
+    const std::function<void(std::uint64_t bytes)>& done) {
+  Moved moved;
+  const auto& lost_shards = generation.lost_shards();
+  if (!lost_shards.empty()) {
+    if (!incomplete) {
+      return lost(generation, fmt::format("recipe shard {} of {} is lost", lost_shards[0],
+                                          generation.record().shards.size()));
+    }
+    plan::Tally unknown(generation.record().size, 1);
+    for (const std::uint32_t s : lost_shards) {
+      unknown.add_unknown_blocks(s, generation.record().shards.size());
+    }
+    moved.lost_bytes = unknown.lost_bytes();
+  }
+  const Status walked = generation.walk([&](std::span<const NumberedBlock> blocks) -> Status {
+    Batch batch(generation, blocks);
+    batch.read();
+    if (const auto* first = batch.first_lost(); first != nullptr && !incomplete) {
+      const std::uint64_t offset = first->number * kBlockSpan + first->piece->begin;
+      return lost(generation, fmt::format("no store has bytes {} to {}", offset,
+                                          offset + first->piece->length - 1));
+    }
+    moved.lost_bytes += batch.lost_bytes();
+    const std::vector<Bytes> content = batch.collect(writers);
+    Status status;
+    for (std::size_t b = 0; b < blocks.size() && status.is_ok(); ++b) {
+      if (!content[b].empty()) status = write(blocks[b].number * kBlockSpan, content[b]);
+    }
+    DEDUP_TRY(generation.group().agree(status));
+    done(blocks.size() * kBlockSpan);
+    return Status::ok();
+  });
+  DEDUP_TRY(walked);
+  return moved;
+}
+
+}  // namespace dedup::ctl

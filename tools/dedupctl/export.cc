@@ -1,0 +1,237 @@
+// export: a file out of the stores, as a plain file. cat: the same on standard output.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/codec.h"
+#include "store/real_path.h"
+#include "tools/dedupctl/content.h"
+#include "tools/dedupctl/output.h"
+#include "tools/dedupctl/progress.h"
+#include "tools/dedupctl/select.h"
+
+namespace dedup::ctl {
+namespace {
+
+namespace filesystem = std::filesystem;
+
+struct Exported {
+  std::string path;
+  std::uint64_t lost_bytes = 0;
+};
+
+// Collective: the ranks that see the directory of `path` as rank 0 does.
+std::vector<int> ranks_that_see(Group& group, const std::string& path) {
+  Encoder mine;
+  // Whoever cannot look at it has no part in it.
+  const auto seen = store::see_directory(path);
+  (seen.is_ok() ? *seen : store::Seen{}).encode(mine);
+  Encoder ranks;
+  std::uint32_t rank = 0;
+  Decoder own(mine.bytes());
+  const store::Seen here = store::Seen::decode(own);
+  for (const Bytes& bytes : group.gather(mine.bytes())) {
+    Decoder d(bytes);
+    if (rank == 0 || store::is_shared(store::Seen::decode(d), here)) ranks.put(rank);
+    ++rank;
+  }
+  Bytes all = ranks.take();
+  group.broadcast(0, all);
+  std::vector<int> out;
+  for (Decoder d(all); !d.at_end();) out.push_back(static_cast<int>(d.get<std::uint32_t>()));
+  return out;
+}
+
+// Whether the file's own placeholder stands there: the one thing that is replaced unasked.
+bool is_its_placeholder(const std::string& path, const Generation& generation) {
+  const auto state = store::look_at(path);
+  return state.is_ok() && state->kind == store::PathState::Kind::kPlaceholder &&
+         !state->is_copy() && state->placeholder.identity == generation.record().identity &&
+         state->placeholder.attempt == generation.record().attempt;
+}
+
+// On rank 0: whether `path` may be written.
+Status check_target(const std::string& path, const Generation& generation, bool force) {
+  const auto state = store::look_at(path);
+  if (!state.is_ok() && state.status().code() == Code::kBadFile) return state.status();
+  using Kind = store::PathState::Kind;
+  if (state.is_ok() && state->kind == Kind::kNoDirectory) {
+    return {Code::kIo, path + ": its directory is not there"};
+  }
+  const bool is_free = state.is_ok() && state->kind == Kind::kNothing;
+  if (is_free || force || is_its_placeholder(path, generation)) return Status::ok();
+  return {Code::kFileExists, path + ": is there already; --force replaces it"};
+}
+
+// Collective. Writes the generation to a temporary file beside `path`, and renames that.
+Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
+                                       const std::string& path) {
+  Group& group = session.group;
+  const bool force = session.options.force;
+  Status status;
+  if (group.is_root()) status = check_target(path, generation, force);
+  DEDUP_TRY(group.agree(status));
+  const std::vector<int> writers = ranks_that_see(group, path);
+  const bool writes = std::find(writers.begin(), writers.end(), group.rank()) != writers.end();
+  std::unique_ptr<store::Replacement> file;
+  if (group.is_root()) {
+    auto begun = store::Replacement::begin(path, 0666);
+    status = begun.status();
+    if (status.is_ok()) file = std::move(*begun);
+    if (status.is_ok()) status = file->resize(generation.record().size);
+  }
+  DEDUP_TRY(group.agree(status));
+  if (writes && !group.is_root()) {
+    auto joined = store::Replacement::join(path);
+    status = joined.status();
+    if (status.is_ok()) file = std::move(*joined);
+  }
+  DEDUP_TRY(group.agree(status));
+  Progress progress(session, path, generation.record().size);
+  DEDUP_ASSIGN(const Moved moved, move_content(
+                                      generation, writers, session.options.incomplete,
+                                      [&](std::uint64_t offset, std::span<const std::byte> bytes) {
+                                        return file->write_sparse(offset, bytes);
+                                      },
+                                      [&](std::uint64_t bytes) { progress.add(bytes); }));
+  if (writes) status = file->flush();
+  DEDUP_TRY(group.agree(status));
+  if (group.is_root()) {
+    // What stands there may have changed meanwhile.
+    const bool replace = force || is_its_placeholder(path, generation);
+    status = replace ? file->put() : file->put_new();
+  }
+  DEDUP_TRY(group.agree(status));
+  return moved.lost_bytes;
+}
+
+// Of all files, those are left out that were removed, or replaced by others, and not freed yet.
+bool is_skipped(const Session& session, const FileRow& file) {
+  const bool is_removed = file.at_path == AtPath::kNothing || file.at_path == AtPath::kOther;
+  if (!session.options.all || !is_removed) return false;
+  if (!session.options.quiet) {
+    std::fprintf(stderr, "dedupctl: %s: left out: its name was removed (identity %s)\n",
+                 file.path.c_str(), file.identity.hex().c_str());
+  }
+  return true;
+}
+
+// On rank 0: where a file goes.
+Result<std::string> target_of(const Session& session, const FileRow& file) {
+  const Options& options = session.options;
+  if (!options.all) {
+    std::string path = absolute_path(options.path);
+    std::error_code error;
+    if (filesystem::is_directory(path, error)) {
+      path += "/" + filesystem::path(file.path).filename().string();
+    }
+    return path;
+  }
+  if (options.path.empty()) {
+    if (file.at_path == AtPath::kPlaceholder) return file.path;
+    return Status(Code::kIo, fmt::format("{}: its placeholder is not there ({}); name a directory "
+                                         "to export it to",
+                                         file.path, name_of(file.at_path)));
+  }
+  const std::string path = absolute_path(options.path) + file.path;
+  std::error_code error;
+  filesystem::create_directories(filesystem::path(path).parent_path(), error);
+  if (error) return Status::from_errno(error.value(), "cannot make the directory of " + path);
+  return path;
+}
+
+ExitCode export_file(Session& session, const FileRow* file, Json& done) {
+  std::string path;
+  Status status;
+  if (session.is_root() && !is_skipped(session, *file)) {
+    auto target = target_of(session, *file);
+    status = target.status();
+    if (status.is_ok()) path = std::move(*target);
+  }
+  status = session.group.agree(status);
+  if (!status.is_ok()) return fail(session, status);
+  Encoder e;
+  e.put(std::string_view(path));
+  Bytes bytes = e.take();
+  session.group.broadcast(0, bytes);
+  path = Decoder(bytes).get_string();
+  if (path.empty()) return kFine;
+  auto generation = Generation::open(session.group, session.local, session.catalog, file);
+  if (!generation.is_ok()) return fail(session, generation.status());
+  const auto lost = write_plain_file(session, **generation, path);
+  if (!lost.is_ok()) return fail(session, lost.status());
+  if (!session.is_root()) return kFine;
+  Json row = json_of(session, *file);
+  row["exported_to"] = path;
+  row["lost_bytes"] = *lost;
+  done.push_back(std::move(row));
+  if (*lost > 0) {
+    std::fprintf(stderr, "dedupctl: %s: %s of %s are lost, and zeros in it\n", path.c_str(),
+                 human(*lost).c_str(), file->path.c_str());
+  }
+  return *lost > 0 ? kProblems : kFine;
+}
+
+// Zeros, until `at` is `end`.
+Status write_zeros(std::uint64_t& at, std::uint64_t end) {
+  static const std::vector<char> kZeros(std::size_t{1} << 20);
+  while (at < end) {
+    const std::size_t size = std::min<std::uint64_t>(kZeros.size(), end - at);
+    if (std::fwrite(kZeros.data(), 1, size, stdout) != size) {
+      return Status::from_errno(errno, "cannot write to standard output");
+    }
+    at += size;
+  }
+  return Status::ok();
+}
+
+ExitCode cat_file(Session& session, const FileRow* file) {
+  auto generation = Generation::open(session.group, session.local, session.catalog, file);
+  if (!generation.is_ok()) return fail(session, generation.status());
+  std::uint64_t at = 0;
+  const auto moved = move_content(
+      **generation, {0}, session.options.incomplete,
+      [&](std::uint64_t offset, std::span<const std::byte> bytes) -> Status {
+        DEDUP_TRY(write_zeros(at, offset));
+        if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size()) {
+          return Status::from_errno(errno, "cannot write to standard output");
+        }
+        at += bytes.size();
+        return Status::ok();
+      },
+      [](std::uint64_t) {});
+  if (!moved.is_ok()) return fail(session, moved.status());
+  if (!session.is_root()) return kFine;
+  const Status rest = write_zeros(at, (*generation)->record().size);
+  if (!rest.is_ok()) return fail(session, rest);
+  return moved->lost_bytes > 0 ? kProblems : kFine;
+}
+
+}  // namespace
+
+ExitCode export_files(Session& session) {
+  const Options& options = session.options;
+  if (options.all ? !options.files.empty() : options.files.empty() || options.path.empty()) {
+    return fail(session, Status(Code::kArgument, "export takes FILE and PATH, or --all"));
+  }
+  Json done = Json::array();
+  const ExitCode code = for_each_file(session, [&](const FileRow* file, const std::string&) {
+    return export_file(session, file, done);
+  });
+  if (session.is_root() && options.json) {
+    Json out = json_head(session, "export");
+    out["files"] = std::move(done);
+    print(out);
+  }
+  return code;
+}
+
+ExitCode cat(Session& session) {
+  return for_each_file(
+      session, [&](const FileRow* file, const std::string&) { return cat_file(session, file); });
+}
+
+}  // namespace dedup::ctl

@@ -1,0 +1,279 @@
+#include "tools/dedupctl/generation.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/codec.h"
+#include "store/fs.h"
+
+namespace dedup::ctl {
+namespace {
+
+constexpr std::size_t kOpenSegments = 64;
+constexpr std::uint64_t kNobody = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+// ---- Part ---------------------------------------------------------------------------------------
+
+Result<Part> Part::open(const store::Store& store, std::unique_ptr<store::Store::Lock> lock,
+                        const store::CommitRecord& record, NodeIndex position) {
+  Part part;
+  part.store_ = &store;
+  part.lock_ = std::move(lock);
+  part.identity_ = record.identity;
+  part.position_ = position;
+  auto index = store::IndexReader::open(store.index_path(record.identity, record.attempt));
+  if (index.is_ok()) {
+    if ((*index)->attempt() != record.attempt) {
+      return Status(Code::kCorrupt, store.index_path(record.identity, record.attempt) +
+                                        ": index of another attempt");
+    }
+    part.index_ = std::move(*index);
+  } else if (index.status().code() != Code::kNoSuchFile) {
+    return index.status();
+  }
+  return part;
+}
+
+std::optional<std::uint64_t> Part::find(const Piece& piece) const {
+  if (!index_ || bad_.contains(piece.fingerprint)) return std::nullopt;
+  const auto place = index_->position(piece.fingerprint);
+  if (!place.is_ok()) return std::nullopt;
+  const auto entry = index_->at(*place);
+  if (!entry.is_ok() || entry->location.length != piece.chunk_length) return std::nullopt;
+  return *place;
+}
+
+Status Part::read(const Fingerprint& fingerprint, Bytes& out) {
+  if (!index_) return {Code::kNotFound, "the store has no index"};
+  DEDUP_ASSIGN(const store::ChunkLocation location, index_->find(fingerprint));
+  auto it = segments_.find(location.segment);
+  if (it == segments_.end()) {
+    if (segments_.size() >= kOpenSegments) segments_.clear();
+    DEDUP_ASSIGN(auto reader,
+                 store::SegmentReader::open(store_->segment_path(identity_, location.segment)));
+    it = segments_.emplace(location.segment, std::move(reader)).first;
+  }
+  out.resize(location.length);
+  DEDUP_TRY(it->second->read(location, fingerprint, out));
+  DEDUP_ASSIGN(const bool holds, check_.holds(fingerprint, out));
+  if (!holds) return {Code::kCorrupt, "chunk " + fingerprint.hex() + " has another content"};
+  return Status::ok();
+}
+
+// ---- Generation ---------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Generation>> Generation::open(Group& group, const LocalStores& local,
+                                                     const Catalog& catalog, const FileRow* file) {
+  std::unique_ptr<Generation> generation(new Generation(group));
+  DEDUP_TRY(generation->select(local, catalog, file));
+  DEDUP_TRY(generation->read_shards());
+  return generation;
+}
+
+std::uint64_t Generation::wanted_copies() const {
+  return std::min<std::uint64_t>(record_.replication, record_.stores.size());
+}
+
+// Tells all ranks which generation it is and who has which of its stores, and opens this process's.
+Status Generation::select(const LocalStores& local, const Catalog& catalog, const FileRow* file) {
+  Encoder e;
+  if (group_.is_root()) {
+    e.put_bytes(file->record().encode());
+    for (const store::StoreEntry& entry : file->record().stores) {
+      const StoreRow* const row = catalog.store_of(entry.uuid);
+      e.put(static_cast<std::uint32_t>(row == nullptr ? 0 : row->rank + 1));
+    }
+  }
+  Bytes bytes = e.take();
+  group_.broadcast(0, bytes);
+  Decoder d(bytes);
+  DEDUP_ASSIGN(record_, store::CommitRecord::decode(d.get_bytes()));
+  for (std::size_t i = 0; i < record_.stores.size(); ++i) {
+    ranks_.push_back(static_cast<int>(d.get<std::uint32_t>()) - 1);
+    if (ranks_[i] != group_.rank()) continue;
+    const auto mine = std::find_if(
+        local.stores.begin(), local.stores.end(),
+        [&](const LocalStore& store) { return store.store->uuid() == record_.stores[i].uuid; });
+    if (mine == local.stores.end()) continue;
+    // A store without the generation's directory is behind, as the catalog says.
+    auto lock = mine->store->lock_generation(record_.identity, record_.attempt);
+    if (lock.status().code() == Code::kNotFound) continue;
+    auto part = lock.is_ok()
+                    ? Part::open(*mine->store, std::move(*lock), record_, static_cast<NodeIndex>(i))
+                    : Result<Part>(lock.status());
+    if (part.is_ok()) {
+      parts_.push_back(std::move(*part));
+    } else {
+      problems_.push_back({record_.stores[i].node, part.status().message()});
+    }
+  }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<store::ShardReader>> Generation::read_shard(const Part& part,
+                                                                   std::uint32_t s) const {
+  DEDUP_ASSIGN(auto reader, store::ShardReader::open(
+                                part.store().shard_path(record_.identity, record_.attempt, s),
+                                record_.identity, record_.attempt, s, record_.shards[s].digest));
+  for (const std::uint64_t number : reader->block_numbers()) {
+    DEDUP_ASSIGN(const Bytes bytes, reader->read(number));
+    DEDUP_ASSIGN(const Block block, store::decode_block(bytes));
+    for (const Piece& piece : block.pieces) {
+      if (number % record_.shards.size() != s || number * kBlockSpan + piece.end() > record_.size) {
+        return Status(Code::kCorrupt, "block " + std::to_string(number) + " cannot be in shard " +
+                                          std::to_string(s) + " of this file");
+      }
+    }
+  }
+  return reader;
+}
+
+// Every copy of every shard is read; of the sound ones, the lowest rank's is used.
+Status Generation::read_shards() {
+  std::vector<std::uint64_t> readers(record_.shards.size(), kNobody);
+  std::map<std::uint32_t, std::unique_ptr<store::ShardReader>> sound;
+  shard_copies_.resize(record_.shards.size());
+  for (const Part& part : parts_) {
+    for (std::uint32_t s = 0; s < record_.shards.size(); ++s) {
+      const auto& stores = record_.shards[s].stores;
+      if (std::find(stores.begin(), stores.end(), part.position()) == stores.end()) continue;
+      auto reader = read_shard(part, s);
+      if (reader.is_ok()) {
+        ++shard_copies_[s];
+        sound.emplace(s, std::move(*reader));
+        readers[s] = static_cast<std::uint64_t>(group_.rank());
+      } else {
+        problems_.push_back({node_of(part.position()), "recipe shard " + std::to_string(s) + ": " +
+                                                           reader.status().message()});
+      }
+    }
+  }
+  group_.sum(shard_copies_);
+  group_.minimum(readers);
+  for (std::uint32_t s = 0; s < record_.shards.size(); ++s) {
+    if (readers[s] == kNobody) {
+      lost_shards_.push_back(s);
+    } else if (readers[s] == static_cast<std::uint64_t>(group_.rank())) {
+      shards_.push_back(std::move(sound[s]));
+    }
+  }
+  for (const auto& shard : shards_) {
+    const auto numbers = shard->block_numbers();
+    blocks_.insert(blocks_.end(), numbers.begin(), numbers.end());
+  }
+  std::sort(blocks_.begin(), blocks_.end());
+  return Status::ok();
+}
+
+Status Generation::walk(const std::function<Status(std::span<const NumberedBlock>)>& visit) {
+  auto mine = blocks_.begin();
+  for (;;) {
+    std::uint64_t next = mine == blocks_.end() ? kNobody : *mine;
+    group_.minimum({&next, 1});
+    if (next == kNobody) return Status::ok();
+    Encoder e;
+    Status status;
+    for (; mine != blocks_.end() && *mine - next < kBatch && status.is_ok(); ++mine) {
+      for (const auto& shard : shards_) {
+        const auto bytes = shard->read(*mine);
+        if (!bytes.is_ok()) {
+          status = bytes.status();
+        } else if (!bytes->empty()) {
+          e.put(*mine);
+          e.put_bytes(*bytes);
+        }
+      }
+    }
+    DEDUP_TRY(group_.agree(status));
+    Encoder all;
+    for (const Bytes& bytes : group_.gather(e.bytes())) all.put_raw(bytes.data(), bytes.size());
+    Bytes batch = all.take();
+    group_.broadcast(0, batch);
+    std::vector<NumberedBlock> blocks;
+    for (Decoder d(batch); !d.at_end();) {
+      NumberedBlock block;
+      block.number = d.get<std::uint64_t>();
+      DEDUP_ASSIGN(block.block, store::decode_block(d.get_bytes()));
+      blocks.push_back(std::move(block));
+    }
+    std::sort(blocks.begin(), blocks.end(),
+              [](const NumberedBlock& a, const NumberedBlock& b) { return a.number < b.number; });
+    DEDUP_TRY(visit(blocks));
+  }
+}
+
+// ---- Measuring ----------------------------------------------------------------------------------
+
+std::uint64_t Holding::unique_chunks() const {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t n : chunks_by_copies) sum += n;
+  return sum;
+}
+
+std::uint64_t Holding::unique_bytes() const {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t n : bytes_by_copies) sum += n;
+  return sum;
+}
+
+Result<Holding> measure(Generation& generation) {
+  const std::size_t stores = generation.record().stores.size();
+  // Each of the c stores that have a chunk counts it once, so that the sum is c times too much.
+  std::vector<std::uint64_t> chunks(stores + 1);
+  std::vector<std::uint64_t> bytes(stores + 1);
+  std::vector<std::vector<bool>> counted;
+  for (const Part& part : generation.parts()) {
+    counted.emplace_back(part.index() == nullptr ? 0 : part.index()->size());
+  }
+  plan::Tally tally(generation.record().size, generation.wanted_copies());
+
+  DEDUP_TRY(generation.walk([&](std::span<const NumberedBlock> blocks) -> Status {
+    std::vector<const Piece*> pieces;
+    for (const NumberedBlock& block : blocks) {
+      for (const Piece& piece : block.block.pieces) pieces.push_back(&piece);
+    }
+    std::vector<std::uint64_t> copies(pieces.size());
+    std::vector<std::vector<std::optional<std::uint64_t>>> places;
+    for (const Part& part : generation.parts()) {
+      auto& found = places.emplace_back(pieces.size());
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        if (pieces[i]->is_zero()) continue;
+        const bool again = i > 0 && !pieces[i - 1]->is_zero() &&
+                           pieces[i]->fingerprint == pieces[i - 1]->fingerprint;
+        found[i] = again ? found[i - 1] : part.find(*pieces[i]);
+        if (found[i]) ++copies[i];
+      }
+    }
+    generation.group().sum(copies);
+    for (std::size_t p = 0; p < places.size(); ++p) {
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        if (!places[p][i] || counted[p][*places[p][i]]) continue;
+        counted[p][*places[p][i]] = true;
+        ++chunks[copies[i]];
+        bytes[copies[i]] += pieces[i]->chunk_length;
+      }
+    }
+    std::size_t first = 0;
+    for (const NumberedBlock& block : blocks) {
+      tally.add(block.number, block.block,
+                std::span(copies).subspan(first, block.block.pieces.size()));
+      first += block.block.pieces.size();
+    }
+    return Status::ok();
+  }));
+
+  for (const std::uint32_t s : generation.lost_shards()) {
+    tally.add_unknown_blocks(s, generation.record().shards.size());
+  }
+  generation.group().sum(chunks);
+  generation.group().sum(bytes);
+  for (std::size_t c = 1; c <= stores; ++c) {
+    chunks[c] /= c;
+    bytes[c] /= c;
+  }
+  return Holding{std::move(tally), std::move(chunks), std::move(bytes)};
+}
+
+}  // namespace dedup::ctl

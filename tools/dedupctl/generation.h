@@ -1,0 +1,126 @@
+// One generation of a file as the stores of all nodes have it together: its recipe, block by block,
+// and its chunks. Needs no service and no running job.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/hasher.h"
+#include "base/piece.h"
+#include "base/status.h"
+#include "plan/tally.h"
+#include "store/commit_record.h"
+#include "store/index.h"
+#include "store/segment.h"
+#include "store/shard.h"
+#include "store/store.h"
+#include "tools/dedupctl/catalog.h"
+#include "tools/dedupctl/group.h"
+
+namespace dedup::ctl {
+
+// What one store of this process has of the generation.
+class Part {
+ public:
+  // Keeps the generation from being removed as long as the object lives.
+  static Result<Part> open(const store::Store& store, std::unique_ptr<store::Store::Lock> lock,
+                           const store::CommitRecord& record, NodeIndex position);
+
+  NodeIndex position() const { return position_; }  // in the record's list of stores
+  const store::Store& store() const { return *store_; }
+  const store::IndexReader* index() const { return index_.get(); }  // null: it has no chunk
+
+  // From now on the store does not have this chunk.
+  void distrust(const Fingerprint& fingerprint) { bad_.insert(fingerprint); }
+  // The place in the index of a piece's chunk; nullopt if the store does not have it.
+  std::optional<std::uint64_t> find(const Piece& piece) const;
+  // The chunk's bytes, checked against checksum and fingerprint.
+  Status read(const Fingerprint& fingerprint, Bytes& out);
+
+ private:
+  Part() = default;
+
+  const store::Store* store_ = nullptr;
+  std::unique_ptr<store::Store::Lock> lock_;
+  Id128 identity_;
+  NodeIndex position_ = kNoNode;
+  std::unique_ptr<store::IndexReader> index_;
+  std::unordered_set<Fingerprint> bad_;
+  FingerprintCheck check_;
+  std::map<std::uint64_t, std::unique_ptr<store::SegmentReader>> segments_;
+};
+
+struct NumberedBlock {
+  std::uint64_t number = 0;
+  Block block;
+};
+
+// Something wrong on a store, or in all of them.
+struct Problem {
+  std::string node;  // empty: of no store in particular
+  std::string text;
+};
+
+class Generation {
+ public:
+  // Collective; `file` counts on rank 0. Locks the generation on all stores and reads their copies
+  // of the recipe once. Stores that cannot be used are left out, which problems() says.
+  static Result<std::unique_ptr<Generation>> open(Group& group, const LocalStores& local,
+                                                  const Catalog& catalog, const FileRow* file);
+
+  const store::CommitRecord& record() const { return record_; }
+  std::vector<Part>& parts() { return parts_; }  // this process's
+  std::uint64_t wanted_copies() const;
+  // How many stores have a sound copy of each shard, and those of which none has. The same on all
+  // ranks.
+  const std::vector<std::uint64_t>& shard_copies() const { return shard_copies_; }
+  const std::vector<std::uint32_t>& lost_shards() const { return lost_shards_; }
+  // What this process found.
+  const std::vector<Problem>& problems() const { return problems_; }
+  // The rank whose process has the record's store `position`; −1 if none.
+  int rank_of(NodeIndex position) const { return ranks_[position]; }
+  const std::string& node_of(NodeIndex position) const { return record_.stores[position].node; }
+  Group& group() const { return group_; }
+
+  // Collective. Calls visit() on all ranks with the same blocks: those that are there, ascending,
+  // at most kBatch at once.
+  static constexpr std::uint64_t kBatch = 16;
+  Status walk(const std::function<Status(std::span<const NumberedBlock>)>& visit);
+
+ private:
+  explicit Generation(Group& group) : group_(group) {}
+
+  Status select(const LocalStores& local, const Catalog& catalog, const FileRow* file);
+  Status read_shards();
+  Result<std::unique_ptr<store::ShardReader>> read_shard(const Part& part, std::uint32_t s) const;
+
+  Group& group_;
+  store::CommitRecord record_;
+  std::vector<int> ranks_;
+  std::vector<Part> parts_;
+  std::vector<std::unique_ptr<store::ShardReader>> shards_;  // those that this process reads
+  std::vector<std::uint64_t> blocks_;                        // of these: their blocks, ascending
+  std::vector<std::uint64_t> shard_copies_;
+  std::vector<std::uint32_t> lost_shards_;
+  std::vector<Problem> problems_;
+};
+
+// How well a generation is held, and how its chunks are spread.
+struct Holding {
+  plan::Tally tally;
+  // By the number of stores that have them: chunks, and their bytes. [0] is empty.
+  std::vector<std::uint64_t> chunks_by_copies;
+  std::vector<std::uint64_t> bytes_by_copies;
+  std::uint64_t unique_chunks() const;
+  std::uint64_t unique_bytes() const;
+};
+
+// Collective. Goes through the recipe and looks for every chunk in every store's index.
+Result<Holding> measure(Generation& generation);
+
+}  // namespace dedup::ctl

@@ -1,0 +1,124 @@
+// heal: brings every chunk back to K copies, with a new generation of the same content.
+#include "tools/dedupctl/heal.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include "base/codec.h"
+#include "engine/admin.h"
+#include "tools/dedupctl/in_job.h"
+#include "tools/dedupctl/output.h"
+#include "tools/dedupctl/select.h"
+
+namespace dedup::ctl {
+namespace {
+
+using Heal = decltype(&dedup_admin_heal);
+
+Code code_of(int error_class) {
+  switch (error_class) {
+    case MPI_ERR_FILE_IN_USE:
+      return Code::kFileInUse;
+    case MPI_ERR_NO_SUCH_FILE:
+      return Code::kNoSuchFile;
+    case MPI_ERR_NO_SPACE:
+      return Code::kNoSpace;
+    case MPI_ERR_IO:
+      // A chunk without a good copy, or a recipe without a readable one.
+      return Code::kCorrupt;
+    default:
+      return Code::kInternal;
+  }
+}
+
+// Collective.
+Status heal_path(const std::string& path, unsigned replication, int flags,
+                 dedup_admin_healed& healed) {
+  const auto heal = reinterpret_cast<Heal>(::dlsym(RTLD_DEFAULT, "dedup_admin_heal"));
+  dedup_error error{};
+  const int error_class = heal(MPI_COMM_WORLD, path.c_str(), replication, flags, &healed, &error);
+  if (error_class == MPI_SUCCESS) return Status::ok();
+  return {code_of(error_class), error.text};
+}
+
+Status check_healable(const FileRow& file, const std::string& path) {
+  if (file.at_path == AtPath::kPlaceholder || file.at_path == AtPath::kNotShared ||
+      path != file.path) {
+    return Status::ok();
+  }
+  return {Code::kIo,
+          fmt::format("{}: cannot be healed, as its placeholder is not there ({}); export it "
+                      "(identity {})",
+                      file.path, name_of(file.at_path), file.identity.hex())};
+}
+
+ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::string path,
+                   Json& done) {
+  const Status healable =
+      session.group.agree(session.is_root() ? check_healable(*file, path) : Status::ok());
+  if (!healable.is_ok()) return fail(session, healable);
+  Encoder e;
+  e.put(std::string_view(path));
+  Bytes bytes = e.take();
+  session.group.broadcast(0, bytes);
+  path = Decoder(bytes).get_string();
+  dedup_admin_healed healed{};
+  const int flags = (verify ? DEDUP_ADMIN_VERIFY : 0) |
+                    (session.options.accept_loss ? DEDUP_ADMIN_ACCEPT_LOSS : 0);
+  const Status status = heal_path(path, session.options.replication, flags, healed);
+  if (!status.is_ok()) return fail(session, status);
+  if (!session.is_root()) return kFine;
+  const auto wanted = std::min<std::uint64_t>(
+      session.options.replication != 0 ? session.options.replication : file->record().replication,
+      session.catalog.stores.size());
+  const bool has_chunks = healed.lowest_copies > 0;
+  const bool is_whole = healed.lost_chunks == 0 && (!has_chunks || healed.lowest_copies >= wanted);
+  if (session.options.json) {
+    done.push_back({{"path", path},
+                    {"identity", file->identity.hex()},
+                    {"generation", healed.generation},
+                    {"checked_chunks", healed.checked},
+                    {"bad_chunks", healed.bad},
+                    {"copies_made", healed.copies_made},
+                    {"lost_chunks", healed.lost_chunks},
+                    {"lowest_copies", healed.lowest_copies},
+                    {"wanted_copies", wanted}});
+  } else {
+    print(fmt::format(
+        "{}: generation {}: {}{} copies made; every chunk is on {} stores at least, "
+        "{} wanted{}\n",
+        path, healed.generation,
+        verify ? fmt::format("{} copies read, {} bad; ", healed.checked, healed.bad) : "",
+        healed.copies_made, healed.lowest_copies, wanted,
+        healed.lost_chunks == 0 ? "" : fmt::format("; {} CHUNKS ARE LOST", healed.lost_chunks)));
+  }
+  return is_whole ? kFine : kProblems;
+}
+
+ExitCode heal_files(Session& session, bool verify, const char* command) {
+  const Status driver = check_driver();
+  if (!driver.is_ok()) return fail(session, driver);
+  Json done = Json::array();
+  const ExitCode code = for_each_file(session, [&](const FileRow* file, const std::string& path) {
+    return heal_file(session, verify, file, path, done);
+  });
+  if (session.is_root() && session.options.json) {
+    Json out = json_head(session, command);
+    out["files"] = std::move(done);
+    print(out);
+  }
+  return code;
+}
+
+}  // namespace
+
+ExitCode heal(Session& session) {
+  return heal_files(session, session.options.verify, "heal");
+}
+
+ExitCode repair(Session& session) {
+  return heal_files(session, true, "check");
+}
+
+}  // namespace dedup::ctl

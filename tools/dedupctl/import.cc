@@ -1,0 +1,183 @@
+// import: a plain file into the stores.
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "store/fs.h"
+#include "store/real_path.h"
+#include "tools/dedupctl/in_job.h"
+#include "tools/dedupctl/output.h"
+#include "tools/dedupctl/progress.h"
+#include "tools/dedupctl/session.h"
+
+namespace dedup::ctl {
+namespace {
+
+constexpr std::uint64_t kAtOnce = std::uint64_t{8} << 20;
+
+Status status_of(int error, const std::string& path) {
+  if (error == MPI_SUCCESS) return Status::ok();
+  int error_class = MPI_ERR_OTHER;
+  MPI_Error_class(error, &error_class);
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(error, text, &length);
+  const Code code = error_class == MPI_ERR_FILE_IN_USE    ? Code::kFileInUse
+                    : error_class == MPI_ERR_NO_SUCH_FILE ? Code::kNoSuchFile
+                    : error_class == MPI_ERR_NO_SPACE     ? Code::kNoSpace
+                                                          : Code::kIo;
+  return {code, path + ": " + std::string(text, static_cast<std::size_t>(length))};
+}
+
+// A file that is opened through the driver, by all ranks.
+class DriverFile {
+ public:
+  static Result<std::unique_ptr<DriverFile>> open(const std::string& path, int mode,
+                                                  unsigned replication) {
+    MPI_Info info = MPI_INFO_NULL;
+    if (replication != 0) {
+      MPI_Info_create(&info);
+      MPI_Info_set(info, "dedup_replication", std::to_string(replication).c_str());
+    }
+    std::unique_ptr<DriverFile> file(new DriverFile(path));
+    const int error =
+        MPI_File_open(MPI_COMM_WORLD, ("dedup:" + path).c_str(), mode, info, &file->file_);
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+    DEDUP_TRY(status_of(error, path));
+    return file;
+  }
+  ~DriverFile() {
+    if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
+  }
+
+  Status write_all(std::uint64_t offset, std::span<const std::byte> bytes) {
+    return status_of(
+        MPI_File_write_at_all(file_, static_cast<MPI_Offset>(offset), bytes.data(),
+                              static_cast<int>(bytes.size()), MPI_BYTE, MPI_STATUS_IGNORE),
+        path_);
+  }
+  // One rank writes what is there already: so all of a plain file becomes the driver's.
+  Status touch() {
+    char byte = 0;
+    DEDUP_TRY(status_of(MPI_File_read_at(file_, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), path_));
+    return status_of(MPI_File_write_at(file_, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), path_);
+  }
+  Status sync() { return status_of(MPI_File_sync(file_), path_); }
+
+ private:
+  explicit DriverFile(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+  MPI_File file_ = MPI_FILE_NULL;
+};
+
+// On rank 0, what is to be imported must be a plain file with data.
+Result<std::uint64_t> size_of_source(const std::string& path) {
+  DEDUP_ASSIGN(const store::PathState state, store::look_at(path));
+  using Kind = store::PathState::Kind;
+  if (state.kind == Kind::kPlaceholder) {
+    return Status(Code::kFileExists, path + ": is in the stores already");
+  }
+  if (state.kind != Kind::kPlain) return Status(Code::kNoSuchFile, path + ": no such file");
+  if (state.stamp.size == 0) {
+    return Status(Code::kIo, path + ": is empty; there is nothing to put into the stores");
+  }
+  return state.stamp.size;
+}
+
+Status check_target(const Session& session, const std::string& path) {
+  const auto state = store::look_at(path);
+  if (!state.is_ok()) return state.status();
+  const bool is_there = state->kind == store::PathState::Kind::kPlain ||
+                        state->kind == store::PathState::Kind::kPlaceholder;
+  if (is_there && !session.options.force) {
+    return {Code::kFileExists, path + ": is there already; --force replaces it"};
+  }
+  return is_there ? store::fs::remove_file(path) : Status::ok();
+}
+
+// Collective. Each rank reads and writes a contiguous part.
+Status copy(Session& session, const std::string& from, std::uint64_t size, DriverFile& to) {
+  Group& group = session.group;
+  auto source = store::fs::open_read(from);
+  DEDUP_TRY(group.agree(source.status()));
+  const std::uint64_t pieces = (size + kAtOnce - 1) / kAtOnce;
+  const auto ranks = static_cast<std::uint64_t>(group.size());
+  const std::uint64_t each = (pieces + ranks - 1) / ranks;
+  const std::uint64_t first = static_cast<std::uint64_t>(group.rank()) * each;
+  Progress progress(session, from, size);
+  Bytes buffer;
+  for (std::uint64_t i = 0; i < each; ++i) {
+    const std::uint64_t begin = std::min(size, (first + i) * kAtOnce);
+    buffer.resize(std::min(kAtOnce, size - begin));
+    Status status;
+    if (!buffer.empty()) status = store::fs::read_at(*source, begin, buffer);
+    DEDUP_TRY(group.agree(status));
+    DEDUP_TRY(group.agree(to.write_all(begin, buffer)));
+    progress.add(kAtOnce * ranks);
+  }
+  return Status::ok();
+}
+
+Status import_in_place(Session& session, const std::string& path) {
+  DEDUP_ASSIGN(const auto file, DriverFile::open(path, MPI_MODE_RDWR, session.options.replication));
+  DEDUP_TRY(session.group.agree(session.is_root() ? file->touch() : Status::ok()));
+  return file->sync();
+}
+
+Status import_as(Session& session, const std::string& from, std::uint64_t size,
+                 const std::string& path) {
+  DEDUP_TRY(session.group.agree(session.is_root() ? check_target(session, path) : Status::ok()));
+  {
+    DEDUP_ASSIGN(const auto file, DriverFile::open(path, MPI_MODE_CREATE | MPI_MODE_WRONLY,
+                                                   session.options.replication));
+    DEDUP_TRY(copy(session, from, size, *file));
+    DEDUP_TRY(file->sync());
+  }
+  if (!session.is_root()) return Status::ok();
+  namespace filesystem = std::filesystem;
+  std::error_code error;
+  const auto mode = filesystem::status(from, error).permissions();
+  // Where the nodes share no file system there is no placeholder to have it.
+  if (!error && filesystem::exists(path, error)) filesystem::permissions(path, mode, error);
+  return error ? Status::from_errno(error.value(), "cannot set the permissions of " + path)
+               : Status::ok();
+}
+
+}  // namespace
+
+ExitCode import_file(Session& session) {
+  const Status driver = check_driver();
+  if (!driver.is_ok()) return fail(session, driver);
+  const Options& options = session.options;
+  const std::string from = absolute_path(options.path);
+  const std::string to =
+      options.files.empty() ? from : absolute_path(without_prefix(options.files[0]));
+  std::uint64_t size = 0;
+  Status status;
+  if (session.is_root()) {
+    const auto found = size_of_source(from);
+    status = found.status();
+    if (status.is_ok()) size = *found;
+  }
+  status = session.group.agree(status);
+  session.group.sum({&size, 1});
+  if (status.is_ok()) {
+    status = from == to ? import_in_place(session, from) : import_as(session, from, size, to);
+  }
+  status = session.group.agree(status);
+  if (!status.is_ok()) return fail(session, status);
+  if (session.is_root() && options.json) {
+    Json out = json_head(session, "import");
+    out["imported"] = from;
+    out["path"] = to;
+    out["size"] = size;
+    print(out);
+  }
+  return kFine;
+}
+
+}  // namespace dedup::ctl

@@ -1,0 +1,121 @@
+#include "tools/dedupctl/in_job.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tools/dedupctl/stores.h"
+
+namespace dedup::ctl {
+namespace {
+
+namespace filesystem = std::filesystem;
+
+Status set_variable(const char* name, const std::string& value) {
+  if (::setenv(name, value.c_str(), 1) == 0) return Status::ok();
+  return Status::from_errno(errno, std::string("cannot set ") + name);
+}
+
+std::string escaped(const std::string& path) {
+  std::string out;
+  for (const char c : path) out += c == '%' ? "%%" : std::string(1, c);
+  return out;
+}
+
+// As dedup-mpiexec takes them.
+bool is_node_name(const std::string& name) {
+  const bool letters = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+  });
+  const bool number =
+      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return letters && !number && !name.empty() && name != "." && name != ".." && name[0] != '-';
+}
+
+// Beside this program, or in PATH.
+std::string mpiexec() {
+  std::error_code error;
+  const filesystem::path self = filesystem::read_symlink("/proc/self/exe", error);
+  for (const filesystem::path& directory : {self.parent_path(), self.parent_path() / "../../bin"}) {
+    const filesystem::path beside = directory / "dedup-mpiexec";
+    if (!error && ::access(beside.c_str(), X_OK) == 0) return beside;
+  }
+  return "dedup-mpiexec";
+}
+
+// mpiexec's arguments that make each store a node's, and DEDUP_STORE.
+Result<std::vector<std::string>> nodes_for(const LocalStores& local) {
+  if (local.stores.empty()) {
+    return Status(Code::kNoSuchFile,
+                  local.troubles.empty() ? "there is no store" : local.troubles[0].message);
+  }
+  if (local.stores.size() == 1) {
+    DEDUP_TRY(set_variable("DEDUP_STORE", escaped(local.stores[0].store->directory())));
+    return std::vector<std::string>{"-n", "1"};
+  }
+  const filesystem::path parent =
+      filesystem::path(local.stores[0].store->directory()).parent_path();
+  std::string names;
+  for (const LocalStore& store : local.stores) {
+    const filesystem::path directory(store.store->directory());
+    const std::string name = directory.filename();
+    if (directory.parent_path() != parent || !is_node_name(name)) {
+      return Status(Code::kArgument,
+                    fmt::format("{} and {} cannot be the stores of one job: they must be in one "
+                                "directory, and named like nodes",
+                                local.stores[0].store->directory(), directory.string()));
+    }
+    names += (names.empty() ? "" : ",") + name;
+  }
+  return std::vector<std::string>{"--nodes", names, "--store",
+                                  parent,    "-n",  std::to_string(local.stores.size())};
+}
+
+}  // namespace
+
+Status check_driver() {
+  if (::dlsym(RTLD_DEFAULT, "dedup_admin_heal") != nullptr) return Status::ok();
+  return {Code::kUnsupported,
+          "this takes the driver: start dedupctl with dedup-mpiexec, not mpiexec"};
+}
+
+Status set_store_for_driver(const Options& options) {
+  if (options.stores.empty()) return Status::ok();
+  if (options.stores.size() > 1) {
+    return {Code::kArgument, "in a job each node has one store: --store DIR once, with %n in it"};
+  }
+  DEDUP_ASSIGN(const std::string text, absolute_template(options.stores[0]));
+  return set_variable("DEDUP_STORE", template_of_job(text));
+}
+
+Status run_in_job(const Options& options, const std::vector<std::string>& arguments) {
+  const LocalStores local = open_stores(options.stores, false);
+  DEDUP_ASSIGN(const std::vector<std::string> nodes, nodes_for(local));
+  if (!local.troubles.empty()) return {Code::kAccess, local.troubles[0].message};
+  std::error_code error;
+  std::vector<std::string> words{mpiexec()};
+  words.insert(words.end(), nodes.begin(), nodes.end());
+  words.push_back(filesystem::read_symlink("/proc/self/exe", error).string());
+  if (error) return Status::from_errno(error.value(), "cannot find this program's file");
+  // Where the stores are is said by now.
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--store") {
+      ++i;
+    } else if (!arguments[i].starts_with("--store=")) {
+      words.push_back(arguments[i]);
+    }
+  }
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  return Status::from_errno(errno, "cannot start " + words[0]);
+}
+
+}  // namespace dedup::ctl

@@ -1,0 +1,152 @@
+// ls: which files the stores have. df: how much is in each store.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/dedupctl/output.h"
+#include "tools/dedupctl/session.h"
+
+namespace dedup::ctl {
+namespace {
+
+// What a person should know of a file beside its figures, each a few words.
+std::vector<std::string> remarks(const Session& session, const FileRow& file) {
+  std::vector<std::string> out;
+  const Json json = json_of(session, file);
+  if (json["open"] != "no") out.push_back("open for " + json["open"].get<std::string>());
+  switch (file.at_path) {
+    case AtPath::kMoved:
+      out.push_back("has another name in its directory");
+      break;
+    case AtPath::kNothing:
+      out.push_back("its name was removed or moved");
+      break;
+    case AtPath::kOther:
+      out.push_back("another file has its name");
+      break;
+    case AtPath::kNoDirectory:
+      out.push_back("its directory is not there");
+      break;
+    case AtPath::kUnreadable:
+      out.push_back(file.at_path_text);
+      break;
+    case AtPath::kPlaceholder:
+    case AtPath::kNotShared:
+      break;
+  }
+  return out;
+}
+
+// Stores of the record that are not as they should be: "missing: store 01… of node n1".
+std::vector<std::string> absent_stores(const Session& session, const FileRow& file) {
+  std::vector<std::string> out;
+  const auto standings = session.catalog.standings(file);
+  for (std::size_t i = 0; i < standings.size(); ++i) {
+    if (standings[i] == Standing::kHere) continue;
+    const store::StoreEntry& entry = file.record().stores[i];
+    out.push_back(fmt::format("{}: store {} of node {}", name_of(standings[i]), entry.uuid.hex(),
+                              entry.node));
+  }
+  return out;
+}
+
+void add_row(const Session& session, const FileRow& file, Table& table, std::string& notes) {
+  const std::string name = file.path.empty() ? file.identity.hex() : file.path;
+  std::uint64_t stored = 0;
+  for (const FileOnStore& on : file.on) stored += on.survey.segment_bytes;
+  if (!file.exists()) {
+    std::vector<std::string> nodes;
+    for (const FileOnStore& on : file.on) nodes.push_back(session.catalog.stores[on.store].node);
+    const bool conflict = file.chosen_status.code() == Code::kConflict;
+    table.add({name, "-", "-", "-", human(stored), join(nodes),
+               file.deleted ? "deleted"
+               : conflict   ? "conflict"
+                            : "nothing is committed"});
+    if (conflict) notes += fmt::format("conflict: {}\n", file.chosen_status.message());
+    return;
+  }
+  const store::CommitRecord& record = file.record();
+  const auto standings = session.catalog.standings(file);
+  std::vector<std::string> nodes;
+  for (std::size_t i = 0; i < standings.size(); ++i) {
+    if (standings[i] == Standing::kHere) nodes.push_back(record.stores[i].node);
+  }
+  table.add({name, human(record.size), std::to_string(record.number),
+             fmt::format("{} of {}", Catalog::certain_copies(file, standings),
+                         std::min<std::size_t>(record.replication, standings.size())),
+             human(stored), join(nodes), join(remarks(session, file))});
+  for (const std::string& text : absent_stores(session, file)) {
+    notes += fmt::format("{}: {}\n", name, text);
+  }
+}
+
+}  // namespace
+
+ExitCode ls(Session& session) {
+  if (!session.is_root()) return kFine;
+  std::vector<const FileRow*> rows;
+  ExitCode code = session.code_of_stores();
+  for (const std::string& name : session.options.files) {
+    const auto found = session.catalog.find(name);
+    if (found.is_ok()) {
+      rows.push_back(*found);
+    } else {
+      const ExitCode failed = fail(session, found.status());
+      if (code == kFine) code = failed;
+    }
+  }
+  if (session.options.files.empty()) {
+    for (const FileRow& row : session.catalog.files) rows.push_back(&row);
+  }
+  if (session.options.json) {
+    Json out = json_head(session, "ls");
+    out["files"] = Json::array();
+    for (const FileRow* row : rows) out["files"].push_back(json_of(session, *row));
+    print(out);
+    return code;
+  }
+  print_troubles(session);
+  if (rows.empty()) return code;
+  Table table({"FILE", "SIZE", "GENERATION", "COPIES", "STORED", "NODES", ""}, {1, 2, 3, 4});
+  std::string notes;
+  for (const FileRow* row : rows) add_row(session, *row, table, notes);
+  print(table.text() + (notes.empty() ? "" : "\n" + notes));
+  return code;
+}
+
+ExitCode df(Session& session) {
+  if (!session.is_root()) return kFine;
+  Json stores = Json::array();
+  Table table({"NODE", "FILES", "LIVE", "STORED", "LOGS", "FREE", "STORE"}, {1, 2, 3, 4, 5});
+  for (const StoreRow& row : session.catalog.stores) {
+    std::uint64_t live = 0;
+    std::uint64_t stored = 0;
+    std::uint64_t logs = 0;
+    for (const store::FileSurvey& file : row.survey.files) {
+      live += file.live_bytes;
+      stored += file.segment_bytes;
+      logs += file.log_bytes;
+    }
+    table.add({row.node, std::to_string(row.survey.files.size()), human(live), human(stored),
+               human(logs), human(row.survey.free_bytes), row.survey.directory});
+    stores.push_back({{"node", row.node},
+                      {"uuid", row.survey.uuid.hex()},
+                      {"directory", row.survey.directory},
+                      {"files", row.survey.files.size()},
+                      {"live_bytes", live},
+                      {"stored_bytes", stored},
+                      {"log_bytes", logs},
+                      {"free_bytes", row.survey.free_bytes}});
+  }
+  if (session.options.json) {
+    Json out = json_head(session, "df");
+    out["stores"] = std::move(stores);
+    print(out);
+  } else {
+    print_troubles(session);
+    if (!session.catalog.stores.empty()) print(table.text());
+  }
+  return session.code_of_stores();
+}
+
+}  // namespace dedup::ctl

@@ -1,0 +1,187 @@
+// dedupctl: looks after the stores. Documented in dedupctl(1).
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tools/dedupctl/in_job.h"
+#include "tools/dedupctl/session.h"
+
+namespace {
+
+using dedup::ctl::ExitCode;
+using dedup::ctl::Options;
+using dedup::ctl::Session;
+using Run = std::function<ExitCode(Session&)>;
+
+constexpr const char* kDescription =
+    "Looks after the stores of the dedup: driver: of this host, or under dedup-mpiexec of all "
+    "nodes of a job together.";
+constexpr const char* kFile = "the file's real path, with or without dedup:, or its identity";
+
+constexpr const char* kAcceptLoss =
+    "go on although chunks have no good copy on these nodes, which gives them up";
+
+// Those that make files, in the stores or elsewhere, and those that free space.
+void add_writing_commands(const auto& add, const auto& add_files, Options& options) {
+  const auto add_replication = [&](CLI::App* command, const char* what) {
+    command->add_option("--replication", options.replication, what)
+        ->type_name("K")
+        ->check(CLI::Range(1, 16));
+  };
+  const auto add_incomplete = [&](CLI::App* command) {
+    command->add_flag("--incomplete", options.incomplete,
+                      "write zeros where data is lost, in place of failing");
+  };
+
+  CLI::App* command = add("heal", "bring every chunk back to K copies on the nodes that are there",
+                          dedup::ctl::heal);
+  add_files(command, "only these files");
+  command->add_flag("--verify", options.verify, "check every chunk first, and replace bad copies");
+  command->add_flag("--accept-loss", options.accept_loss, kAcceptLoss);
+  add_replication(command, "from now on (default: as the file was committed with)");
+
+  command = add("export", "write a file out of the stores as a plain one, or all of them",
+                dedup::ctl::export_files);
+  command->add_option("FILE", options.first, kFile)->type_name("");
+  command->add_option("PATH", options.second, "where to; a directory: under the file's name")
+      ->type_name("");
+  command->add_flag("--all", options.all,
+                    "every file: to its own path in place of its placeholder, or below the "
+                    "directory that is given");
+  command->add_flag("--force", options.force, "replace what is at PATH");
+  add_incomplete(command);
+
+  command = add("import", "put a plain file into the stores", dedup::ctl::import_file);
+  command->add_option("PATH", options.first, "a plain file")->type_name("")->required();
+  command->add_option("FILE", options.second, "its name from then on (default: PATH itself)")
+      ->type_name("");
+  command->add_flag("--force", options.force, "replace FILE");
+  add_replication(command, "(default: DEDUP_REPLICATION, else 2)");
+
+  command = add("cat", "write files to standard output", dedup::ctl::cat);
+  add_files(command, kFile)->required();
+  add_incomplete(command);
+
+  command = add("rm", "remove files from the stores, and their placeholders", dedup::ctl::rm);
+  add_files(command, kFile)->required();
+  command
+      ->add_option("--on", options.nodes,
+                   "only from these nodes' stores, leaving the rest and the placeholder")
+      ->type_name("NODE")
+      ->allow_extra_args(false);
+
+  command = add("gc", "free what nothing refers to any more", dedup::ctl::gc);
+  command->add_flag("--unnamed", options.unnamed,
+                    "also files whose placeholder was removed, or moved to another directory");
+}
+
+// The subcommands and their options. What is chosen is in `run` after parsing.
+void describe(CLI::App& app, Options& options, Run& run) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("dedupctl ") + PACKAGE_VERSION);
+  app.fallthrough();
+  app.add_option("--store", options.stores,
+                 "a store, or a directory with a store for each node; several times for several "
+                 "nodes' stores (default: DEDUP_STORE, else /tmp/dedup-UID)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  app.add_flag("--json", options.json, "answer in JSON");
+  app.add_flag("-q,--quiet", options.quiet, "no progress bars");
+
+  const auto add = [&](const char* name, const char* what, auto* function) {
+    CLI::App* command = app.add_subcommand(name, what);
+    command->callback([&run, function] { run = function; });
+    return command;
+  };
+  const auto add_files = [&](CLI::App* command, const char* what) {
+    return command->add_option("FILE", options.files, what)->type_name("");
+  };
+  add_files(add("ls", "list the files: generations, sizes, copies, nodes, what is missing",
+                dedup::ctl::ls),
+            "only these");
+  add("df", "show how much is in each store", dedup::ctl::df);
+  add_files(add("stat", "show what a file consists of, and each node's load", dedup::ctl::stat),
+            kFile);
+  CLI::App* command =
+      add("check",
+          "compare every chunk with its fingerprint, every recipe with its record, and the number "
+          "of copies with K",
+          dedup::ctl::check);
+  add_files(command, "only these files");
+  command->add_flag("--repair", options.repair,
+                    "replace bad copies by good ones, and bring every chunk back to K copies");
+  command->add_flag("--accept-loss", options.accept_loss, kAcceptLoss);
+  add_writing_commands(add, add_files, options);
+}
+
+// What the positional arguments of `export` and `import` mean.
+void sort_arguments(const CLI::App& app, Options& options) {
+  if (app.got_subcommand("import")) {
+    options.path = options.first;
+    if (!options.second.empty()) options.files = {options.second};
+  } else if (app.got_subcommand("export")) {
+    options.path = options.all ? options.first : options.second;
+    if (!options.all && !options.first.empty()) options.files = {options.first};
+  }
+}
+
+bool takes_driver(const CLI::App& app, const Options& options) {
+  return app.got_subcommand("heal") || app.got_subcommand("import") ||
+         (app.got_subcommand("check") && options.repair);
+}
+
+ExitCode failed(const dedup::Status& status) {
+  std::fprintf(stderr, "dedupctl: %s\n", status.message().c_str());
+  return status.code() == dedup::Code::kArgument     ? dedup::ctl::kUsage
+         : status.code() == dedup::Code::kNoSuchFile ? dedup::ctl::kNoStore
+                                                     : dedup::ctl::kFailed;
+}
+
+bool is_first_rank() {
+  const char* rank = std::getenv("PMI_RANK");
+  return rank == nullptr || std::string(rank) == "0";
+}
+
+// All ranks end with rank 0's code.
+ExitCode run_together(dedup::ctl::Group& group, const Options& options, const Run& run) {
+  Session session{
+      group, options, dedup::ctl::open_stores(options.stores, dedup::ctl::is_mpi_rank()), {}};
+  session.catalog = make_catalog(group, session.local);
+  std::uint64_t code = session.is_root() ? static_cast<std::uint64_t>(run(session))
+                                         : (run(session), std::uint64_t{0});
+  group.sum({&code, 1});
+  return static_cast<ExitCode>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(kDescription, "dedupctl");
+  Options options;
+  Run run;
+  describe(app, options, run);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const bool is_error = e.get_exit_code() != 0;
+    if (is_first_rank()) app.exit(e, std::cout, std::cerr);
+    return is_error ? dedup::ctl::kUsage : dedup::ctl::kFine;
+  }
+  sort_arguments(app, options);
+  const bool in_job = dedup::ctl::is_mpi_rank();
+  if (in_job) {
+    const dedup::Status set = dedup::ctl::set_store_for_driver(options);
+    if (!set.is_ok()) return failed(set);
+  } else if (takes_driver(app, options)) {
+    return failed(dedup::ctl::run_in_job(options, {argv + 1, argv + argc}));
+  }
+  const std::unique_ptr<dedup::ctl::Group> group =
+      in_job ? dedup::ctl::make_mpi_group() : dedup::ctl::make_group_of_one();
+  const ExitCode code = run_together(*group, options, run);
+  group->end();
+  return std::fflush(stdout) == 0 ? code : dedup::ctl::kFailed;
+}

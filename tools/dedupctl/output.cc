@@ -1,0 +1,143 @@
+#include "tools/dedupctl/output.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+namespace dedup::ctl {
+
+std::string human(std::uint64_t bytes) {
+  constexpr std::array<const char*, 6> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1023.95 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string utc(std::uint64_t seconds_since_1970) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(static_cast<std::time_t>(seconds_since_1970)));
+}
+
+std::string join(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths(rows_.front().size());
+  for (const auto& row : rows_) {
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const bool right = std::find(right_.begin(), right_.end(), c) != right_.end();
+      line += right ? fmt::format("{:>{}}", row[c], widths[c])
+                    : fmt::format("{:<{}}", row[c], widths[c]);
+      line += "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + '\n';
+  }
+  return out;
+}
+
+Json json_head(const Session& session, const std::string& command) {
+  Json stores = Json::array();
+  for (const StoreRow& row : session.catalog.stores) {
+    stores.push_back(
+        {{"node", row.node}, {"uuid", row.survey.uuid.hex()}, {"directory", row.survey.directory}});
+  }
+  Json unreadable = Json::array();
+  for (const Trouble& trouble : session.catalog.troubles) {
+    unreadable.push_back(
+        {{"node", trouble.node}, {"directory", trouble.directory}, {"message", trouble.message}});
+  }
+  return {{"command", command},
+          {"version", 1},
+          {"stores", std::move(stores)},
+          {"unreadable_stores", std::move(unreadable)}};
+}
+
+Json json_of(const Session& session, const FileRow& file) {
+  Json out = {{"path", file.path}, {"identity", file.identity.hex()}};
+  if (!file.exists()) {
+    out["state"] = file.deleted                                   ? "deleted"
+                   : file.chosen_status.code() == Code::kConflict ? "conflict"
+                                                                  : "uncommitted";
+    out["message"] = file.chosen_status.message();
+    return out;
+  }
+  const store::CommitRecord& record = file.record();
+  const auto standings = session.catalog.standings(file);
+  out["state"] = "committed";
+  out["at_path"] = name_of(file.at_path);
+  out["size"] = record.size;
+  out["generation"] = record.number;
+  out["attempt"] = record.attempt.hex();
+  out["time"] = utc(record.time);
+  out["replication"] = record.replication;
+  out["certain_copies"] = Catalog::certain_copies(file, standings);
+  out["chunk_size"] = record.chunk_size;
+  out["fingerprint"] = record.fingerprint;
+  std::uint64_t stored = 0;
+  bool writing = false;
+  bool reading = false;
+  for (const FileOnStore& on : file.on) {
+    stored += on.survey.segment_bytes;
+    writing = writing || on.survey.writing;
+    reading = reading || on.survey.reading;
+  }
+  out["stored_bytes"] = stored;
+  out["open"] = writing ? "writing" : reading ? "reading" : "no";
+  Json stores = Json::array();
+  for (std::size_t i = 0; i < standings.size(); ++i) {
+    stores.push_back({{"node", record.stores[i].node},
+                      {"uuid", record.stores[i].uuid.hex()},
+                      {"state", name_of(standings[i])}});
+  }
+  out["stores"] = std::move(stores);
+  return out;
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void print(const Json& json) {
+  // Names of files need not be UTF-8.
+  print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void print_troubles(const Session& session) {
+  for (const Trouble& trouble : session.catalog.troubles) {
+    std::fprintf(stderr, "dedupctl: node %s: %s\n", trouble.node.c_str(), trouble.message.c_str());
+  }
+}
+
+ExitCode fail(const Session& session, const Status& status) {
+  if (session.is_root()) std::fprintf(stderr, "dedupctl: %s\n", status.message().c_str());
+  switch (status.code()) {
+    case Code::kNoSuchFile:
+    case Code::kNotFound:
+      // Perhaps it is on a store that cannot be read.
+      return session.catalog.troubles.empty() ? kNoFile : kNoStore;
+    case Code::kFileInUse:
+      return kInUse;
+    case Code::kConflict:
+    case Code::kCorrupt:
+      return kProblems;
+    case Code::kArgument:
+      return kUsage;
+    default:
+      return kFailed;
+  }
+}
+
+}  // namespace dedup::ctl

@@ -1,0 +1,44 @@
+// Tables and JSON on standard output.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/dedupctl/session.h"
+
+namespace dedup::ctl {
+
+using Json = nlohmann::ordered_json;
+
+// "512 B", "4.0 KiB", "8.2 MiB".
+std::string human(std::uint64_t bytes);
+std::string utc(std::uint64_t seconds_since_1970);
+// "n0, n2"
+std::string join(const std::vector<std::string>& words);
+
+// Columns as wide as they must be; the first is aligned left, those in `right` right.
+class Table {
+ public:
+  Table(std::vector<std::string> head, std::vector<std::size_t> right)
+      : rows_{std::move(head)}, right_(std::move(right)) {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::size_t> right_;
+};
+
+// What every answer in JSON begins with: the stores that were read, and those that could not be.
+Json json_head(const Session& session, const std::string& command);
+// A file of the catalog as `ls` and others show it.
+Json json_of(const Session& session, const FileRow& file);
+
+void print(const std::string& text);  // to standard output
+void print(const Json& json);
+// Each store that cannot be read, on standard error.
+void print_troubles(const Session& session);
+
+}  // namespace dedup::ctl

@@ -1,0 +1,41 @@
+#include "tools/dedupctl/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tools/dedupctl/output.h"
+
+namespace dedup::ctl {
+namespace {
+
+constexpr std::uint64_t kWidth = 30;
+constexpr auto kEvery = std::chrono::milliseconds(100);
+
+}  // namespace
+
+Progress::Progress(const Session& session, std::string label, std::uint64_t total)
+    : label_(std::move(label)),
+      total_(total),
+      shown_(session.is_root() && !session.options.quiet && isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::add(std::uint64_t done) {
+  done_ = std::min(done_ + done, total_);
+  const auto now = std::chrono::steady_clock::now();
+  if (!shown_ || total_ == 0 || now - last_ < kEvery) return;
+  last_ = now;
+  const std::uint64_t filled = done_ * kWidth / total_;
+  const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
+  std::fputs(
+      fmt::format("\r{} [{}] {} of {}\033[K", label_, bar, human(done_), human(total_)).c_str(),
+      stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace dedup::ctl

@@ -1,0 +1,30 @@
+// A bar on the terminal for what takes long.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "tools/dedupctl/session.h"
+
+namespace dedup::ctl {
+
+// On rank 0, on standard error if that is a terminal; the line is gone when the object is.
+class Progress {
+ public:
+  Progress(const Session& session, std::string label, std::uint64_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void add(std::uint64_t done);
+
+ private:
+  std::string label_;
+  std::uint64_t total_;
+  std::uint64_t done_ = 0;
+  bool shown_;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+}  // namespace dedup::ctl

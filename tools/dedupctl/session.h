@@ -1,0 +1,69 @@
+// What all subcommands share: who works together, what was asked for, and the stores.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/dedupctl/catalog.h"
+#include "tools/dedupctl/group.h"
+#include "tools/dedupctl/stores.h"
+
+namespace dedup::ctl {
+
+// Exit codes; documented in dedupctl(1).
+enum ExitCode : int {
+  kFine = 0,
+  kProblems = 1,  // done, and something is damaged, missing, or held less often than it should be
+  kUsage = 2,
+  kNoStore = 3,  // a store that should be there cannot be read
+  kNoFile = 4,
+  kInUse = 5,
+  kFailed = 6
+};
+
+struct Options {
+  std::vector<std::string> stores;  // --store
+  bool json = false;
+  bool quiet = false;
+  std::vector<std::string> files;
+  std::string first;  // export, import: the arguments as given
+  std::string second;
+  std::string path;          // of these: the one on a real file system; the other is in `files`
+  bool all = false;          // export
+  bool force = false;        // export
+  bool incomplete = false;   // export, cat
+  bool repair = false;       // check
+  bool verify = false;       // heal
+  bool accept_loss = false;  // heal, check --repair
+  unsigned replication = 0;  // heal, import
+  std::vector<std::string> nodes;  // rm
+  bool unnamed = false;            // gc
+};
+
+struct Session {
+  Group& group;
+  const Options& options;
+  LocalStores local;
+  Catalog catalog;  // on rank 0
+
+  bool is_root() const { return group.is_root(); }
+  // What the exit code is if nothing else is wrong.
+  ExitCode code_of_stores() const { return catalog.troubles.empty() ? kFine : kNoStore; }
+};
+
+// Prints an error (on rank 0) and says which exit code it is.
+ExitCode fail(const Session& session, const Status& status);
+
+// The subcommands. Collective; what they return counts on rank 0.
+ExitCode ls(Session& session);
+ExitCode df(Session& session);
+ExitCode stat(Session& session);
+ExitCode check(Session& session);
+ExitCode export_files(Session& session);
+ExitCode cat(Session& session);
+ExitCode rm(Session& session);
+ExitCode gc(Session& session);
+ExitCode heal(Session& session);
+ExitCode import_file(Session& session);
+
+}  // namespace dedup::ctl

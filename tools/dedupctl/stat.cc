@@ -1,0 +1,143 @@
+// stat: what a file consists of, what deduplication saves, and each node's part.
+#include <fmt/format.h>
+
+#include "tools/dedupctl/generation.h"
+#include "tools/dedupctl/output.h"
+#include "tools/dedupctl/select.h"
+#include "tools/dedupctl/session.h"
+
+namespace dedup::ctl {
+namespace {
+
+struct NodeLoad {
+  std::string node;
+  std::string uuid;
+  std::string state;
+  std::uint64_t chunks = 0;
+  std::uint64_t live_bytes = 0;
+  std::uint64_t stored_bytes = 0;
+  std::uint64_t log_bytes = 0;
+};
+
+std::vector<NodeLoad> loads(const Session& session, const FileRow& file) {
+  std::vector<NodeLoad> out;
+  const auto standings = session.catalog.standings(file);
+  for (std::size_t i = 0; i < standings.size(); ++i) {
+    const store::StoreEntry& entry = file.record().stores[i];
+    NodeLoad load{entry.node, entry.uuid.hex(), std::string(name_of(standings[i]))};
+    const StoreRow* const row = session.catalog.store_of(entry.uuid);
+    for (const FileOnStore& on : file.on) {
+      if (row != &session.catalog.stores[on.store]) continue;
+      if (standings[i] == Standing::kHere) {
+        load.chunks = on.survey.chunks;
+        load.live_bytes = on.survey.live_bytes;
+      }
+      load.stored_bytes = on.survey.segment_bytes;
+      load.log_bytes = on.survey.log_bytes;
+    }
+    out.push_back(std::move(load));
+  }
+  return out;
+}
+
+Json json_of_load(const NodeLoad& load) {
+  return {{"node", load.node},
+          {"uuid", load.uuid},
+          {"state", load.state},
+          {"chunks", load.chunks},
+          {"live_bytes", load.live_bytes},
+          {"stored_bytes", load.stored_bytes},
+          {"log_bytes", load.log_bytes}};
+}
+
+Json json_of_holding(const Holding& holding, std::uint64_t size) {
+  Json by_copies = Json::array();
+  for (std::size_t c = 1; c < holding.chunks_by_copies.size(); ++c) {
+    if (holding.chunks_by_copies[c] == 0) continue;
+    by_copies.push_back({{"copies", c},
+                         {"chunks", holding.chunks_by_copies[c]},
+                         {"bytes", holding.bytes_by_copies[c]}});
+  }
+  return {{"data_bytes", holding.tally.data_bytes()},
+          {"zero_bytes", size - holding.tally.data_bytes()},
+          {"references", holding.tally.references()},
+          {"unique_chunks", holding.unique_chunks()},
+          {"unique_bytes", holding.unique_bytes()},
+          {"by_copies", std::move(by_copies)},
+          {"lowest_copies", holding.tally.lowest_copies()},
+          {"lost_bytes", holding.tally.lost_bytes()}};
+}
+
+std::string text_of(const Session& session, const FileRow& file, const Holding& holding) {
+  const store::CommitRecord& record = file.record();
+  const std::uint64_t data = holding.tally.data_bytes();
+  const std::uint64_t unique = holding.unique_bytes();
+  std::string out = fmt::format("{}\n", file.path);
+  const auto line = [&](std::string_view name, const std::string& value) {
+    out += fmt::format("  {:<14} {}\n", name, value);
+  };
+  line("identity", record.identity.hex());
+  line("generation", fmt::format("{}, committed {}", record.number, utc(record.time)));
+  line("size", fmt::format("{} ({} bytes)", human(record.size), record.size));
+  line("zeros", human(record.size - data));
+  line("data", fmt::format("{} in {} pieces, chunks of at most {}", human(data),
+                           holding.tally.references(), human(record.chunk_size)));
+  line("unique", fmt::format("{} in {} chunks ({})", human(unique), holding.unique_chunks(),
+                             unique == 0 ? "nothing to compare"
+                                         : fmt::format("{:.2f} of the data is unique",
+                                                       static_cast<double>(unique) /
+                                                           static_cast<double>(data))));
+  std::string copies;
+  for (std::size_t c = 1; c < holding.chunks_by_copies.size(); ++c) {
+    if (holding.chunks_by_copies[c] == 0) continue;
+    copies += fmt::format("{}{} chunks on {}", copies.empty() ? "" : ", ",
+                          holding.chunks_by_copies[c], c);
+  }
+  line("copies", fmt::format("{}; wanted on {}", copies.empty() ? "no chunks" : copies,
+                             std::min<std::size_t>(record.replication, record.stores.size())));
+  if (holding.tally.lost_bytes() > 0) line("lost", human(holding.tally.lost_bytes()));
+  Table table({"NODE", "CHUNKS", "LIVE", "STORED", "LOGS", "STORE", ""}, {1, 2, 3, 4});
+  for (const NodeLoad& load : loads(session, file)) {
+    table.add({load.node, std::to_string(load.chunks), human(load.live_bytes),
+               human(load.stored_bytes), human(load.log_bytes), load.uuid,
+               load.state == "here" ? "" : load.state});
+  }
+  return out + table.text();
+}
+
+}  // namespace
+
+ExitCode stat(Session& session) {
+  Json files = Json::array();
+  std::string text;
+  const ExitCode code =
+      for_each_file(session, [&](const FileRow* file, const std::string&) -> ExitCode {
+        auto generation = Generation::open(session.group, session.local, session.catalog, file);
+        if (!generation.is_ok()) return fail(session, generation.status());
+        const auto holding = measure(**generation);
+        if (!holding.is_ok()) return fail(session, holding.status());
+        if (!session.is_root()) return kFine;
+        if (session.options.json) {
+          Json row = json_of(session, *file);
+          row.update(json_of_holding(*holding, file->record().size));
+          row["nodes"] = Json::array();
+          for (const NodeLoad& load : loads(session, *file))
+            row["nodes"].push_back(json_of_load(load));
+          files.push_back(std::move(row));
+        } else {
+          text += (text.empty() ? "" : "\n") + text_of(session, *file, *holding);
+        }
+        return kFine;
+      });
+  if (!session.is_root()) return code;
+  if (session.options.json) {
+    Json out = json_head(session, "stat");
+    out["files"] = std::move(files);
+    print(out);
+  } else {
+    print(text);
+  }
+  return code;
+}
+
+}  // namespace dedup::ctl
