@@ -23,7 +23,9 @@ def quick_cases(program):
 BY_CASE = [LAYOUTS[1], LAYOUTS[3]]
 
 
-@pytest.mark.parametrize("layout", BY_CASE, ids=layout_name)
+@pytest.mark.parametrize("layout", [
+    pytest.param(BY_CASE[0], id=layout_name(BY_CASE[0])),
+    pytest.param(BY_CASE[1], id=layout_name(BY_CASE[1]), marks=[pytest.mark.long])])
 @pytest.mark.parametrize("program, case", CASES)
 def test_case(run_case, program, case, layout):
     run_case(program, case, layout)
