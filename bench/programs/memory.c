@@ -1,6 +1,6 @@
 /* Writes a file collectively and prints the peak resident size of the ranks.
  *
- *   memory_bench FILE MIB_PER_RANK CALLS PIECE_BYTES
+ *   memory FILE MIB_PER_RANK CALLS PIECE_BYTES
  *
  * Each rank fills a buffer with bytes that no other rank has and writes it in CALLS collective
  * calls. PIECE_BYTES 0: each call writes one contiguous piece. Otherwise ranks take turns in the
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (argc != 5) {
-    if (rank == 0) fprintf(stderr, "usage: memory_bench FILE MIB_PER_RANK CALLS PIECE_BYTES\n");
+    if (rank == 0) fprintf(stderr, "usage: memory FILE MIB_PER_RANK CALLS PIECE_BYTES\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const size_t bytes = (size_t)atol(argv[2]) << 20;

@@ -1,0 +1,1 @@
+"""What bench/run and bench/plot are made of (../README.md)."""

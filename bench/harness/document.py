@@ -1,0 +1,80 @@
+"""doc/performance.md, from the prose of the templates and the records of a run.
+
+bench/performance.md is the beginning, bench/sections/NAME.md each section's part. In them stand:
+
+    {{machine}}        what the run was done on and with, as a table
+    {{targets}}        the table of targets, of all sections
+    {{tables}}         all tables of the section; {{table N}} only the N-th, from 1
+    {{figure NAME}}    one of its figures
+    {{value NAME}}     one of the texts that its values(records) gives
+"""
+
+import re
+
+from . import targets, text
+
+_PLACE = re.compile(r"\{\{(\w+)(?: ([\w.-]+))?\}\}")
+
+
+def machine_table(result):
+    machine, versions = result["machine"], result["versions"]
+    rows = [["processor", f"{machine['cpu']}, {machine['cores']} cores"],
+            ["memory", text.size(machine["memory_bytes"])],
+            ["kernel", machine["kernel"]]]
+    for name, medium in machine["media"].items():
+        device = medium.get("block_device", "")
+        rows.append([name, f"{medium['filesystem']} on {medium['device']}"
+                     + (f" ({device})" if device else "")])
+    rows += [[name, value] for name, value in versions.items() if value]
+    rows += [["begun", result["parameters"]["started"]],
+             ["load before", ", ".join(f"{x:.2f}" for x in result["parameters"]["load_before"])],
+             ["took", f"{result['seconds'] / 60:.1f} minutes"]]
+    return text.markdown_table(["", ""], rows)
+
+
+class Document:
+    """Fills the templates in."""
+
+    def __init__(self, result, modules, figures):
+        """figures: {section: {name: path from the document}}."""
+        self._result = result
+        self._modules = modules
+        self._figures = figures
+
+    def _records(self, section):
+        return [r for r in self._result["records"] if r["section"] == section]
+
+    def _table(self, caption, header, rows):
+        return f"{caption}:\n\n{text.markdown_table(header, rows)}"
+
+    def _of_run(self, what):
+        if what == "machine":
+            return machine_table(self._result)
+        if what == "targets":
+            return text.markdown_table(*targets.table_of_targets(self._result["records"])[1:])
+        return None
+
+    def _of_section(self, section, what, name):
+        module = self._modules[section]
+        records = self._records(section)
+        if what == "tables":
+            return "\n\n".join(self._table(*table) for table in module.tables(records))
+        if what == "table":
+            return self._table(*module.tables(records)[int(name) - 1])
+        if what == "figure":
+            return f"![{name}]({self._figures[section][name]})"
+        if what == "value":
+            return str(module.values(records)[name])
+        return None
+
+    def fill(self, template, section=None):
+        def put(match):
+            what, name = match.groups()
+            found = self._of_run(what)
+            if found is None and section is not None:
+                found = self._of_section(section, what, name)
+            if found is None:
+                raise KeyError(f"{match.group(0)} means nothing in {section or 'the beginning'}")
+            return found
+
+        return _PLACE.sub(put, template)

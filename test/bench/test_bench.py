@@ -1,0 +1,97 @@
+"""bench/run and bench/plot work: what they write is whole and well formed. Nothing about speed."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = pathlib.Path(os.environ.get("DEDUP_BUILD") or ROOT / "build").resolve()
+HANG_GUARD_SECONDS = 600
+
+
+def command(*words):
+    return subprocess.run([str(word) for word in words], env={**os.environ, "DEDUP_BUILD": str(BUILD)},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=HANG_GUARD_SECONDS,
+                          check=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """What a quick run of all sections wrote: the file, its content, and the run itself."""
+    path = tmp_path_factory.mktemp("bench") / "bench.json"
+    done = command(ROOT / "bench" / "run", "--quick", "--out", path)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return path, json.loads(path.read_text()), done
+
+
+@pytest.fixture(scope="module")
+def document(run, tmp_path_factory):
+    """The directory that bench/plot wrote of it."""
+    directory = tmp_path_factory.mktemp("doc")
+    done = command(ROOT / "bench" / "plot", run[0], "--to", directory)
+    assert done.returncode == 0, done.stderr
+    return directory
+
+
+def test_run_says_what_it_was_done_on(run):
+    result = run[1]
+    assert result["machine"]["cores"] >= 1 and result["machine"]["memory_bytes"] > 1 << 28
+    assert set(result["machine"]["media"]) == {"disk", "tmpfs"}
+    assert re.fullmatch(r"[0-9a-f]{40}( and changes)?", result["versions"]["commit"])
+    assert result["versions"]["mpich"] and result["parameters"]["quick"] is True
+
+
+def test_every_section_has_records_and_tables(run):
+    _, result, done = run
+    assert result["failures"] == {}
+    for section in (path.stem for path in (ROOT / "bench" / "sections").glob("*.py")):
+        kinds = {r["kind"] for r in result["records"] if r["section"] == section}
+        assert kinds > {"time"}, f"{section} recorded nothing"
+        assert f"({section})\n" in done.stdout, f"{section} printed nothing"
+
+
+def test_summaries_belong_to_their_samples(run):
+    def summaries(value):
+        if isinstance(value, dict):
+            if "samples" in value:
+                yield value
+            value = value.values()
+        if not isinstance(value, str) and hasattr(value, "__iter__"):
+            for inner in value:
+                yield from summaries(inner)
+
+    found = list(summaries(run[1]["records"]))
+    for each in found:
+        assert len(each["samples"]) >= 1
+        assert min(each["samples"]) == each["min"] <= each["q1"] <= each["median"]
+        assert each["median"] <= each["q3"] <= each["max"] == max(each["samples"])
+
+
+def test_document_is_filled_in(document, run):
+    text = (document / "performance.md").read_text()
+    assert "{{" not in text
+    figures = re.findall(r"!\[[\w.-]+\]\((performance/[\w.-]+\.svg)\)", text)
+    for figure in figures:
+        assert "<svg" in (document / figure).read_text()
+        assert (document / figure).with_suffix(".png").stat().st_size > 1000
+    drawn = {f"performance/{path.name}" for path in document.glob("performance/*.svg")}
+    assert drawn == set(figures), "a figure is drawn and not shown"
+
+
+def test_document_is_the_same_each_time(document, run, tmp_path):
+    again = command(ROOT / "bench" / "plot", run[0], "--to", tmp_path)
+    assert again.returncode == 0, again.stderr
+    for path in [*document.rglob("*.svg"), document / "performance.md"]:
+        assert (tmp_path / path.relative_to(document)).read_bytes() == path.read_bytes()
+
+
+def test_unknown_section_is_refused():
+    done = command(ROOT / "bench" / "run", "--only", "nothing")
+    assert done.returncode != 0
+    assert "no section nothing" in done.stderr
