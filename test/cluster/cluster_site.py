@@ -9,18 +9,24 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 
+import form  # pylint: disable=wrong-import-position
 from stores import BUILD, Job, Site, process_states  # pylint: disable=wrong-import-position
 
 PATIENCE = 120  # seconds that ranks may take to end after a loss; they take a few
 
 
 def mpich():
-    """Where an MPICH is whose ranks talk over sockets; None if there is none."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    prefix = pathlib.Path(os.environ.get("DEDUP_CLUSTER_MPICH") or
-                          cache / "dedup" / "mpich-sock-4.0.2")
-    there = (prefix / "bin" / "mpiexec").exists() and (prefix / "lib" / "libmpich.so.12").exists()
-    return prefix if there else None
+    """Where the MPICH is that the ranks run on, with the driver inside; None if none is named."""
+    return pathlib.Path(form.PREFIX) if form.PREFIX else None
+
+
+def libraries(directory):
+    """A directory with that MPICH's library under the name that Debian's programs know it by."""
+    directory.mkdir(exist_ok=True)
+    link = directory / "libmpich.so.12"
+    if not link.is_symlink():
+        link.symlink_to(mpich() / "lib" / "libmpi.so.12")
+    return directory
 
 
 class ClusterSite(Site):
@@ -36,9 +42,8 @@ class ClusterSite(Site):
         self.path = (cluster.own / "files" if private else root / "data") / name
 
     def environment(self):
-        prefix = mpich()
-        return {**self.cluster.environment(), "MPIEXEC": str(prefix / "bin" / "mpiexec"),
-                "LD_LIBRARY_PATH": str(prefix / "lib")}
+        return {**self.cluster.environment(), **form.environment(),
+                "LD_LIBRARY_PATH": str(libraries(self.cluster.directory / "libraries"))}
 
     def command(self, nodes, ranks, play):
         words = [BUILD / "bin" / "dedup-mpiexec", "--store", self.stores,

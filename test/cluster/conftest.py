@@ -1,6 +1,7 @@
 """Fixtures of the tests on a cluster of network namespaces on this machine. Environment:
-  DEDUP_BUILD          the build tree (../../build)
-  DEDUP_CLUSTER_MPICH  where an MPICH with ch3:sock is installed
+  DEDUP_BUILD     the build tree (../../build)
+  DEDUP_TEST_MPI  the prefix of an MPICH with the driver inside whose ranks talk over sockets:
+                  what test/inside/build prints
 """
 
 import itertools
@@ -46,7 +47,7 @@ def with_mpich():
     """Skips a test that runs MPI jobs if the MPICH for it is not there."""
     skip_without_cluster()
     if cluster_site.mpich() is None:
-        pytest.skip("there is no MPICH with ch3:sock: set DEDUP_CLUSTER_MPICH")
+        pytest.skip("no MPICH to run on: set DEDUP_TEST_MPI=$(test/inside/build)")
 
 
 @pytest.fixture

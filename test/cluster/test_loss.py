@@ -1,8 +1,13 @@
 """A host dies, with all that is on it, at each step of a write: what was committed reads whole on the
 others, nothing hangs, and no rank of the job is left."""
 
+import os
+import select
+import time
+
 import pytest
 
+from cluster_site import PATIENCE
 from stores import Model, Script, noise, parts
 
 HOSTS = ["h0", "h1", "h2", "h3"]
@@ -70,3 +75,52 @@ def test_a_host_dies(site, step, rank, replication):
     if replication == 3:
         more = next(host for host in reversed(HOSTS) if host != HOST_OF[rank])
     lose_at(site, step, rank, replication, more)
+
+
+def wait_until(true):
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
+
+
+def commits(site, host):
+    """How many generations of the file a host's store has a commit record of."""
+    return len(list(site.file_directory(host).glob("generations/*/record")))
+
+
+@pytest.mark.parametrize("replication", [2, 3])
+def test_a_host_dies_between_commit_records(site, replication):
+    """All others have renamed theirs when it dies, and it has not: the new generation is committed,
+    though nobody was told. K = 3: another host, with its record, goes as well."""
+    hints = {"replication": replication}
+    old, new = contents()
+    site.write(parts(bytes(old.content), RANKS), HOSTS, RANKS, hints)
+
+    fifo = site.root / "stopped"
+    os.mkfifo(fifo)
+    with open(os.open(fifo, os.O_RDWR), "rb", buffering=0) as stopped:
+        script = Script().open("w").write("all-at", parts(bytes(new.content), RANKS)).add("sync", 0)
+        # It stops there, and lives on until it is killed here.
+        job = site.start(script.close(), HOSTS, RANKS, hints,
+                         {"DEDUP_TEST_KILL": "commit.prepared:1:4", "DEDUP_TEST_KILL_HOST": str(fifo)})
+        try:
+            assert select.select([stopped], [], [], PATIENCE)[0], "rank 4 did not get there"
+            others = HOSTS[:3]
+            wait_until(lambda: all(commits(site, host) == 2 for host in others))
+            assert commits(site, "h3") == 1
+            site.cluster.kill("h3")
+            assert job.finish().code != 0, f"{job}"
+        finally:
+            if job.process.poll() is None:
+                job.kill()
+    site.expect_no_rank_left()
+    left = others
+    if replication == 3:
+        site.cluster.kill("h1")
+        left = ["h0", "h2"]
+    site.expect(new, left, 3)
+    change = {0: [(5, noise("change", 100_000))]}
+    new.write(change)
+    site.write(change, left, 3, hints, mode="w")
+    site.check_stores(new, replication, *left)
