@@ -1,12 +1,37 @@
 # Sources of bench/: see the root Makefile.am for the variables. bench/run makes bench_programs; hdf5_settings
 # is compiled by the script that runs it.
-EXTRA_PROGRAMS += bench/programs/memory
-bench_programs: bench/programs/memory
+bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/rates \
+  bench/programs/reduction
+EXTRA_PROGRAMS += $(bench_program_names)
+bench_programs: $(bench_program_names)
 .PHONY: bench_programs
 
-bench_programs_memory_SOURCES = bench/programs/memory.c
-bench_programs_memory_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS)
-bench_programs_memory_LDADD = $(MPI_LIBS)
+EXTRA_LTLIBRARIES += libdedup_bench.la
+libdedup_bench_la_SOURCES = \
+  bench/programs/common.h \
+  bench/programs/source.cc \
+  bench/programs/source.h
 
-EXTRA_DIST += bench/hdf5-settings bench/hdf5_settings.c bench/run bench/plot bench/performance.md bench/harness \
-  bench/sections
+bench_cppflags = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) -DMPICH_SKIP_MPICXX $(CLI11_CFLAGS)
+bench_libraries = libdedup_bench.la libdedup_bench_data.la libdedup_core.la $(MPI_LIBS)
+
+bench_programs_checkpoint_SOURCES = bench/programs/checkpoint.cc
+bench_programs_checkpoint_CPPFLAGS = $(bench_cppflags)
+bench_programs_checkpoint_LDADD = $(bench_libraries)
+
+bench_programs_partner_copy_SOURCES = bench/programs/partner_copy.cc
+bench_programs_partner_copy_CPPFLAGS = $(bench_cppflags) -D_GNU_SOURCE
+bench_programs_partner_copy_LDADD = $(bench_libraries)
+
+bench_programs_rates_SOURCES = bench/programs/rates.cc
+bench_programs_rates_CPPFLAGS = $(bench_cppflags)
+bench_programs_rates_LDADD = $(bench_libraries)
+
+# Calls the engine itself, and sees what it sends.
+bench_programs_reduction_SOURCES = bench/programs/reduction.cc
+bench_programs_reduction_CPPFLAGS = $(bench_cppflags)
+bench_programs_reduction_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=PMPI_Send,--wrap=PMPI_Recv,--wrap=PMPI_Bcast
+bench_programs_reduction_LDADD = libdedup_engine.la $(bench_libraries)
+
+EXTRA_DIST += bench/hdf5-settings bench/hdf5_settings.c bench/run bench/plot bench/README.md bench/performance.md \
+  bench/harness bench/sections

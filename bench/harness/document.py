@@ -62,6 +62,8 @@ class Document:
         if what == "table":
             return self._table(*module.tables(records)[int(name) - 1])
         if what == "figure":
+            if name not in self._figures[section] and self._result["parameters"]["quick"]:
+                return f"({name} is not part of a quick run)"
             return f"![{name}]({self._figures[section][name]})"
         if what == "value":
             return str(module.values(records)[name])

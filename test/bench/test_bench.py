@@ -67,10 +67,43 @@ def test_summaries_belong_to_their_samples(run):
                 yield from summaries(inner)
 
     found = list(summaries(run[1]["records"]))
+    assert found
     for each in found:
         assert len(each["samples"]) >= 1
         assert min(each["samples"]) == each["min"] <= each["q1"] <= each["median"]
         assert each["median"] <= each["q3"] <= each["max"] == max(each["samples"])
+
+
+def test_wrong_bytes_are_seen(tmp_path):
+    """Sections rely on checkpoint to fail if what it reads is not what was written."""
+    made = command("make", "-C", BUILD, "bench_programs")
+    assert made.returncode == 0, made.stderr
+    program = BUILD / "bench" / "programs" / "checkpoint"
+    mpiexec = [BUILD / "bin" / "dedup-mpiexec", "--nodes", 2, "--store", tmp_path / "stores", "-n", 2]
+    name = f"dedup:{tmp_path}/file"
+    written = command(*mpiexec, program, name, "--bytes", "1M", "--profile", "hpccg-8")
+    assert written.returncode == 0, written.stderr
+    assert json.loads(written.stdout)["checked_bytes"] == 2 << 20
+    for other in (["--seed", 2], ["--step", 1], ["--piece", 4096]):
+        read = command(*mpiexec, program, name, "--no-write", "--bytes", "1M", "--profile", "hpccg-8",
+                       *other)
+        assert read.returncode == 1 and "bytes are wrong" in read.stderr, other
+    longer = command(*mpiexec, program, name, "--no-write", "--bytes", "2M", "--profile", "hpccg-8")
+    assert longer.returncode == 1 and "too short" in longer.stderr
+
+
+def test_targets_name_what_they_were_measured_on(run):
+    rows = [r for r in run[1]["records"] if r["kind"] == "target"]
+    assert len({r["what"] + str(r["medium"]) for r in rows}) == len(rows) >= 10
+    for row in rows:
+        assert row["medium"] in ("disk", "tmpfs", "–") and row["measured"]["median"] > 0
+        assert row["fsync"] in ("commit", "never", "–") and row["flush"] in ("none", "close", "–")
+        assert row["cache"] in ("warm", "cold", "–") and row["bytes_a_rank"]
+        if row["limit"] is None:
+            assert row["met"] is None
+        else:
+            better = row["measured"]["median"] - row["limit"]
+            assert row["met"] == (better >= 0 if row["at_least"] else better <= 0)
 
 
 def test_document_is_filled_in(document, run):

@@ -1,0 +1,91 @@
+"""One job of bench/programs/checkpoint, on fresh stores."""
+
+import json
+import shutil
+
+from . import statistics, text
+
+
+class Site:
+    """A directory with one file and the stores of simulated nodes."""
+
+    def __init__(self, bench, medium):
+        self._bench = bench
+        self.medium = medium
+        self.directory = bench.scratch(medium)
+        self.stores = self.directory / "stores"
+        self._report = self.directory / "report"
+
+    def name(self, prefix="dedup:"):
+        return f"{prefix}{self.directory}/file"
+
+    def clear(self):
+        """Fresh stores, and no file."""
+        shutil.rmtree(self.stores, ignore_errors=True)
+        for path in (self.directory / "file", self._report):
+            path.unlink(missing_ok=True)
+
+    def lose(self, nodes):
+        """The first so many nodes, with everything in their stores."""
+        for node in range(nodes):
+            shutil.rmtree(self.stores / f"n{node}")
+
+    def job(self, nodes, ranks, options, hints, prefix="dedup:"):
+        """Runs the program on what is there. Its line, with the driver's lines as `commits`."""
+        self._report.unlink(missing_ok=True)
+        out = self._bench.dedup_mpiexec(
+            nodes, ranks, [self._bench.program("checkpoint"), self.name(prefix), *options],
+            {**hints, "report": self._report}, self.stores)
+        line = json.loads(out)
+        if self._report.exists():
+            line["commits"] = [json.loads(each)
+                               for each in self._report.read_text(encoding="utf-8").splitlines()]
+        return line
+
+    def write(self, nodes, ranks, options, hints, prefix="dedup:"):
+        """Writes, reads back, compares; then everything is removed again."""
+        self.clear()
+        line = self.job(nodes, ranks, options, hints, prefix)
+        if line["checked_bytes"] != line["bytes"]:
+            raise AssertionError(f"{line['checked_bytes']} of {line['bytes']} bytes were compared")
+        self.clear()
+        return line
+
+
+def total(line, figure):
+    """A figure of the driver's report over all commits of a job: the sum over all ranks."""
+    return sum(commit[figure]["total"] for commit in line["commits"])
+
+
+def largest(line, figure):
+    """The largest of any rank, of the commit that had most."""
+    return max(commit[figure]["max"] for commit in line["commits"])
+
+
+def average(line, figure):
+    return sum(commit[figure]["avg"] for commit in line["commits"])
+
+
+PHASES = ["open", "write", "sync", "close"]
+PARTS = ["hashing", "reducing", "exchanging", "storing"]
+
+
+def phases(lines):
+    """Where the time of several equal jobs goes: medians of seconds, of the slowest rank for calls
+    of MPI, on average over the ranks for what the driver reports of itself."""
+    out = {name: statistics.median([line["write"][name] for line in lines])
+           for name in ["total", *PHASES] if name in lines[0]["write"]}
+    if "commits" in lines[0]:
+        out |= {name: statistics.median([average(line, f"seconds_{name}") for line in lines])
+                for name in PARTS}
+    return out
+
+
+def phase_table(rows):
+    """The same as a table, for [(name, phases)]."""
+    columns = ["total", *PHASES, *PARTS]
+    used = [c for c in columns if any(c in phases for _, phases in rows)]
+    return ("Where the time goes: seconds of the slowest rank in calls of MPI-IO, and, on average "
+            "over the ranks, in the driver's own parts", ["job", *used],
+            [[name, *(text.number(phases[c]) if c in phases else "–" for c in used)]
+             for name, phases in rows])

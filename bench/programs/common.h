@@ -1,0 +1,58 @@
+// What the MPI programs of bench/ share.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace dedup::bench {
+
+// Ends all ranks.
+[[noreturn]] inline void fail(const std::string& text) {
+  std::fprintf(stderr, "%s\n", text.c_str());
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
+}
+
+inline void check(int code, const char* what) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length;
+  MPI_Error_string(code, text, &length);
+  fail(std::string(what) + ": " + text);
+}
+
+inline void check(const Status& status) {
+  if (!status.is_ok()) fail(status.message());
+}
+
+template <typename T>
+T value_of(Result<T> result) {
+  check(result.status());
+  return std::move(*result);
+}
+
+// Seconds that the slowest rank took for `work`, which all begin together.
+template <typename Work>
+double slowest(Work&& work) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double begin = MPI_Wtime();
+  work();
+  const double mine = MPI_Wtime() - begin;
+  double most = 0;
+  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return most;
+}
+
+inline std::uint64_t sum_over_ranks(std::uint64_t mine) {
+  std::uint64_t all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  return all;
+}
+
+}  // namespace dedup::bench
