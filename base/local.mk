@@ -2,6 +2,8 @@ libdedup_core_la_SOURCES += \
   base/codec.h \
   base/hasher.cc \
   base/hasher.h \
+  base/pace.cc \
+  base/pace.h \
   base/piece.h \
   base/status.cc \
   base/status.h \
@@ -13,6 +15,7 @@ libdedup_core_la_SOURCES += \
 unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \
   test/unit/base_hasher_test.cc \
+  test/unit/base_pace_test.cc \
   test/unit/base_status_test.cc \
   test/unit/base_text_test.cc \
   test/unit/base_types_test.cc

@@ -47,6 +47,8 @@ struct DumpStats {
   std::uint64_t bytes_stored = 0;             // appended to this node's store by this rank
   std::uint64_t bytes_sent = 0;               // copies sent to other nodes by this rank
   std::uint64_t bytes_received = 0;           // copies received by this rank
+  std::uint64_t bytes_reducing = 0;  // of the reduction's sets, sent and received by this rank
+  std::uint64_t merges = 0;          // of two such sets, by this rank
   double seconds_hashing = 0;
   double seconds_reducing = 0;
   double seconds_exchanging = 0;

@@ -5,6 +5,7 @@
 
 #include "engine/agreement.h"
 #include "engine/failpoint.h"
+#include "engine/pace.h"
 #include "engine/reduction.h"
 #include "service/messages.h"
 
@@ -55,7 +56,10 @@ DumpRound::DumpRound(DumpState& state, std::uint32_t longest, Numbered<NodeSet>&
 Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
   {
     const Timer timer(stats_.seconds_hashing);
+    const PacedHashing paced;
+    const std::uint64_t before = stats_.bytes_written - stats_.bytes_zero;
     fingerprint(cursor, most);
+    if (deduplicate()) paced.done(stats_.bytes_written - stats_.bytes_zero - before);
   }
   failpoint("dump.hashed");
   NodePlan plan;
@@ -219,7 +223,10 @@ void DumpRound::reduce_over_nodes(const NodeChunks& chunks) {
              held ? known_sets_[known_holders_[c]] : none);
   }
   mine.finish(limits);
-  auto reduced = reduce(state_.topology, std::move(mine), limits);
+  ReductionCost cost;
+  auto reduced = reduce(state_.topology, std::move(mine), limits, &cost);
+  stats_.bytes_reducing += cost.bytes;
+  stats_.merges += cost.merges;
   remember(reduced.status());
   if (reduced.is_ok()) frequent_ = std::move(*reduced);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/failpoint.h"
+#include "engine/pace.h"
 #include "plan/slots.h"
 
 namespace dedup::engine {
@@ -121,6 +122,8 @@ class PutExchange final : public Exchange {
     for (std::uint64_t round = 0; round < plan.rounds; ++round) {
       if (round > 0) PMPI_Barrier(topology_.comm());
       RoundSender sender(topology_, plan, round, batch_slots);
+      const std::uint64_t expected = expected_slots(topology_, plan, round);
+      PacedLink link(expected * plan.slot_size);
       std::uint64_t filled = 0;
       for (;;) {
         const Batch batch = sender.next(staging.get());
@@ -128,13 +131,15 @@ class PutExchange final : public Exchange {
         put(batch, staging.get(), plan.slot_size);
         // The staging memory is needed for the next batch.
         PMPI_Win_flush_local(batch.rank, window_);
+        link.send(batch.count * plan.slot_size);
         filled += batch.count;
       }
       if (filled > 0) PMPI_Win_flush_all(window_);
+      link.wait();
       failpoint("dump.exchanging");
       PMPI_Barrier(topology_.comm());
       PMPI_Win_sync(window_);
-      drain(plan, window_memory_.get(), expected_slots(topology_, plan, round));
+      drain(plan, window_memory_.get(), expected);
     }
   }
 
@@ -189,16 +194,18 @@ class SendExchange final : public Exchange {
       if (round > 0) PMPI_Barrier(comm_);
       RoundSender sender(topology_, plan, round, batch_slots);
       const std::uint64_t expected = expected_slots(topology_, plan, round);
+      PacedLink link(expected * plan.slot_size);
       MPI_Request requests[kParts];
       std::fill(std::begin(requests), std::end(requests), MPI_REQUEST_NULL);
       std::uint64_t received = 0;
       bool sending = true;
       while (sending || received < expected) {
-        if (sending) sending = send(sender, plan, batch_slots, staging.get(), requests);
+        if (sending) sending = send(sender, plan, batch_slots, staging.get(), requests, link);
         if (received < expected) received += receive(plan);
       }
       failpoint("dump.exchanging");
       PMPI_Waitall(kParts, requests, MPI_STATUSES_IGNORE);
+      link.wait();
       drain(plan, window_memory_.get(), expected);
     }
   }
@@ -208,7 +215,7 @@ class SendExchange final : public Exchange {
 
   // Starts as many messages as there are free parts. False once there are no more.
   bool send(RoundSender& sender, const ExchangePlan& plan, std::uint64_t batch_slots,
-            std::byte* staging, MPI_Request* requests) {
+            std::byte* staging, MPI_Request* requests, PacedLink& link) {
     for (int part = 0; part < kParts; ++part) {
       int done = 1;
       PMPI_Test(&requests[part], &done, MPI_STATUS_IGNORE);
@@ -218,6 +225,7 @@ class SendExchange final : public Exchange {
       if (batch.count == 0) return false;
       PMPI_Isend(data, static_cast<int>(batch.count * plan.slot_size), MPI_BYTE, batch.rank,
                  static_cast<int>(batch.position), comm_, &requests[part]);
+      link.send(batch.count * plan.slot_size);
     }
     return true;
   }

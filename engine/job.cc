@@ -12,6 +12,7 @@
 #include "engine/agreement.h"
 #include "engine/failpoint.h"
 #include "engine/fault.h"
+#include "engine/pace.h"
 #include "service/server.h"
 
 namespace dedup::engine {
@@ -111,11 +112,19 @@ Status Job::start() {
   struct {
     Id128 id;
     service::Secret secret;
+    std::uint32_t pace_size = 0;  // of DEDUP_TEST_PACE
   } common{};
+  Bytes pace;
   if (world_rank == 0) {
     common.id = Id128::random();
     if (RAND_bytes(common.secret.data(), static_cast<int>(common.secret.size())) != 1) {
       std::abort();  // a secret that can be guessed is worse than no job
+    }
+    if (const char* rates = std::getenv("DEDUP_TEST_PACE")) {
+      Encoder encoder;
+      encoder.put(std::string_view(rates));
+      pace = encoder.take();
+      common.pace_size = static_cast<std::uint32_t>(pace.size());
     }
   }
   PMPI_Bcast(&common, sizeof common, MPI_BYTE, 0, world);
@@ -124,6 +133,12 @@ Status Job::start() {
   // The leaders start their services and tell each other where they are; every leader tells its
   // node's ranks.
   Status mine = install_faults(world_rank);
+  if (common.pace_size > 0) {
+    broadcast(world, 0, pace);
+    Decoder rates(pace);
+    const Status paced = install_pace(node.comm, rates.get_string(), id_, world_rank);
+    if (mine.is_ok()) mine = paced;
+  }
   Bytes table;
   int self = 0;
   if (leader && mine.is_ok()) {

@@ -73,6 +73,8 @@ libdedup_engine_la_SOURCES += \
   engine/open.cc \
   engine/open_close.h \
   engine/open_file.h \
+  engine/pace.cc \
+  engine/pace.h \
   engine/reduction.cc \
   engine/reduction.h \
   engine/report.cc \

@@ -25,7 +25,7 @@ double field(const DumpStats& stats) {
   return static_cast<double>(stats.*Member);
 }
 
-constexpr std::array<Figure, 11> kFigures = {{
+constexpr std::array<Figure, 13> kFigures = {{
     {"bytes_written", field<&DumpStats::bytes_written>},
     {"bytes_zero", field<&DumpStats::bytes_zero>},
     {"bytes_unique_local", field<&DumpStats::bytes_unique_local>},
@@ -33,25 +33,27 @@ constexpr std::array<Figure, 11> kFigures = {{
     {"bytes_stored", field<&DumpStats::bytes_stored>},
     {"bytes_sent", field<&DumpStats::bytes_sent>},
     {"bytes_received", field<&DumpStats::bytes_received>},
+    {"bytes_reducing", field<&DumpStats::bytes_reducing>},
+    {"merges", field<&DumpStats::merges>},
     {"seconds_hashing", field<&DumpStats::seconds_hashing>},
     {"seconds_reducing", field<&DumpStats::seconds_reducing>},
     {"seconds_exchanging", field<&DumpStats::seconds_exchanging>},
     {"seconds_storing", field<&DumpStats::seconds_storing>},
 }};
 
-bool is_bytes(std::string_view name) {
-  return name.starts_with("bytes_");
+bool is_whole(std::string_view name) {
+  return !name.starts_with("seconds_");
 }
 
 std::string number_text(std::string_view name, double value) {
-  if (is_bytes(name)) return std::to_string(static_cast<std::uint64_t>(value));
+  if (is_whole(name)) return std::to_string(static_cast<std::uint64_t>(value));
   char text[32];
   std::snprintf(text, sizeof text, "%.6f", value);
   return text;
 }
 
 nlohmann::json number_json(std::string_view name, double value) {
-  if (is_bytes(name)) return static_cast<std::uint64_t>(std::llround(value));
+  if (is_whole(name)) return static_cast<std::uint64_t>(std::llround(value));
   return value;
 }
 

@@ -21,6 +21,7 @@ libdedup_core_la_SOURCES += \
   store/log.h \
   store/open_store.cc \
   store/open_store.h \
+  store/paced_system.h \
   store/path_entries.cc \
   store/path_entries.h \
   store/placeholder.cc \
@@ -49,6 +50,7 @@ unit_tests_SOURCES += \
   test/unit/store_index_test.cc \
   test/unit/store_log_test.cc \
   test/unit/store_open_test.cc \
+  test/unit/store_paced_system_test.cc \
   test/unit/store_placeholder_test.cc \
   test/unit/store_real_path_test.cc \
   test/unit/store_segment_test.cc \

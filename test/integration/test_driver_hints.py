@@ -226,7 +226,7 @@ def test_store_hint_names_the_nodes(hints, stores):
 # ---- What the last commit did ---------------------------------------------------------------------
 
 BYTES = ["bytes_written", "bytes_zero", "bytes_unique_local", "bytes_unique_collective",
-         "bytes_stored", "bytes_sent", "bytes_received"]
+         "bytes_stored", "bytes_sent", "bytes_received", "bytes_reducing", "merges"]
 SECONDS = ["seconds_hashing", "seconds_reducing", "seconds_exchanging", "seconds_storing"]
 
 
@@ -285,6 +285,9 @@ def test_report_has_a_line_for_each_commit(hints, stores, ranks, nodes, replicat
         assert line["bytes_stored"]["total"] == copies * ranks * written
         assert line["bytes_sent"]["total"] == line["bytes_received"]["total"]
         assert line["bytes_sent"]["total"] == (copies - 1) * ranks * written
+        # Two trees: over the ranks of each node, and over the nodes.
+        assert line["merges"]["total"] == ranks - 1
+        assert (line["bytes_reducing"]["min"] > 0) == (ranks > 1)
     assert lines[0]["identity"] == lines[1]["identity"]
 
 
