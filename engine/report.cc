@@ -111,7 +111,7 @@ Status append_report(const std::string& report_path, const std::string& file, co
   for (const auto& [name, figure] : last.figures) {
     line[name] = {{"total", number_json(name, figure.total)},
                   {"min", number_json(name, figure.min)},
-                  {"avg", number_json(name, figure.total / last.ranks)},
+                  {"avg", figure.total / last.ranks},
                   {"max", number_json(name, figure.max)}};
   }
   line["lowest_copies"] = last.lowest_copies;
