@@ -1,7 +1,7 @@
 # Sources of bench/: see the root Makefile.am for the variables. bench/run makes bench_programs; hdf5_settings
 # is compiled by the script that runs it.
 bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/rates \
-  bench/programs/reduction
+  bench/programs/reduction bench/programs/beyond_reduce bench/programs/beyond_reduce_wide bench/programs/beyond_place
 EXTRA_PROGRAMS += $(bench_program_names)
 bench_programs: $(bench_program_names)
 .PHONY: bench_programs
@@ -32,6 +32,20 @@ bench_programs_reduction_SOURCES = bench/programs/reduction.cc
 bench_programs_reduction_CPPFLAGS = $(bench_cppflags)
 bench_programs_reduction_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=PMPI_Send,--wrap=PMPI_Recv,--wrap=PMPI_Bcast
 bench_programs_reduction_LDADD = libdedup_engine.la $(bench_libraries)
+
+# The pure parts alone: without MPI.
+beyond_sources = \
+  bench/programs/beyond/meter.cc \
+  bench/programs/beyond/meter.h \
+  bench/programs/beyond/sets.cc \
+  bench/programs/beyond/sets.h
+bench_programs_beyond_reduce_SOURCES = bench/programs/beyond/reduce.cc $(beyond_sources)
+bench_programs_beyond_reduce_LDADD = libdedup_core.la
+bench_programs_beyond_reduce_wide_SOURCES = bench/programs/beyond/reduce.cc bench/programs/beyond/wide.h \
+  $(beyond_sources) plan/reduce.cc
+bench_programs_beyond_reduce_wide_CPPFLAGS = $(AM_CPPFLAGS) -include bench/programs/beyond/wide.h
+bench_programs_beyond_place_SOURCES = bench/programs/beyond/place.cc $(beyond_sources)
+bench_programs_beyond_place_LDADD = libdedup_core.la
 
 EXTRA_DIST += bench/hdf5-settings bench/hdf5_settings.c bench/run bench/plot bench/README.md bench/performance.md \
   bench/harness bench/sections
