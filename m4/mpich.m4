@@ -1,11 +1,10 @@
-# DEDUP_MPICH(SOURCE, NEEDED): finds MPICH's compiler wrappers, takes include and link flags from
-# them, and compares the version of headers, library and source. SOURCE is the argument of
+# DEDUP_MPICH(SOURCE, NEEDED): finds MPICH's compiler wrapper, takes include and link flags from
+# it, and compares the version of headers, library and source. SOURCE is the argument of
 # --with-mpich-source ("unset" if there was none); with NEEDED = no nothing is looked for.
-# Substitutes MPICC, MPICXX, MPI_CPPFLAGS, MPI_LIBS, MPICH_SOURCE, ROMIO_SOURCE,
+# Substitutes MPICC, MPI_CPPFLAGS, MPI_LIBS, MPICH_SOURCE, ROMIO_SOURCE,
 # MPICH_INSTALLED_VERSION, and the conditional LARGE_COUNT_STAND_INS.
 AC_DEFUN([DEDUP_MPICH], [
   AC_ARG_VAR([MPICC], [MPICH's C compiler wrapper])
-  AC_ARG_VAR([MPICXX], [MPICH's C++ compiler wrapper])
   AC_SUBST([MPI_CPPFLAGS])
   AC_SUBST([MPI_LIBS])
   AC_SUBST([MPICH_SOURCE])
@@ -14,10 +13,8 @@ AC_DEFUN([DEDUP_MPICH], [
   AS_IF([test "$2" = yes], [
     AS_IF([test -n "$MPICC"], [MPICC=`command -v "$MPICC"`],
       [AC_PATH_PROGS([MPICC], [mpicc.mpich mpicc])])
-    AS_IF([test -n "$MPICXX"], [MPICXX=`command -v "$MPICXX"`],
-      [AC_PATH_PROGS([MPICXX], [mpicxx.mpich mpicxx])])
-    AS_IF([test -z "$MPICC" || test -z "$MPICXX"],
-      [AC_MSG_ERROR([MPICH not found: there is no mpicc or no mpicxx in PATH. Debian: apt-get install mpich libmpich-dev. Elsewhere: set MPICC and MPICXX])])
+    AS_IF([test -z "$MPICC"],
+      [AC_MSG_ERROR([MPICH not found: there is no mpicc in PATH. Debian: apt-get install mpich libmpich-dev. Elsewhere: set MPICC])])
     _DEDUP_MPICH_FLAGS
     _DEDUP_MPICH_VERSIONS
     _DEDUP_MPICH_SOURCE([$1])
@@ -32,7 +29,7 @@ AC_DEFUN([_DEDUP_MPICH_FLAGS], [
   dedup_show=`$MPICC -show 2>/dev/null`
   AS_IF([test -z "$dedup_show"],
     [AC_MSG_RESULT([unknown])
-     AC_MSG_ERROR([$MPICC does not understand -show, so it is not MPICH's. Set MPICC and MPICXX])])
+     AC_MSG_ERROR([$MPICC does not understand -show, so it is not MPICH's. Set MPICC])])
   MPI_CPPFLAGS=
   MPI_LIBS=
   for dedup_word in $dedup_show; do
@@ -59,7 +56,7 @@ _ACEOF
   MPICH_INSTALLED_VERSION=`$CC -E $CPPFLAGS conftest.c 2>&AS_MESSAGE_LOG_FD | sed -n 's/^dedup_version "\(.*\)"$/\1/p'`
   AS_IF([test -z "$MPICH_INSTALLED_VERSION"],
     [AC_MSG_RESULT([none])
-     AC_MSG_ERROR([the mpi.h that $MPICC uses is not MPICH's (no MPICH_VERSION in it). This driver is made for MPICH; set MPICC and MPICXX to MPICH's])])
+     AC_MSG_ERROR([the mpi.h that $MPICC uses is not MPICH's (no MPICH_VERSION in it). This driver is made for MPICH; set MPICC to MPICH's])])
   AC_MSG_RESULT([$MPICH_INSTALLED_VERSION])
 
   AC_MSG_CHECKING([that the library is of the same version as mpi.h])
@@ -67,13 +64,16 @@ _ACEOF
 #include <stdio.h>
 #include <string.h>
 int main(void) {
+  static const char name[] = "MPICH Version:";
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  char want[64];
   int length;
   MPI_Get_library_version(text, &length);
   text[strcspn(text, "\n")] = '\0';
-  snprintf(want, sizeof want, "MPICH Version:\t%s", MPICH_VERSION);
-  if (strcmp(text, want) == 0) return 0;
+  const char* version = text + strlen(name);
+  if (strncmp(text, name, strlen(name)) == 0) {
+    version += strspn(version, " \t"); /* a tab before 4.1, spaces from then on */
+    if (strcmp(version, MPICH_VERSION) == 0) return 0;
+  }
   FILE* f = fopen("conftest.out", "w");
   if (f) fprintf(f, "%s\n", text);
   return 1;

@@ -4,6 +4,9 @@ m4_include([adio/ad_dedup/dedup.m4])
 AC_PROG_CXX
 PKG_PROG_PKG_CONFIG
 AS_IF([test -n "$file_system_dedup"], [
+  # From MPICH 5.0 on. It is ROMIO once more, with handles of another kind than the driver's mpi.h has.
+  AS_IF([test "$enable_mpi_abi" = yes],
+    [AC_MSG_ERROR([the dedup: driver is not for libmpi_abi; configure without --enable-mpi-abi, or without dedup])])
   AS_IF([test -z "$PKG_CONFIG"],
     [AC_MSG_ERROR([pkg-config not found; the dedup: driver needs it. Debian: apt-get install pkg-config])])
   DEDUP_CXX20

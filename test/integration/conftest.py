@@ -1,7 +1,7 @@
 """Fixtures of the integration tests: C and Fortran programs, run on simulated nodes.
 
 Environment:
-  DEDUP_BUILD        the build tree (../../build)
+  DEDUP_BUILD        the build tree (../../build). The tests run with the MPICH it is configured for
   DEDUP_TEST_PREFIX  what names of files begin with. With `ufs:` the programs run on ROMIO's own
                      driver, without dedup-mpiexec: a test that passes there is right itself.
                      Tests of what only dedup: does are skipped then.
@@ -23,9 +23,9 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # others load this file by its path
 import form  # noqa: E402
+from form import BUILD  # noqa: E402
 
 SOURCES = HERE / "programs"
-BUILD = pathlib.Path(os.environ.get("DEDUP_BUILD") or HERE.parents[1] / "build").resolve()
 PREFIX = os.environ.get("DEDUP_TEST_PREFIX", "dedup:")
 HANG_GUARD_SECONDS = 180
 

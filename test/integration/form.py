@@ -1,21 +1,36 @@
 """The form of the driver that the integration tests run with, and its MPICH.
 
-The installed MPICH with the driver preloaded; or, if DEDUP_TEST_MPI names the prefix of another one,
-that MPICH, which has the driver inside (test/inside/build).
+The MPICH that the build tree is configured for, with the driver preloaded; or, if DEDUP_TEST_MPI
+names the prefix of another one, that MPICH, which has the driver inside (test/inside/build).
 """
 
 import os
 import pathlib
+import re
 import shutil
+import subprocess
 
+BUILD = pathlib.Path(
+    os.environ.get("DEDUP_BUILD") or pathlib.Path(__file__).resolve().parents[2] / "build"
+).resolve()
 PREFIX = os.environ.get("DEDUP_TEST_MPI")
 
 
-def command(name):
-    """A command of MPICH's: mpicc, mpifort, mpiexec."""
+def _mpicc():
     if PREFIX:
-        return str(pathlib.Path(PREFIX) / "bin" / name)
-    return shutil.which(f"{name}.mpich") or name
+        return pathlib.Path(PREFIX) / "bin" / "mpicc"
+    makefile = BUILD / "Makefile"
+    found = makefile.exists() and re.search("^MPICC = (.+)$", makefile.read_text(), re.MULTILINE)
+    # Programs on ROMIO's own driver run without a build tree too.
+    return pathlib.Path(found[1] if found else shutil.which("mpicc.mpich") or "mpicc")
+
+
+MPICC = _mpicc()
+
+
+def command(name):
+    """A command of MPICH's: mpicc, mpifort, mpiexec. Debian's have a suffix, which is kept."""
+    return str(MPICC.with_name(MPICC.name.replace("mpicc", name, 1)))
 
 
 def environment():
@@ -23,6 +38,14 @@ def environment():
     return {"DEDUP_PRELOAD": "0", "MPIEXEC": command("mpiexec")} if PREFIX else {}
 
 
-# Cases of programs that MPICH 4.0.2 with its datatype engine "dataloop" does wrong by itself, on ufs:
-# and without the driver too.
-BEYOND_DATALOOP = {"darray"} if PREFIX else set()
+def _options():
+    """What that MPICH was configured with."""
+    tool = shutil.which(MPICC.with_name("mpichversion"))
+    if tool is None:
+        return ""
+    return subprocess.run([tool, "-c"], capture_output=True, text=True, check=True).stdout
+
+
+# Cases of programs that MPICH with its datatype engine "dataloop" does wrong by itself, on ufs: and
+# without the driver too (doc/mpich.md).
+BEYOND_DATALOOP = {"darray"} if "--with-datatype-engine=dataloop" in _options() else set()

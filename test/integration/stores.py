@@ -21,9 +21,9 @@ import time
 import numpy
 
 import form
+from form import BUILD
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("DEDUP_BUILD") or HERE.parents[1] / "build").resolve()
 TIMEOUT = 120  # a job that takes longer hangs
 
 Entry = collections.namedtuple("Entry", "line operation error text")

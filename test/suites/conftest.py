@@ -5,6 +5,7 @@ file is a plain file again when it is closed. Environment, beside what `build` r
   DEDUP_BUILD        the build tree (../../build)
   DEDUP_TEST_PREFIX  `ufs:` runs the suites on ROMIO's own driver, without dedup-mpiexec: what passes
                      there is right itself
+  DEDUP_TEST_MPI     the prefix of an MPICH with the driver inside, in place of the preloaded one
 """
 
 import functools
@@ -31,6 +32,7 @@ def load_integration():
 
 integration = load_integration()
 PREFIX = integration.PREFIX
+INSIDE = integration.form.PREFIX
 if PREFIX == "dedup:":
     CONFIGURATIONS = {"default": {"DEDUP_REPLICATION": "2"},
                       "flush-close": {"DEDUP_REPLICATION": "2", "DEDUP_FLUSH": "close"}}
@@ -88,10 +90,11 @@ class Bed:
         return f"{PREFIX}{self.work}/{file}"
 
     def environment(self, env=None):
-        # Ranks that wait yield, always: with two on two cores and anything else running, it takes
-        # minutes otherwise.
-        variables = {**integration.clean_environment(), "DEDUP_YIELD": "1",
-                     **CONFIGURATIONS[self.configuration]}
+        variables = {**integration.clean_environment(), **CONFIGURATIONS[self.configuration]}
+        if not INSIDE:
+            # Ranks that wait yield, always: with two on two cores and anything else running, it takes
+            # minutes otherwise.
+            variables["DEDUP_YIELD"] = "1"
         variables.update({name: str(value) for name, value in (env or {}).items()})
         return variables
 
@@ -103,9 +106,9 @@ class Bed:
             if all_files:
                 words += ["--all-files"]
         else:
-            words = ["mpiexec"]
+            words = [integration.form.command("mpiexec")]
             library = integration.BUILD / "lib" / "libdedup-yield.so"
-            if library.exists():
+            if library.exists() and not INSIDE:
                 words += ["-genv", "LD_PRELOAD", library]
             if all_files:
                 words += ["-genv", "ROMIO_FSTYPE_FORCE", PREFIX]
