@@ -134,6 +134,7 @@ void FrequentSet::finish(const ReduceLimits& limits) {
 }
 
 void FrequentSet::drop_singles() {
+  outside_.clear();
   std::erase_if(elements_, [](const Element& e) { return e.frequency < 2; });
   std::vector<Designated> kept;
   for (Element& e : elements_) {

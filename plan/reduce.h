@@ -64,7 +64,8 @@ class FrequentSet {
   // takes must have been through it.
   void finish(const ReduceLimits& limits);
 
-  // Elements found on one node only: for them the result says nothing that the node does not know.
+  // Drops what the result is not for: elements found on one node only, of which it says nothing
+  // that the node does not know, and the nodes' loads, which decide while sets are merged.
   void drop_singles();
 
   void encode(Encoder& e) const;

@@ -226,6 +226,29 @@ TEST(PlanReduce, DropsSingles) {
   EXPECT_NE(set.find(fingerprint_of(2)), nullptr);
 }
 
+TEST(PlanReduce, ResultDoesNotGrowWithTheNodes) {
+  const auto size_of_result = [](NodeIndex nodes) {
+    const ReduceLimits limits{1, 4, nodes};
+    std::vector<FrequentSet> sets;
+    for (NodeIndex n = 0; n < nodes; ++n) {
+      FrequentSet set;
+      set.add(fingerprint_of(0), 100, 1, n, false, {});
+      set.add(fingerprint_of(n + 1u), 100, 1, n, false, {});
+      set.add_outside(n, 1000);
+      set.finish(limits);
+      sets.push_back(set);
+    }
+    FrequentSet result = reduce(sets, limits);
+    EXPECT_EQ(result.elements().size(), 4u);
+    result.drop_singles();
+    EXPECT_EQ(result.elements().size(), 1u);
+    Encoder encoder;
+    result.encode(encoder);
+    return encoder.size();
+  };
+  EXPECT_EQ(size_of_result(64), size_of_result(8));
+}
+
 TEST(PlanReduce, TravelsUnchanged) {
   const ReduceLimits limits{2, 40, 4};
   std::mt19937 random(5);
