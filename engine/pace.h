@@ -43,16 +43,19 @@ class PacedHashing {
   std::int64_t begin_;
 };
 
-// What the node's link takes for a round in which all send to each other. `incoming`: bytes that
-// this rank receives, which begin to arrive when the round begins.
+// What the node's link takes for a round in which all send to each other: it begins to send and to
+// receive when the round begins, whenever MPI gets round to it. `incoming`: bytes that this rank
+// receives.
 class PacedLink {
  public:
   explicit PacedLink(std::uint64_t incoming) {
-    if (pace() != nullptr) due_ = pace()->received.reserve(incoming, pace()->received.now());
+    if (pace() == nullptr) return;
+    begin_ = pace()->received.now();
+    due_ = pace()->received.reserve(incoming, begin_);
   }
   void send(std::uint64_t bytes) {
     if (pace() == nullptr) return;
-    const std::int64_t sent = pace()->sent.reserve(bytes, pace()->sent.now());
+    const std::int64_t sent = pace()->sent.reserve(bytes, begin_);
     if (due_ < sent) due_ = sent;
   }
   // Until all of it is sent and received.
@@ -61,6 +64,7 @@ class PacedLink {
   }
 
  private:
+  std::int64_t begin_ = 0;
   std::int64_t due_ = 0;
 };
 
