@@ -38,7 +38,7 @@ def run_reduction(bench):
                 bench.record(kind="reduce", data=name,
                              **reduce(bench, program, "drawn", nodes, threshold, shared))
         # Whether what is drawn is what merging gives.
-        for nodes in [8] if bench.quick else [8, 64]:
+        for nodes in [8] if bench.quick else [8, 16]:
             bench.record(kind="reduce", data=name,
                          **reduce(bench, NARROW, "merged", nodes, threshold, shared))
 
