@@ -37,7 +37,10 @@ const store::IndexReader* FileChunks::base_index() {
 
 std::uint64_t FileChunks::segment_size(std::uint64_t segment) {
   const auto about = store::fs::info(store_.segment_path(identity_, segment));
-  return segment_sizes_[segment] = about.is_ok() ? about->size : 0;
+  if (about.is_ok()) return segment_sizes_[segment] = about->size;
+  // Only one that is not there is gone for good; another error may pass.
+  if (about.status().code() == Code::kNoSuchFile) segment_sizes_[segment] = 0;
+  return 0;
 }
 
 bool FileChunks::present(const store::ChunkLocation& location) {
