@@ -4,6 +4,7 @@
 
 #include "store/deletion.h"
 #include "store/fs.h"
+#include "store/unnamed.h"
 
 namespace dedup::service {
 
@@ -35,7 +36,7 @@ Status AttachedFile::tidy() {
   const auto record = store_->newest(identity_);
   if (!record.is_ok() && record.status().code() != Code::kNotFound) return Status::ok();
   const Id128 keep = record.is_ok() ? record->attempt : Id128{};
-  DEDUP_TRY(store_->collect(identity_, keep, {}, true).status());
+  DEDUP_TRY(store_->collect(identity_, keep, {}, true, store::Store::Prepared::kKeep).status());
   tidied_ = true;
   return Status::ok();
 }
@@ -81,6 +82,19 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
     if (!tidied_) (void)tidy();
   }
   return AttachReply{committed, false};
+}
+
+bool AttachedFile::make_room(const std::vector<Id128>& own) {
+  if (!std::exchange(may_make_room_, false)) return false;
+  // What cannot be dropped takes its space: no more can be said of it here.
+  bool freed = store::drop_unnamed(*store_, own).is_ok();
+  const auto doubt = in_doubt();
+  if (write_lock_ && !attempt_ && doubt.is_ok() && !*doubt) {
+    const auto record = store_->newest(identity_);
+    freed |= record.is_ok() &&
+             store_->collect(identity_, record->attempt, chunks_.open_segments(), false).is_ok();
+  }
+  return freed;
 }
 
 Status AttachedFile::adopt(const store::CommitRecord& record) {

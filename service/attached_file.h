@@ -37,8 +37,9 @@ class AttachedFile {
   // kReadOnly if the file is not attached for writing.
   Status check_writable() const;
   store::Store& store() { return *store_; }
-  // Whether others' space is still to be looked for: true once a generation.
-  bool may_make_room() { return std::exchange(may_make_room_, false); }
+  // Once a generation: frees what others do not need any more, and what nobody will ask for but in
+  // the rarest case. False if there is nothing to be tried.
+  bool make_room(const std::vector<Id128>& own);
   FileChunks& chunks() { return chunks_; }
 
   // --- Commit -----------------------------------------------------------------------------------
@@ -55,7 +56,8 @@ class AttachedFile {
   // Whether some generation that other nodes may have committed is only prepared here: then nothing
   // may be removed.
   Result<bool> in_doubt() const;
-  // Removes what earlier jobs, or this one, left uncommitted.
+  // Removes what earlier jobs, or this one, left uncommitted, but for what was prepared (see
+  // store::Store::collect).
   Status tidy();
 
   std::shared_ptr<store::Store> store_;

@@ -23,8 +23,8 @@ void FileChunks::set_base(const Id128& base) {
 // ---- What is here -----------------------------------------------------------------------------
 
 // A store that took no part in the generation has no index of it. One that is damaged is as good as
-// none: other nodes have the chunks, and the next commit stores them here again. An error of the disk
-// may pass: what it hides must not be taken for gone.
+// none: other nodes have the chunks, and the next commit stores them here again. An error of the
+// disk may pass: what it hides must not be taken for gone.
 const store::IndexReader* FileChunks::base_index() {
   if (!base_opened_ && !base_.is_zero()) {
     auto opened = store::IndexReader::open(store_.index_path(identity_, base_));

@@ -6,7 +6,6 @@
 #include "hints/hints.h"
 #include "store/deletion.h"
 #include "store/fs.h"
-#include "store/unnamed.h"
 
 namespace dedup::service {
 namespace {
@@ -158,9 +157,7 @@ Result<Empty> StoreNode::on(const Drop& request) {
 Result<SpaceReply> StoreNode::on(const Space& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<SpaceReply> {
     DEDUP_ASSIGN(std::uint64_t bytes, file.store().free_bytes());
-    if (bytes >= request.needed || !file.may_make_room()) return SpaceReply{bytes};
-    // What cannot be dropped takes its space: no more can be said of it here.
-    if (const auto dropped = store::drop_unnamed(file.store(), attached()); dropped.is_ok()) {
+    if (bytes < request.needed && file.make_room(attached())) {
       DEDUP_ASSIGN(bytes, file.store().free_bytes());
     }
     return SpaceReply{bytes};

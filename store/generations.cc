@@ -191,13 +191,19 @@ Status Store::withdraw(const Id128& identity, const Id128& attempt) {
 
 Result<std::uint64_t> Store::collect(const Id128& identity, const Id128& keep,
                                      const std::vector<std::uint64_t>& open_segments,
-                                     bool with_logs) {
+                                     bool with_logs, Prepared prepared) {
   const Layout& layout = p_->layout;
+  const auto may_be_next = [&](const Id128& attempt) {
+    const auto record = read_record(layout.temporary_record(identity, attempt), identity, attempt);
+    if (!record.is_ok() || record->parent != keep) return false;
+    return std::any_of(record->stores.begin(), record->stores.end(),
+                       [&](const StoreEntry& store) { return store.uuid != uuid(); });
+  };
   std::uint64_t freed = 0;
   std::vector<Id128> remaining;
   DEDUP_ASSIGN(const auto all, p_->attempts(identity));
   for (const auto& attempt : all) {
-    if (attempt != keep) {
+    if (attempt != keep && !(prepared == Prepared::kKeep && may_be_next(attempt))) {
       // Held until the generation is gone: a reader either comes before, and keeps it, or after.
       const auto lock = lock_path(layout.generation_lock(identity, attempt), true);
       if (lock.is_ok() || lock.status().code() == Code::kNotFound) {

@@ -146,8 +146,13 @@ class Store {
   // index refers to. The caller holds the lock for writing, and names in `open_segments` those it
   // still appends to or that hold chunks which no index names yet. If the index of a generation
   // that remains is damaged, no segment goes. Returns the bytes freed.
+  //
+  // kKeep: attempts that were prepared here and on other stores on top of `keep` stay: a killed job
+  // may have committed them on nodes that are not here to say so.
+  enum class Prepared { kDrop, kKeep };
   Result<std::uint64_t> collect(const Id128& identity, const Id128& keep,
-                                const std::vector<std::uint64_t>& open_segments, bool with_logs);
+                                const std::vector<std::uint64_t>& open_segments, bool with_logs,
+                                Prepared prepared = Prepared::kDrop);
 
   ~Store();
   Store(const Store&) = delete;

@@ -267,6 +267,32 @@ TEST_F(StoreGenerations, CollectKeepsWhatLives) {
   EXPECT_EQ(*store_->collect(identity_, young.attempt, {}, true), 0u);
 }
 
+TEST_F(StoreGenerations, CollectCanKeepWhatMayHaveBeenCommittedElsewhere) {
+  const CommitRecord old = generation(1, {segment(1)});
+  CommitRecord next = generation(2, {segment(2)}, false);
+  CommitRecord other = generation(3, {segment(3)}, false);
+  next.parent = old.attempt;
+  other.parent = Id128::random();
+  CommitRecord alone = generation(4, {segment(4)}, false);
+  alone.parent = old.attempt;
+  alone.stores = {{store_->uuid(), "n0"}};
+  next.stores = other.stores = {{store_->uuid(), "n0"}, {Id128::random(), "n1"}};
+  ASSERT_TRUE(store_->prepare(next, true).is_ok());
+  ASSERT_TRUE(store_->prepare(other, true).is_ok());
+  ASSERT_TRUE(store_->prepare(alone, true).is_ok());
+  const auto collect = [&](Store::Prepared prepared) {
+    return store_->collect(identity_, old.attempt, {}, true, prepared).status();
+  };
+  ASSERT_TRUE(collect(Store::Prepared::kKeep).is_ok());
+  EXPECT_TRUE(exists(next));
+  EXPECT_FALSE(exists(other));
+  EXPECT_FALSE(exists(alone));
+  EXPECT_EQ(segment_numbers(), (std::vector<std::uint64_t>{1, 2}));
+  ASSERT_TRUE(collect(Store::Prepared::kDrop).is_ok());
+  EXPECT_FALSE(exists(next));
+  EXPECT_EQ(segment_numbers(), (std::vector<std::uint64_t>{1}));
+}
+
 TEST_F(StoreGenerations, CollectRemovesNoSegmentThatADamagedIndexMayName) {
   const CommitRecord young = generation(1, {segment(1)});
   segment(2);
