@@ -502,6 +502,11 @@ class Run {
     const Name& from = model_.name(step.name);
     if (step.name == step.other || !from.file) return;
     const Bytes bytes = cluster_.memory().content(Cluster::path(step.name));
+    // A copy of a placeholder back into the placeholder changes nothing: it is the same file, too.
+    if (model_.name(step.other).file && !bytes.empty() &&
+        bytes == cluster_.memory().content(Cluster::path(step.other))) {
+      return;
+    }
     cluster_.memory().put_content(Cluster::path(step.other), bytes);
     Name& to = model_.name(step.other);
     if (bytes.empty()) {
