@@ -1,9 +1,26 @@
 #include "base/hasher.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <string>
 
+#include "base/xxh3.h"
+
 namespace dedup {
+namespace {
+
+// The last eight bytes of a single's name: a one, so it ends in seven zeros.
+constexpr std::size_t kTail = 24;
+constexpr std::uint8_t kSingleMark = 1;
+
+// What of a fast hash counts: everything, unless a test wants different chunks with the same one.
+std::uint64_t fast_mask() {
+  const char* bits = std::getenv("DEDUP_TEST_FAST_BITS");
+  return bits == nullptr ? ~std::uint64_t{0} : (std::uint64_t{1} << std::atoi(bits)) - 1;
+}
+
+}  // namespace
 
 Result<Hasher> Hasher::create(FingerprintKind kind) {
   const char* name = kind == FingerprintKind::kSha1 ? "SHA1" : "SHA256";
@@ -28,6 +45,37 @@ Result<Fingerprint> Hasher::hash(std::span<const std::byte> chunk) {
   return fingerprint;
 }
 
+FastHash fast_hash(std::span<const std::byte> chunk) {
+  static const std::uint64_t mask = fast_mask();
+  const XXH128_hash_t hash = XXH3_128bits(chunk.data(), chunk.size());
+  return {hash.low64 & mask, hash.high64 & (mask + 1 == 0 ? mask : 0)};
+}
+
+Fingerprint name_of_single(const FastHash& hash, std::uint64_t number) {
+  Fingerprint fingerprint;
+  std::memcpy(fingerprint.bytes.data(), &hash.low, 8);
+  std::memcpy(fingerprint.bytes.data() + 8, &hash.high, 8);
+  std::memcpy(fingerprint.bytes.data() + 16, &number, 8);
+  fingerprint.bytes[kTail] = kSingleMark;
+  return fingerprint;
+}
+
+FastHash fast_part(const Fingerprint& fingerprint) {
+  FastHash hash;
+  std::memcpy(&hash.low, fingerprint.bytes.data(), 8);
+  std::memcpy(&hash.high, fingerprint.bytes.data() + 8, 8);
+  return hash;
+}
+
+SingleNumbers::SingleNumbers() {
+  const Id128 random = Id128::random();
+  std::memcpy(&next_, random.bytes.data(), sizeof next_);
+}
+
+std::uint64_t SingleNumbers::next() {
+  return next_++;
+}
+
 UniqueNumbers::UniqueNumbers() {
   // Never taken for a SHA-1, whatever the random number is.
   prefix_.bytes.back() |= 1;
@@ -44,23 +92,27 @@ Fingerprint UniqueNumbers::next() {
   return fingerprint;
 }
 
-std::optional<FingerprintKind> kind_of(const Fingerprint& fingerprint) {
+NameKind kind_of(const Fingerprint& fingerprint) {
   const auto zero_from = [&](std::size_t first) {
     return std::all_of(fingerprint.bytes.begin() + static_cast<std::ptrdiff_t>(first),
                        fingerprint.bytes.end(), [](std::uint8_t byte) { return byte == 0; });
   };
-  if (zero_from(20)) return FingerprintKind::kSha1;
-  if (zero_from(24)) return std::nullopt;
-  return FingerprintKind::kSha256;
+  if (!zero_from(kTail + 1)) return NameKind::kSha256;
+  if (fingerprint.bytes[kTail] == kSingleMark) return NameKind::kSingle;
+  if (fingerprint.bytes[kTail] != 0) return NameKind::kSha256;
+  return zero_from(20) ? NameKind::kSha1 : NameKind::kNumber;
 }
 
 Result<bool> FingerprintCheck::holds(const Fingerprint& fingerprint,
                                      std::span<const std::byte> chunk) {
-  const std::optional<FingerprintKind> kind = kind_of(fingerprint);
-  if (!kind) return true;
-  std::optional<Hasher>& hasher = *kind == FingerprintKind::kSha1 ? sha1_ : sha256_;
+  const NameKind kind = kind_of(fingerprint);
+  if (kind == NameKind::kNumber) return true;
+  if (kind == NameKind::kSingle) return fast_hash(chunk) == fast_part(fingerprint);
+  const bool is_sha1 = kind == NameKind::kSha1;
+  std::optional<Hasher>& hasher = is_sha1 ? sha1_ : sha256_;
   if (!hasher) {
-    DEDUP_ASSIGN(hasher, Hasher::create(*kind));
+    DEDUP_ASSIGN(hasher,
+                 Hasher::create(is_sha1 ? FingerprintKind::kSha1 : FingerprintKind::kSha256));
   }
   DEDUP_ASSIGN(const Fingerprint found, hasher->hash(chunk));
   return found == fingerprint;

@@ -1,4 +1,10 @@
-// Fingerprints of chunks: computing them, and checking a chunk against its own.
+// Hashes of chunks, and the fingerprints that name them: computing them, and checking a chunk
+// against its own.
+//
+// There are two hashes. The fast one (XXH3, 128 bits, at the memory's speed) finds chunks that may
+// be equal; anybody can make different chunks with the same one, so it never proves that they are.
+// The strong one (SHA-256 or SHA-1) does: equal fingerprints of that kind are taken as equal
+// content.
 #pragma once
 
 #include <openssl/evp.h>
@@ -37,6 +43,24 @@ class Hasher {
   std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 
+FastHash fast_hash(std::span<const std::byte> chunk);
+
+// The fingerprint of a chunk that was found to have no twin: its fast hash, and a number that no
+// other chunk with that hash has. So it is equal to no other chunk's, whatever their content.
+Fingerprint name_of_single(const FastHash& hash, std::uint64_t number);
+// Of such a fingerprint.
+FastHash fast_part(const Fingerprint& fingerprint);
+
+// Numbers for name_of_single(): 64 bits, random, and different for each chunk of a rank.
+class SingleNumbers {
+ public:
+  SingleNumbers();
+  std::uint64_t next();
+
+ private:
+  std::uint64_t next_;
+};
+
 // Fingerprints that nothing else has, for mode `none`: a random number and a count.
 class UniqueNumbers {
  public:
@@ -48,9 +72,17 @@ class UniqueNumbers {
   std::uint64_t count_ = 0;
 };
 
-// What a fingerprint is can be told from its last bytes (doc/format.md, "Fingerprints"); nullopt: a
-// number of mode `none`, which says nothing of the chunk's content.
-std::optional<FingerprintKind> kind_of(const Fingerprint& fingerprint);
+// What a fingerprint is, as its last bytes tell (doc/format.md, "Fingerprints").
+enum class NameKind {
+  kSha256,
+  kSha1,
+  kSingle,  // name_of_single()
+  kNumber,  // of mode `none`: says nothing of the chunk's content
+};
+NameKind kind_of(const Fingerprint& fingerprint);
+inline bool is_strong(NameKind kind) {
+  return kind == NameKind::kSha256 || kind == NameKind::kSha1;
+}
 
 // Whether chunks have the content that their fingerprints stand for. One thread at a time.
 class FingerprintCheck {

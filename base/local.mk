@@ -10,7 +10,8 @@ libdedup_core_la_SOURCES += \
   base/text.cc \
   base/text.h \
   base/types.cc \
-  base/types.h
+  base/types.h \
+  base/xxh3.h
 
 unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \

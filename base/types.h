@@ -46,6 +46,13 @@ struct Fingerprint {
   auto operator<=>(const Fingerprint&) const = default;
 };
 
+// 128 bits that tell chunks apart fast, and prove nothing (base/hasher.h).
+struct FastHash {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  auto operator<=>(const FastHash&) const = default;
+};
+
 // Nodes that hold a chunk: sorted ascending, no duplicates.
 using NodeSet = std::vector<NodeIndex>;
 

@@ -35,6 +35,7 @@ DumpStats& DumpStats::operator+=(const DumpStats& other) {
   bytes_written += other.bytes_written;
   bytes_zero += other.bytes_zero;
   bytes_unique_local += other.bytes_unique_local;
+  bytes_fingerprinted += other.bytes_fingerprinted;
   bytes_unique_collective += other.bytes_unique_collective;
   bytes_stored += other.bytes_stored;
   bytes_sent += other.bytes_sent;
@@ -124,6 +125,7 @@ Status Dumper::finish_segments(bool flush) {
 void Dumper::release_buffers() {
   p_->state.exchange->release();
   p_->state.settled.clear();
+  p_->state.twins.clear();
 #ifdef __GLIBC__
   // What dumps freed lies between what is still needed: back to the system with it.
   malloc_trim(0);
@@ -133,6 +135,7 @@ void Dumper::release_buffers() {
 void Dumper::new_generation() {
   p_->state.writer.new_segment();
   p_->state.settled.clear();
+  p_->state.twins.clear();
   p_->state.order.clear();
 }
 

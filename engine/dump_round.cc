@@ -7,6 +7,7 @@
 #include "engine/failpoint.h"
 #include "engine/pace.h"
 #include "engine/reduction.h"
+#include "engine/single_chunks.h"
 #include "service/messages.h"
 
 namespace dedup::engine {
@@ -57,9 +58,10 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
   {
     const Timer timer(stats_.seconds_hashing);
     const PacedHashing paced;
-    const std::uint64_t before = stats_.bytes_written - stats_.bytes_zero;
-    fingerprint(cursor, most);
-    if (deduplicate()) paced.done(stats_.bytes_written - stats_.bytes_zero - before);
+    const std::uint64_t before = stats_.bytes_fingerprinted;
+    cut(cursor, most);
+    if (deduplicate()) name_chunks();
+    paced.done(stats_.bytes_fingerprinted - before);
   }
   failpoint("dump.hashed");
   NodePlan plan;
@@ -68,13 +70,15 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
     std::optional<NodeChunks> chunks;
     ChunkTotals mine;
     if (deduplicate()) {
-      chunks = NodeChunks::gather(state_.topology, records());
+      chunks = NodeChunks::gather(state_.topology, shared_records());
       look_up(*chunks);
       reduce_over_nodes(*chunks);
       mine = total(*chunks);
-    } else {
-      mine.new_chunks = uniques_.size();
-      for (const Unique& u : uniques_) mine.new_bytes += u.length;
+    }
+    for (const Unique& u : uniques_) {
+      if (!u.single) continue;
+      ++mine.new_chunks;
+      mine.new_bytes += u.length;
     }
     const bool ring = state_.hints.mode != hints::Mode::kCollective ||
                       state_.hints.partners == hints::Partners::kRing;
@@ -85,12 +89,8 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
                               state_.order, failure);
     remember(failure);
     if (plan.proceed) {
-      if (chunks) {
-        judge(std::move(*chunks), plan.dealer);
-      } else if (!uniques_.empty()) {
-        const std::uint32_t verdict = verdicts_.number(judge_unique(false, plan.dealer));
-        for (Unique& u : uniques_) u.verdict = verdict;
-      }
+      if (chunks) judge(std::move(*chunks), plan.dealer);
+      judge_singles(plan.dealer);
       prepare_sends(plan);
     }
   }
@@ -114,7 +114,7 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
   const Timer timer(stats_.seconds_storing);
   const Status all = agree(state_.topology.comm(), status_);
   stats_.bytes_stored += state_.writer.bytes_stored();
-  name_holders();
+  finish_pieces();
   const Status settled = state_.writer.settle(all.is_ok());
   if (!all.is_ok()) return all;
   if (deduplicate()) settle(plan.dealer);
@@ -123,11 +123,13 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
 
 // ---- Cutting and fingerprints -----------------------------------------------------------------
 
-void DumpRound::fingerprint(RunCursor& cursor, std::uint64_t most) {
+// Finds the chunks of this rank that differ from each other. Their pieces get the fast hash in
+// place of a fingerprint; a chunk that is there again is compared with the first, byte by byte.
+void DumpRound::cut(RunCursor& cursor, std::uint64_t most) {
   plan::FingerprintTable table;
   std::vector<DumpedPiece>& pieces = result_.pieces;
   if (deduplicate()) table.reset(most);
-  for (std::uint64_t count = 0; count < most && status_.is_ok();) {
+  for (std::uint64_t count = 0; count < most;) {
     const RunCursor::Chunk chunk = cursor.next();
     if (chunk.data.empty()) break;
     const auto length = static_cast<std::uint32_t>(chunk.data.size());
@@ -142,28 +144,68 @@ void DumpRound::fingerprint(RunCursor& cursor, std::uint64_t most) {
     const auto fresh = static_cast<std::uint32_t>(uniques_.size());
     piece.holders = fresh;
     if (deduplicate()) {
-      auto hashed = state_.hasher->hash(chunk.data);
-      remember(hashed.status());
-      if (!hashed.is_ok()) break;
-      piece.fingerprint = *hashed;
-      piece.holders = table.find_or_enter(
-          piece.fingerprint, fresh, [&](std::uint32_t n) { return fingerprint_of(uniques_[n]); });
+      piece.fingerprint = name_of_single(fast_hash(chunk.data), 0);
+      piece.holders =
+          table.find_or_enter_if(piece.fingerprint.prefix(), fresh, [&](std::uint32_t n) {
+            const Unique& u = uniques_[n];
+            return fingerprint_of(u) == piece.fingerprint && u.length == length &&
+                   std::memcmp(u.data, chunk.data.data(), length) == 0;
+          });
     } else {
       piece.fingerprint = state_.numbers.next();
     }
     if (piece.holders == fresh) {
-      uniques_.push_back(
-          {chunk.data.data(), length, static_cast<std::uint32_t>(pieces.size() - first_piece_), 0});
+      uniques_.push_back({chunk.data.data(), length,
+                          static_cast<std::uint32_t>(pieces.size() - first_piece_), 0,
+                          !deduplicate()});
       stats_.bytes_unique_local += length;
     }
     pieces.push_back(piece);
   }
 }
 
-std::vector<ChunkRecord> DumpRound::records() const {
+// Gives each chunk its name: that of a single one if there is no twin of it among the ranks or in
+// this node's store; what it has in the store if it was single there, and is the same; else its
+// strong fingerprint.
+void DumpRound::name_chunks() {
+  std::vector<FastHash> hashes;
+  std::vector<std::uint64_t> parts;
+  hashes.reserve(uniques_.size());
+  parts.reserve(uniques_.size());
+  for (const Unique& u : uniques_) {
+    hashes.push_back(fast_part(fingerprint_of(u)));
+    parts.push_back(hashes.back().low);
+  }
+  std::vector<std::uint8_t> twin = state_.twins.find(parts);
+  parts = {};
+  SingleChunks stored(state_.client, state_.identity);
+  const auto known = stored.find(hashes, [&](std::size_t i) { return data_of(uniques_[i]); });
+  remember(known.status());
+  if (!known.is_ok()) return;
+  for (std::size_t i = 0; i < uniques_.size(); ++i) {
+    Unique& u = uniques_[i];
+    Fingerprint& name = result_.pieces[first_piece_ + u.piece].fingerprint;
+    if (known->names[i]) {
+      name = *known->names[i];
+    } else if (twin[i] != 0 || known->alike[i] != 0) {
+      stats_.bytes_fingerprinted += u.length;
+      const auto strong = state_.hasher->hash(data_of(u));
+      remember(strong.status());
+      if (strong.is_ok()) name = *strong;
+    } else {
+      name = name_of_single(hashes[i], state_.singles.next());
+      u.single = true;
+    }
+  }
+}
+
+std::vector<ChunkRecord> DumpRound::shared_records() {
   std::vector<ChunkRecord> out;
-  out.reserve(uniques_.size());
-  for (const Unique& u : uniques_) out.push_back({fingerprint_of(u), u.length});
+  for (std::uint32_t i = 0; i < uniques_.size(); ++i) {
+    if (uniques_[i].single) continue;
+    shared_.push_back(i);
+    out.push_back({fingerprint_of(uniques_[i]), uniques_[i].length});
+  }
   return out;
 }
 
@@ -222,6 +264,7 @@ void DumpRound::reduce_over_nodes(const NodeChunks& chunks) {
     mine.add(chunks[c].fingerprint, chunks[c].length, chunks.ranks(c), my_node(), held,
              held ? known_sets_[known_holders_[c]] : none);
   }
+  mine.add_outside(my_node(), static_cast<std::uint32_t>(uniques_.size() - shared_.size()));
   mine.finish(limits);
   ReductionCost cost;
   auto reduced = reduce(state_.topology, std::move(mine), limits, &cost);
@@ -298,7 +341,16 @@ void DumpRound::judge(NodeChunks&& chunks, const plan::Dealer& dealer) {
   known_sets_ = {};
   const std::vector<std::uint32_t> answers =
       std::move(chunks).answer(verdicts, verdict_of, verdicts_);
-  for (std::size_t i = 0; i < uniques_.size(); ++i) uniques_[i].verdict = answers[i];
+  for (std::size_t i = 0; i < shared_.size(); ++i) uniques_[shared_[i]].verdict = answers[i];
+}
+
+void DumpRound::judge_singles(const plan::Dealer& dealer) {
+  std::optional<std::uint32_t> verdict;
+  for (Unique& u : uniques_) {
+    if (!u.single) continue;
+    if (!verdict) verdict = verdicts_.number(judge_unique(false, dealer));
+    u.verdict = *verdict;
+  }
 }
 
 // ---- Storing and sending ----------------------------------------------------------------------
@@ -444,7 +496,7 @@ void DumpRound::put_to_guests() {
 
 // ---- The end ----------------------------------------------------------------------------------
 
-void DumpRound::name_holders() {
+void DumpRound::finish_pieces() {
   if (!status_.is_ok() || verdicts_.size() == 0) return;
   std::vector<std::uint32_t> number(verdicts_.size());
   for (std::uint32_t v = 0; v < number.size(); ++v) {
@@ -452,7 +504,10 @@ void DumpRound::name_holders() {
   }
   for (std::size_t i = first_piece_; i < result_.pieces.size(); ++i) {
     DumpedPiece& piece = result_.pieces[i];
-    if (!piece.zero) piece.holders = number[uniques_[piece.holders].verdict];
+    if (piece.zero) continue;
+    const Unique& u = uniques_[piece.holders];
+    piece.fingerprint = fingerprint_of(u);
+    piece.holders = number[u.verdict];
   }
 }
 

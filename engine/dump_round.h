@@ -17,6 +17,7 @@
 #include "engine/exchange.h"
 #include "engine/node_chunks.h"
 #include "engine/node_plan.h"
+#include "engine/twins.h"
 #include "engine/verdict.h"
 #include "plan/cut.h"
 #include "plan/reduce.h"
@@ -34,7 +35,12 @@ struct DumpState {
         hints(the_hints),
         copies(std::min<unsigned>(the_hints.replication, the_topology.job_nodes())),
         writer(the_client, the_identity),
-        settled(the_hints.threshold) {}
+        settled(the_hints.threshold),
+        twins(the_topology.comm(),
+              the_hints.threshold / static_cast<unsigned>(the_topology.size()) + kTwinsAtLeast) {}
+
+  // Remembered by each rank, however many ranks there are.
+  static constexpr std::size_t kTwinsAtLeast = 4096;
 
   const Topology& topology;
   service::Client& client;
@@ -42,7 +48,9 @@ struct DumpState {
   const hints::Hints& hints;
   unsigned copies;  // K, at most the number of nodes
   ChunkWriter writer;
-  plan::SettledChunks settled;   // this rank's part
+  plan::SettledChunks settled;  // this rank's part
+  Twins twins;
+  SingleNumbers singles;
   std::vector<NodeIndex> order;  // of partners; on leaders
   std::unique_ptr<Exchange> exchange;
   std::uint32_t exchanges = 0;  // so far; the same on all ranks
@@ -88,6 +96,7 @@ class DumpRound {
     std::uint32_t length = 0;
     std::uint32_t piece = 0;    // the first that consists of it, counted from first_piece_
     std::uint32_t verdict = 0;  // number in verdicts_
+    bool single = false;        // nobody else has it, nor this node's store
   };
   enum class Known : std::uint8_t { kNew, kHeld, kSettled };
 
@@ -102,13 +111,15 @@ class DumpRound {
   bool deduplicate() const { return state_.hints.mode != hints::Mode::kNone; }
 
   // In the order in which they are taken.
-  void fingerprint(RunCursor& cursor, std::uint64_t most);
-  std::vector<ChunkRecord> records() const;
+  void cut(RunCursor& cursor, std::uint64_t most);
+  void name_chunks();
+  std::vector<ChunkRecord> shared_records();
   void look_up(const NodeChunks& chunks);
   Status ask_held(const NodeChunks& chunks, const std::vector<std::uint32_t>& which);
   void reduce_over_nodes(const NodeChunks& chunks);
   ChunkTotals total(const NodeChunks& chunks);
   void judge(NodeChunks&& chunks, const plan::Dealer& dealer);
+  void judge_singles(const plan::Dealer& dealer);
   Verdict judge_frequent(const plan::FrequentSet::Element& element, const plan::Dealer& dealer);
   Verdict judge_unique(bool held, const plan::Dealer& dealer);
   void keep_own();
@@ -117,7 +128,7 @@ class DumpRound {
   void fill_slot(const Unique& u, std::uint64_t slot, std::byte* out);
   void take_slots(std::span<const std::byte> slots);
   void put_to_guests();
-  void name_holders();
+  void finish_pieces();
   void settle(const plan::Dealer& dealer);
 
   DumpState& state_;
@@ -128,6 +139,7 @@ class DumpRound {
 
   std::size_t first_piece_;
   std::vector<Unique> uniques_;
+  std::vector<std::uint32_t> shared_;  // those of them that are not single
   Numbered<Verdict> verdicts_;
 
   // What is known of the chunks that this rank decides about, one for each.

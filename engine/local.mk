@@ -77,6 +77,8 @@ libdedup_engine_la_SOURCES += \
   engine/pace.h \
   engine/reduction.cc \
   engine/reduction.h \
+  engine/single_chunks.cc \
+  engine/single_chunks.h \
   engine/report.cc \
   engine/report.h \
   engine/rounds.cc \
@@ -87,14 +89,20 @@ libdedup_engine_la_SOURCES += \
   engine/take_over.h \
   engine/topology.cc \
   engine/topology.h \
+  engine/twins.cc \
+  engine/twins.h \
   engine/verdict.h \
   engine/writer.cc \
   engine/writer.h
 
 if BUILD_DRIVER
-noinst_PROGRAMS += test/integration/programs/rounds_check
+noinst_PROGRAMS += test/integration/programs/rounds_check test/integration/programs/twins_check
 endif
 test_integration_programs_rounds_check_SOURCES = test/integration/programs/rounds_check.cc
 test_integration_programs_rounds_check_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) \
   -DMPICH_SKIP_MPICXX
 test_integration_programs_rounds_check_LDADD = libdedup_engine.la libdedup_core.la $(MPI_LIBS)
+test_integration_programs_twins_check_SOURCES = test/integration/programs/twins_check.cc
+test_integration_programs_twins_check_CPPFLAGS = \
+  $(test_integration_programs_rounds_check_CPPFLAGS)
+test_integration_programs_twins_check_LDADD = $(test_integration_programs_rounds_check_LDADD)

@@ -25,10 +25,11 @@ double field(const DumpStats& stats) {
   return static_cast<double>(stats.*Member);
 }
 
-constexpr std::array<Figure, 13> kFigures = {{
+constexpr std::array<Figure, 14> kFigures = {{
     {"bytes_written", field<&DumpStats::bytes_written>},
     {"bytes_zero", field<&DumpStats::bytes_zero>},
     {"bytes_unique_local", field<&DumpStats::bytes_unique_local>},
+    {"bytes_fingerprinted", field<&DumpStats::bytes_fingerprinted>},
     {"bytes_unique_collective", field<&DumpStats::bytes_unique_collective>},
     {"bytes_stored", field<&DumpStats::bytes_stored>},
     {"bytes_sent", field<&DumpStats::bytes_sent>},

@@ -61,21 +61,29 @@ class FingerprintTable {
   template <typename FingerprintOf>
   std::uint32_t find_or_enter(const Fingerprint& fingerprint, std::uint32_t number,
                               FingerprintOf&& fingerprint_of) {
-    for (std::size_t i = start(fingerprint);; i = (i + 1) & mask_) {
+    return find_or_enter_if(fingerprint.prefix(), number, [&](std::uint32_t item) {
+      return fingerprint_of(item) == fingerprint;
+    });
+  }
+  // The same for items that are equal if `equal` says so of an entered one; equal items have equal
+  // prefixes.
+  template <typename Equal>
+  std::uint32_t find_or_enter_if(std::uint64_t prefix, std::uint32_t number, Equal&& equal) {
+    for (std::size_t i = start(prefix);; i = (i + 1) & mask_) {
       if (slots_[i] == kEmpty) {
         slots_[i] = number;
         return number;
       }
-      if (fingerprint_of(slots_[i]) == fingerprint) return slots_[i];
+      if (equal(slots_[i])) return slots_[i];
     }
   }
 
  private:
   static constexpr std::uint32_t kEmpty = 0xffffffff;
 
-  std::size_t start(const Fingerprint& fingerprint) const {
+  std::size_t start(std::uint64_t prefix) const {
     // Multiplied, since in mode `none` fingerprints are numbers.
-    return static_cast<std::size_t>(fingerprint.prefix() * 0x9e3779b97f4a7c15u >> 20) & mask_;
+    return static_cast<std::size_t>(prefix * 0x9e3779b97f4a7c15u >> 20) & mask_;
   }
 
   std::vector<std::uint32_t> slots_;

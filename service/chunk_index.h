@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hasher.h"
 #include "base/types.h"
 #include "store/index.h"
 #include "store/segment.h"
@@ -38,6 +39,8 @@ class ChunkIndex {
   // Whether it is registered; if so, fills what is not null.
   bool find(const Fingerprint& fingerprint, store::ChunkLocation* location,
             const NodeSet** holders = nullptr) const;
+  // Whether a registered chunk is named as a single one with that fast hash; if so, how.
+  bool find_single(const FastHash& hash, Fingerprint& name) const;
   // Marks a registered chunk; false if it is not registered.
   bool mark(const Fingerprint& fingerprint);
   void clear_marks();

@@ -96,6 +96,27 @@ HeldReply FileChunks::held(std::span<const Fingerprint> fingerprints) {
   return reply;
 }
 
+AlikeReply FileChunks::alike(std::span<const FastHash> hashes) {
+  AlikeReply reply;
+  const store::IndexReader* base = base_index();
+  if (base != nullptr && base->size() == 0) base = nullptr;
+  reply.strong = base != nullptr && base->has_strong();
+  if (base == nullptr && index_.size() == 0) return reply;
+  reply.found.resize(hashes.size());
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    Fingerprint name;
+    if (!index_.find_single(hashes[i], name)) {
+      if (base == nullptr) continue;
+      const auto found = base->find_single(hashes[i]);
+      if (!found.is_ok()) continue;
+      name = *found;
+    }
+    reply.found[i] = 1;
+    reply.names.push_back(name);
+  }
+  return reply;
+}
+
 void FileChunks::read_run(const store::SegmentReader& reader,
                           std::span<const store::ChunkLocation> locations,
                           std::span<const Fingerprint> fingerprints, std::span<Bytes* const> outs) {

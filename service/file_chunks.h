@@ -40,6 +40,7 @@ class FileChunks {
   // Where each chunk is; length 0: not here.
   std::vector<store::ChunkLocation> locate(std::span<const Fingerprint> fingerprints);
   HeldReply held(std::span<const Fingerprint> fingerprints);
+  AlikeReply alike(std::span<const FastHash> hashes);
   // Each chunk's bytes, checked; empty if it is not here or damaged. kArgument if they are more
   // than a message holds.
   Result<std::vector<Bytes>> read(std::span<const Fingerprint> fingerprints);

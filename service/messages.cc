@@ -43,6 +43,7 @@ struct Writer {
   void put(const store::Seen& seen) { seen.encode(e); }
   void put(const Id128& id) { e.put(id); }
   void put(const Fingerprint& fingerprint) { e.put(fingerprint); }
+  void put(const FastHash& hash) { all(hash.low, hash.high); }
   void put(const store::Digest& digest) { e.put_raw(digest.data(), digest.size()); }
   void put(const std::string& text) { e.put(std::string_view(text)); }
   void put(const NodeSet& nodes) { e.put(nodes); }
@@ -119,6 +120,7 @@ struct Reader {
   void get(store::Seen& seen) { seen = store::Seen::decode(d); }
   void get(Id128& id) { id = d.get_id(); }
   void get(Fingerprint& fingerprint) { fingerprint = d.get_fingerprint(); }
+  void get(FastHash& hash) { all(hash.low, hash.high); }
   void get(store::Digest& digest) { d.get_raw(digest.data(), digest.size()); }
   void get(std::string& text) { text = d.get_string(); }
   void get(NodeSet& nodes) {
@@ -312,6 +314,11 @@ DEDUP_CHECKED_FIELDS(HeldReply,
                          m.holders.size(),
                      m.held, m.holders)
 DEDUP_FIELDS(Held, m.identity, m.fingerprints)
+DEDUP_CHECKED_FIELDS(AlikeReply,
+                     static_cast<std::size_t>(std::count(m.found.begin(), m.found.end(), 1)) ==
+                         m.names.size(),
+                     m.strong, m.found, m.names)
+DEDUP_FIELDS(Alike, m.identity, m.hashes)
 DEDUP_FIELDS(ClaimReply, m.granted)
 DEDUP_FIELDS(Claim, m.identity, m.fingerprints)
 DEDUP_CHECKED_FIELDS(Register, holders_exist(m.chunks, m.holder_sets.size()), m.identity,

@@ -86,6 +86,7 @@ enum class Opcode : std::uint8_t {
   kCommit,
   kAbort,
   kCollect,
+  kAlike,
 };
 
 struct Empty {
@@ -486,6 +487,20 @@ struct Held {
   std::vector<Fingerprint> fingerprints;
   DEDUP_MESSAGE(kHeld, HeldReply);
   static Held decode(Decoder& d);
+};
+// For each fast hash: is a single chunk with it in this node's store (committed or registered)?
+struct AlikeReply {
+  bool strong = false;              // chunks with strong fingerprints are committed here, too
+  std::vector<std::uint8_t> found;  // one per hash; empty: none
+  std::vector<Fingerprint> names;   // one per hash that was found, in order
+  void encode(Encoder& e) const;
+  static AlikeReply decode(Decoder& d);
+};
+struct Alike {
+  Id128 identity;
+  std::vector<FastHash> hashes;
+  DEDUP_MESSAGE(kAlike, AlikeReply);
+  static Alike decode(Decoder& d);
 };
 // For each fingerprint: 1 if the caller is to store it, 0 if this node has it or somebody else is
 // storing it. What is claimed must be registered, or released after a failure.

@@ -26,7 +26,7 @@ class NodeHandler : public Handler {
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach>(*this, opcode, body, responder) ||
-        answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register,
+        answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Alike, Claim, Register,
                       Release, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard,
                       ReadShard, PutShard, References, Prepare, Commit, Abort, Collect>(
             store_node_, opcode, body, responder);

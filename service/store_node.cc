@@ -185,6 +185,12 @@ Result<HeldReply> StoreNode::on(const Held& request) {
   });
 }
 
+Result<AlikeReply> StoreNode::on(const Alike& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<AlikeReply> {
+    return file.chunks().alike(request.hashes);
+  });
+}
+
 Result<ClaimReply> StoreNode::on(const Claim& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<ClaimReply> {
     return ClaimReply{file.chunks().claim(request.fingerprints)};

@@ -4,8 +4,7 @@
 
 #include <cstdlib>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "base/xxh3.h"
 
 namespace dedup::store::format {
 

@@ -65,6 +65,7 @@ struct IndexWriter::Private {
   Id128 identity;
   Id128 attempt;
   std::uint64_t entries = 0;
+  std::uint64_t weak = 0;  // of them, whose fingerprints are not strong
   Fingerprint last;
   Encoder page;
   std::uint64_t pages = 0;
@@ -101,6 +102,7 @@ struct IndexWriter::Private {
     out.put(entries);
     out.put(static_cast<std::uint64_t>(uses.size()));
     out.put(format::checksum(tables.bytes()));
+    out.put(weak);
     seal_page(out, 0);
     return out.take();
   }
@@ -132,6 +134,7 @@ Status IndexWriter::add(const IndexEntry& entry) {
   p_->uses[entry.location.segment] += kChunkHeaderSize + entry.location.length;
   p_->last = entry.fingerprint;
   ++p_->entries;
+  if (!is_strong(kind_of(entry.fingerprint))) ++p_->weak;
   return Status::ok();
 }
 
@@ -151,6 +154,7 @@ struct IndexReader::Private {
   fs::File file;
   Id128 attempt;
   std::uint64_t entries = 0;
+  std::uint64_t weak = 0;
   std::uint64_t pages = 0;
   std::vector<Fingerprint> fences;  // each page's first fingerprint
   std::vector<SegmentUse> segments;
@@ -164,6 +168,29 @@ struct IndexReader::Private {
   std::size_t entries_of(std::uint64_t page) const {
     return static_cast<std::size_t>(
         std::min<std::uint64_t>(kPageEntries, entries - page * kPageEntries));
+  }
+
+  // The place of the first entry that is not before `fingerprint`.
+  Result<std::uint64_t> lower_bound(const Fingerprint& fingerprint) {
+    const auto after = std::upper_bound(fences.begin(), fences.end(), fingerprint);
+    if (after == fences.begin()) return std::uint64_t{0};
+    const auto page = static_cast<std::uint64_t>(after - fences.begin() - 1);
+    DEDUP_ASSIGN(const auto bytes, load(page));
+    std::size_t low = 0, high = entries_of(page);
+    while (low < high) {
+      const std::size_t middle = (low + high) / 2;
+      const int order = std::memcmp(bytes.data() + middle * kEntrySize, fingerprint.bytes.data(),
+                                    fingerprint.bytes.size());
+      (order < 0 ? low : high) = order < 0 ? middle + 1 : middle;
+    }
+    return page * kPageEntries + low;
+  }
+
+  // The fingerprint there. Of a place that is valid.
+  Result<Fingerprint> fingerprint_at(std::uint64_t i) {
+    DEDUP_ASSIGN(const auto bytes, load(i / kPageEntries));
+    Decoder in(bytes.subspan(i % kPageEntries * kEntrySize));
+    return in.get_fingerprint();
   }
 
   // The page's checked bytes, valid until the next call.
@@ -193,10 +220,11 @@ struct IndexReader::Private {
     entries = in.get<std::uint64_t>();
     const auto uses = in.get<std::uint64_t>();
     const auto tables_checksum = in.get<std::uint64_t>();
+    weak = in.get<std::uint64_t>();
     DEDUP_ASSIGN(const fs::Info about, fs::info(file));
     // An entry takes more bytes than its share of the tables: with these bounds nothing overflows.
     const bool plausible = page_holds(header, 0) && page_size == kPageSize &&
-                           entries <= about.size / kEntrySize && uses <= entries;
+                           entries <= about.size / kEntrySize && uses <= entries && weak <= entries;
     if (!plausible) return format::corrupt(file.path(), "index with a damaged header");
     pages = pages_for(entries);
     const std::uint64_t tables_at = (pages + 1) * kPageSize;
@@ -248,20 +276,27 @@ Result<ChunkLocation> IndexReader::find(const Fingerprint& fingerprint) const {
 }
 
 Result<std::uint64_t> IndexReader::position(const Fingerprint& fingerprint) const {
-  const auto after = std::upper_bound(p_->fences.begin(), p_->fences.end(), fingerprint);
-  if (after != p_->fences.begin()) {
-    const auto page = static_cast<std::uint64_t>(after - p_->fences.begin() - 1);
-    DEDUP_ASSIGN(const auto bytes, p_->load(page));
-    std::size_t low = 0, high = p_->entries_of(page);
-    while (low < high) {
-      const std::size_t middle = (low + high) / 2;
-      const int order = std::memcmp(bytes.data() + middle * kEntrySize, fingerprint.bytes.data(),
-                                    fingerprint.bytes.size());
-      if (order == 0) return page * kPageEntries + middle;
-      (order < 0 ? low : high) = order < 0 ? middle + 1 : middle;
-    }
+  DEDUP_ASSIGN(const std::uint64_t i, p_->lower_bound(fingerprint));
+  if (i < p_->entries) {
+    DEDUP_ASSIGN(const Fingerprint found, p_->fingerprint_at(i));
+    if (found == fingerprint) return i;
   }
   return Status(Code::kNotFound, p_->file.path() + ": no chunk " + fingerprint.hex());
+}
+
+Result<Fingerprint> IndexReader::find_single(const FastHash& hash) const {
+  DEDUP_ASSIGN(std::uint64_t i, p_->lower_bound(name_of_single(hash, 0)));
+  // Strong fingerprints may begin alike.
+  for (; i < p_->entries; ++i) {
+    DEDUP_ASSIGN(const Fingerprint found, p_->fingerprint_at(i));
+    if (fast_part(found) != hash) break;
+    if (kind_of(found) == NameKind::kSingle) return found;
+  }
+  return Status(Code::kNotFound, p_->file.path() + ": no single chunk with that hash");
+}
+
+bool IndexReader::has_strong() const {
+  return p_->weak < p_->entries;
 }
 
 Result<IndexEntry> IndexReader::at(std::uint64_t i) const {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hasher.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "store/segment.h"
@@ -58,6 +59,10 @@ class IndexReader {
   // The chunk's place in the order of fingerprints, as at() takes it; fails as find() does.
   Result<std::uint64_t> position(const Fingerprint& fingerprint) const;
   Result<IndexEntry> at(std::uint64_t i) const;  // in order of fingerprints
+  // A chunk whose name says that it had no twin and that it has this fast hash; fails as find().
+  Result<Fingerprint> find_single(const FastHash& hash) const;
+  // Whether there are chunks with strong fingerprints (also if the writer did not say).
+  bool has_strong() const;
   // Segments that the index names, each with the bytes of its live chunks (headers included).
   struct SegmentUse {
     std::uint64_t segment;

@@ -22,7 +22,7 @@ using All = List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, Ext
                  Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit, Find, Attach, Detach,
                  Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register, Release, Locate,
                  GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, Prepare,
-                 Commit, Abort, Collect, Distrust>;
+                 Commit, Abort, Collect, Distrust, Alike>;
 
 // Calls work.operator()<Request>() for the request with that opcode.
 template <typename Work, typename... Requests>

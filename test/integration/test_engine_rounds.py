@@ -1,4 +1,4 @@
-"""How collective writes become rounds of a dump: a C++ program over the engine, without files."""
+"""Parts of the engine that talk, without files: C++ programs over the engine."""
 
 import pytest
 
@@ -12,3 +12,11 @@ def test_rounds(mpirun, build, ranks):
     program = build / "test" / "integration" / "programs" / "rounds_check"
     result = mpirun(ranks, program, timeout=600)
     assert "rounds_check: 50 writes" in result.stdout
+
+
+@only_dedup
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
+def test_twins(mpirun, build, ranks):
+    program = build / "test" / "integration" / "programs" / "twins_check"
+    result = mpirun(ranks, program)
+    assert "twins_check: 200 calls" in result.stdout

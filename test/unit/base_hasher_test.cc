@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace dedup {
@@ -29,13 +30,33 @@ TEST(Hasher, GivesTheStandardsHashes) {
 }
 
 TEST(FingerprintCheck, TellsFingerprintsApart) {
-  EXPECT_EQ(kind_of(hash_of(FingerprintKind::kSha256, "abc")), FingerprintKind::kSha256);
-  EXPECT_EQ(kind_of(hash_of(FingerprintKind::kSha1, "abc")), FingerprintKind::kSha1);
+  EXPECT_EQ(kind_of(hash_of(FingerprintKind::kSha256, "abc")), NameKind::kSha256);
+  EXPECT_EQ(kind_of(hash_of(FingerprintKind::kSha1, "abc")), NameKind::kSha1);
   for (int i = 0; i < 1000; ++i) {
     UniqueNumbers numbers;
-    EXPECT_EQ(kind_of(numbers.next()), std::nullopt);
-    EXPECT_EQ(kind_of(numbers.next()), std::nullopt);
+    EXPECT_EQ(kind_of(numbers.next()), NameKind::kNumber);
+    EXPECT_EQ(kind_of(numbers.next()), NameKind::kNumber);
   }
+  for (const FastHash hash : {FastHash{0, 0}, FastHash{7, ~std::uint64_t{0}}, fast_hash({})}) {
+    for (const std::uint64_t number : {std::uint64_t{0}, ~std::uint64_t{0}}) {
+      EXPECT_EQ(kind_of(name_of_single(hash, number)), NameKind::kSingle);
+      EXPECT_EQ(fast_part(name_of_single(hash, number)), hash);
+    }
+  }
+  // A SHA-256 may end in zeros and the single's mark elsewhere.
+  Fingerprint strong = hash_of(FingerprintKind::kSha256, "abc");
+  std::fill(strong.bytes.begin() + 25, strong.bytes.end(), std::uint8_t{0});
+  strong.bytes[24] = 2;
+  EXPECT_EQ(kind_of(strong), NameKind::kSha256);
+}
+
+TEST(FastHash, IsXxh3) {
+  // Of nothing and of "abc", as `xxhsum -H2` says.
+  EXPECT_EQ(fast_hash({}), (FastHash{0x6001c324468d497f, 0x99aa06d3014798d8}));
+  EXPECT_EQ(fast_hash(bytes_of("abc")), (FastHash{0x78af5f94892f3950, 0x06b05ab6733a6185}));
+  SingleNumbers numbers;
+  const Fingerprint one = name_of_single(fast_hash(bytes_of("abc")), numbers.next());
+  EXPECT_NE(one, name_of_single(fast_hash(bytes_of("abc")), numbers.next()));
 }
 
 TEST(FingerprintCheck, HoldsForTheChunkAlone) {
@@ -49,6 +70,9 @@ TEST(FingerprintCheck, HoldsForTheChunkAlone) {
   }
   UniqueNumbers numbers;
   EXPECT_TRUE(*check.holds(numbers.next(), bytes_of("whatever")));
+  const Fingerprint single = name_of_single(fast_hash(bytes_of("a chunk")), 42);
+  EXPECT_TRUE(*check.holds(single, bytes_of("a chunk")));
+  EXPECT_FALSE(*check.holds(single, bytes_of("a chunK")));
 }
 
 }  // namespace

@@ -140,6 +140,30 @@ TEST(ServiceChunkIndex, AgreesWithAMap) {
   }
 }
 
+TEST(ServiceChunkIndex, FindsSingleChunksByTheirFastHash) {
+  Random random(3);
+  ChunkIndex index;
+  const std::uint32_t holders = index.intern({0});
+  std::vector<FastHash> hashes;
+  for (std::uint64_t i = 0; i < 5000; ++i) {
+    hashes.push_back({random(), random()});
+    index.put(name_of_single(hashes.back(), i), {1, i, 1}, holders);
+    index.put(random_fingerprint(random), {2, i, 1}, holders);
+  }
+  Fingerprint name;
+  for (std::uint64_t i = 0; i < hashes.size(); ++i) {
+    ASSERT_TRUE(index.find_single(hashes[i], name));
+    EXPECT_EQ(name, name_of_single(hashes[i], i));
+    EXPECT_FALSE(index.find_single({hashes[i].low, ~hashes[i].high}, name));
+  }
+  // Claimed only, or forgotten: not there.
+  index.claim(name_of_single({1, 2}, 3));
+  EXPECT_FALSE(index.find_single({1, 2}, name));
+  index.forget(name_of_single(hashes[7], 7));
+  EXPECT_FALSE(index.find_single(hashes[7], name));
+  EXPECT_FALSE(ChunkIndex().find_single({1, 2}, name));
+}
+
 TEST(ServiceChunkIndex, TakesAtMost64BytesAChunk) {
   ChunkIndex index;
   const std::uint32_t holders = index.intern({0, 3, 5});

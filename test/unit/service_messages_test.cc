@@ -221,6 +221,17 @@ class Random {
       if (held) fill(reply.holders.emplace_back());
     }
   }
+  void fill(FastHash& hash) {
+    fill(hash.low);
+    fill(hash.high);
+  }
+  void fill(AlikeReply& reply) {
+    fill(reply.strong);
+    fill(reply.found);
+    for (const std::uint8_t found : reply.found) {
+      if (found) fill(reply.names.emplace_back());
+    }
+  }
   void fill(Register& request) { fill_with_holders(request); }
   void fill(PutChunks& request) { fill_with_holders(request); }
   void fill(PutChunk& chunk) {
@@ -259,7 +270,7 @@ using Requests = List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize
                       WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit,
                       Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim,
                       Register, Release, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard,
-                      ReadShard, PutShard, References, Prepare, Commit, Abort, Collect>;
+                      ReadShard, PutShard, References, Prepare, Commit, Abort, Collect, Alike>;
 
 template <typename Message>
 Bytes encoded(const Message& message) {
@@ -376,7 +387,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 47u);
+  EXPECT_EQ(all.size(), 48u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }
@@ -448,6 +459,7 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_TRUE(refused(Convert{{}, kNoNode, 1, {{0, one_chunk(), {5}}}}));
   EXPECT_TRUE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {}}}}));
   EXPECT_TRUE(refused(HeldReply{{1, 0}, {}}));
+  EXPECT_TRUE(refused(AlikeReply{false, {1, 0}, {}}));
   EXPECT_TRUE(refused(ClaimReply{{2}}));
   EXPECT_TRUE(refused(Register{{}, {{0}}, {{{}, {}, 1}}}));
   EXPECT_TRUE(refused(PutChunks{{}, {{0}}, {{{}, 1, Bytes(1)}}}));

@@ -91,6 +91,44 @@ TEST(Index, FindsWhatItHasAndNothingElse) {
   }
 }
 
+TEST(Index, FindsSingleChunksByTheirFastHash) {
+  const TempDir dir;
+  test::Random random(6);
+  for (const bool strong : {false, true}) {
+    std::vector<IndexEntry> entries;
+    if (strong) entries = random_entries(random, 500);
+    std::vector<Fingerprint> singles;
+    for (int i = 0; i < 500; ++i) {
+      singles.push_back(name_of_single({random(), random()}, random()));
+      entries.push_back({singles.back(), {1, static_cast<std::uint64_t>(i), 1}});
+    }
+    // A strong fingerprint that begins like one of them, and two of one hash.
+    Fingerprint alike = singles[0];
+    std::fill(alike.bytes.begin() + 16, alike.bytes.end(), std::uint8_t{0});
+    alike.bytes.back() = 1;
+    if (strong) entries.push_back({alike, {1, 0, 1}});
+    entries.push_back({name_of_single(fast_part(singles[1]), 7), {1, 0, 1}});
+    const std::string path = dir / (strong ? "strong" : "weak");
+    ASSERT_TRUE(
+        test::write_index(path, test::random_id(random), test::random_id(random), entries, false)
+            .is_ok());
+    const auto reader = IndexReader::open(path);
+    ASSERT_TRUE(reader.is_ok());
+    EXPECT_EQ((*reader)->has_strong(), strong);
+    for (const Fingerprint& single : singles) {
+      const auto found = (*reader)->find_single(fast_part(single));
+      ASSERT_TRUE(found.is_ok()) << found.status().message();
+      EXPECT_EQ(kind_of(*found), NameKind::kSingle);
+      EXPECT_EQ(fast_part(*found), fast_part(single));
+    }
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_EQ((*reader)->find_single({random(), random()}).status().code(), Code::kNotFound);
+    }
+    EXPECT_EQ((*reader)->find_single({~0ull, ~0ull}).status().code(), Code::kNotFound);
+    EXPECT_EQ((*reader)->find_single({0, 0}).status().code(), Code::kNotFound);
+  }
+}
+
 TEST(Index, NeverGivesWrongLocations) {
   const TempDir dir;
   test::Random random(2);
