@@ -23,8 +23,8 @@ TEST(Simulation, ReadsWhatWasAcknowledgedOrLater) {
   EXPECT_GT(counts.later, 0u);
 }
 
-// Errors of the disk that pass were taken for chunks that are gone: in about half of the runs, since
-// some of what it does depends on the clock.
+// Errors of the disk that pass were taken for chunks that are gone: in about half of the runs,
+// since some of what it does depends on the clock.
 TEST(Simulation, DoesNotGoWrongWhereItOnceDid) {
   Counts counts;
   for (int i = 0; i < 20; ++i) {
