@@ -38,6 +38,7 @@ def run(command, environment=None, timeout=HANG_GUARD_SECONDS):
         raise Failed(f"ended after {timeout} s: {' '.join(words)}\n{out[-1000:]}\n{err[-4000:]}")
     except BaseException:
         os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=10)
         raise
     if process.returncode != 0:
         raise Failed(f"exit code {process.returncode}: {' '.join(words)}\n{out[-1000:]}\n"

@@ -1,5 +1,7 @@
 """Numbers and tables as text, for the terminal and for Markdown."""
 
+import math
+
 
 def number(value, digits=3):
     """With so many significant digits, without an exponent: 1234, 12.3, 0.0123."""
@@ -7,10 +9,9 @@ def number(value, digits=3):
         return str(value)
     if isinstance(value, int) or value == 0:
         return str(value)
-    text = f"{value:.{digits}g}"
-    if "e" not in text:
-        return text
-    return f"{value:.0f}" if abs(value) >= 1 else f"{value:.{digits + 6}f}".rstrip("0")
+    decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0)
+    text = f"{value:.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
 
 
 def spread(summary, digits=3):

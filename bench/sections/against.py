@@ -37,15 +37,6 @@ def record_pair(bench, name, dedup, other, **values):
                      phases=checkpoint.phases(lines) if lines else {}, **values)
 
 
-def hash_seconds(bench, count):
-    cores = len(os.sched_getaffinity(0))
-    return count / rates.rate(bench.records("rates"), "sha256", cores)
-
-
-def link_seconds(bench, count):
-    return count / rates.rate(bench.records("rates"), "link")
-
-
 # ---- Writing ------------------------------------------------------------------------------------
 
 
@@ -63,7 +54,7 @@ def whole_file(bench, bytes_a_rank, repeats):
                 bytes_a_rank=bytes_a_rank)
     store = RANKS * bytes_a_rank / statistics.median(found["store"])
     bench.target(what=f"{name}: time", limit=1.3, measured=statistics.ratio(ours, theirs),
-                 bound=max(hash_seconds(bench, RANKS * bytes_a_rank), store) / store,
+                 bound=max(rates.hash_seconds(bench.records("rates"), dedup.lines[0]), store) / store,
                  medium="disk", replication=1, fsync="commit", flush="none", cache="–",
                  bytes_a_rank=bytes_a_rank)
 
@@ -88,8 +79,9 @@ def partner_copies(bench, medium, bytes_a_rank, repeats):
                 bytes_a_rank=bytes_a_rank)
     data = RANKS * bytes_a_rank
     store = 2 * data / statistics.median(found["store"])
-    link = link_seconds(bench, data)
-    work = hash_seconds(bench, data) + link
+    machine = bench.records("rates")
+    link = data / rates.rate(machine, "link")
+    work = rates.hash_seconds(machine, dedup.lines[0]) + link
     bound = max(work, store) / max(link, store) if medium == "disk" else (
         (work + store) / (link + store))
     bench.target(what=f"{name}: time", limit=1.15, measured=statistics.ratio(ours, found["plain"]),
@@ -196,7 +188,7 @@ def one_rank(bench, bytes_a_rank, repeats):
     machine = bench.records("rates")
     bench.target(what=name, limit=0.9, measured=unique, bound=1.0, **common)
     bench.target(what=f"{name}, beaten", limit=3.0, measured=unique,
-                 bound=rates.rate(machine, "checksum", 1) / rates.rate(machine, "openssl_sha256"),
+                 bound=rates.rate(machine, "fast_hash", 1) / rates.rate(machine, "openssl_sha256"),
                  **common)
     bench.target(what="zero data: rate, as a share of the rate of reading memory", limit=0.7,
                  measured=statistics.ratio(found["zero"], found["read"]),

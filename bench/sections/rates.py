@@ -4,7 +4,7 @@ import json
 import os
 import re
 
-from harness import statistics, text
+from harness import checkpoint, statistics, text
 
 TITLE = "Rates of this machine"
 ORDER = 10
@@ -14,6 +14,7 @@ COMPUTE = {"memory_read": "reading memory", "copy": "copying memory",
            "find_zeros": "finding zeros, 4 KiB at once",
            "sha256": "SHA-256 of 4 KiB, as the driver calls it",
            "sha1": "SHA-1 of 4 KiB, as the driver calls it",
+           "fast_hash": "the fast 128-bit hash of 4 KiB",
            "checksum": "the fast checksum of 4 KiB"}
 WRITERS = 8
 
@@ -82,6 +83,19 @@ def rate(records, name, ranks=None):
     if len(found) != 1:
         raise KeyError(f"{len(found)} rates {name} of {ranks or 'any'} ranks")
     return found[0]["bytes_a_second"]["median"]
+
+
+def hash_seconds(records, line):
+    """What hashing the data of a job of bench/programs/checkpoint takes on all cores: the fast hash
+    of all that is not zero, and the strong one of what needs it."""
+    cores = len(os.sched_getaffinity(0))
+    if line["commits"][0]["mode"] == "none":
+        return 0.0
+    hashed = checkpoint.total(line, "bytes_written") - checkpoint.total(line, "bytes_zero")
+    if "bytes_fingerprinted" not in line["commits"][0]:
+        return hashed / rate(records, "sha256", cores)
+    return (hashed / rate(records, "fast_hash", cores)
+            + checkpoint.total(line, "bytes_fingerprinted") / rate(records, "sha256", cores))
 
 
 def tables(records):

@@ -1,7 +1,5 @@
 """The three modes on 16 nodes, as fast as this machine is, against what its rates allow."""
 
-import os
-
 from harness import checkpoint, statistics, text
 from sections import rates
 
@@ -22,11 +20,8 @@ def bound_seconds(of_machine, line, store_rate, medium):
     Hashing and sending are the processors' work, one after the other; so is storing in memory. A
     disk writes meanwhile.
     """
-    cores = len(os.sched_getaffinity(0))
-    work = checkpoint.total(line, "bytes_sent") / rates.rate(of_machine, "link")
-    if line["commits"][0]["mode"] != "none":
-        hashed = checkpoint.total(line, "bytes_written") - checkpoint.total(line, "bytes_zero")
-        work += hashed / rates.rate(of_machine, "sha256", cores)
+    work = (rates.hash_seconds(of_machine, line)
+            + checkpoint.total(line, "bytes_sent") / rates.rate(of_machine, "link"))
     store = checkpoint.total(line, "bytes_stored") / store_rate
     return max(work, store) if medium == "disk" else work + store
 
