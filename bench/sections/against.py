@@ -202,11 +202,16 @@ def one_rank(bench, bytes_a_rank, repeats):
 def run(bench):
     bytes_a_rank = (1 if bench.quick else 64) * MIB
     few, many = (1, 1) if bench.quick else (3, 5)
+    bench.say("one copy")
     whole_file(bench, bytes_a_rank, many)
     for medium in ("tmpfs",) if bench.quick else ("tmpfs", "disk"):
+        bench.say(f"two copies, {medium}")
         partner_copies(bench, medium, bytes_a_rank, few)
+    bench.say("reading")
     reading(bench, bytes_a_rank, many)
+    bench.say("one rank")
     one_rank(bench, (4 if bench.quick else 256) * MIB, few)
+    bench.say("small writes")
     small_independent(bench, 64 if bench.quick else 4096, many)
     many_collective(bench, 20 if bench.quick else 1000, few)
 

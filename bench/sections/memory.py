@@ -25,6 +25,7 @@ def run(bench):
     each = (64 if bench.quick else 512) * MIB
     worst = 0.0
     for name, calls, piece, bounded in CASES[::4] if bench.quick else CASES:
+        bench.say(name)
         options = ["--profile", "unique", "--bytes", each, "--calls", calls, "--piece", piece]
         # One rank a node, so that each runs its node's service, too.
         peak = {prefix: site.write(RANKS, RANKS, options, {"replication": 2}, prefix)["peak_bytes"]

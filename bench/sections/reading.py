@@ -17,6 +17,7 @@ def run(bench):
     repeats = 1 if bench.quick else 3
     for profile in PROFILES[:1] if bench.quick else PROFILES:
         for replication in [2] if bench.quick else [2, 3]:
+            bench.say(f"{profile}, K = {replication}")
             data = ["--profile", profile, "--bytes", bytes_a_rank, "--writers", ranks]
             site.clear()
             site.job(NODES, ranks, [*data, "--no-read"], {"replication": replication})

@@ -24,6 +24,7 @@ def reduce_once(bench, nodes, power, chunks, repeats):
 def run_worst(bench):
     for nodes in [8, 16] if bench.quick else [2, 4, 8, 16, 32, 64]:
         for power in [17] if bench.quick or nodes == 64 else THRESHOLDS:
+            bench.say(f"{nodes} nodes, F = 2^{power}")
             chunks = 1 << power if bench.quick or nodes == 64 else CHUNKS
             line = reduce_once(bench, nodes, power, chunks, 1 if bench.quick else 3)
             bench.record(kind="worst", nodes=nodes, ranks=nodes, threshold=1 << power,

@@ -21,6 +21,7 @@ def share(line, name):
 
 
 def measure(bench, site, options, ranks, **values):
+    bench.say(values["data"])
     # With one copy of each chunk what is kept is what is unique; copies are another job's.
     once = site.write(ranks, ranks, options, {"replication": 1})
     copied = site.write(ranks, ranks, options, {"replication": REPLICATION})

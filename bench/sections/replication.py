@@ -35,6 +35,7 @@ def run(bench):
     ranks = 8 if bench.quick else 16
     for profile in list(APPLICATIONS)[:1] if bench.quick else APPLICATIONS:
         for replication in [3] if bench.quick else range(1, 7):
+            bench.say(f"{profile}, K = {replication}")
             found = bench.alternate(
                 {mode: lambda mode=mode: measure(site, profile, ranks, bytes_a_rank,
                                                  {"mode": mode, "replication": replication})

@@ -24,6 +24,7 @@ def run(bench):
     repeats = 1 if bench.quick else 3
     for profile in list(APPLICATIONS)[:1] if bench.quick else APPLICATIONS:
         for ranks in [1, 4] if bench.quick else [1, 2, 4, 8, 16, 32]:
+            bench.say(f"{profile}, {ranks} ranks")
             variants = {(mode, REPLICATION): mode for mode in MODES}
             # The overhead's own: other K, as far as there are nodes for them, and the baseline.
             for replication in OVERHEAD_REPLICATIONS if ranks > 1 and not bench.quick else []:

@@ -27,6 +27,7 @@ def bound_seconds(of_machine, line, store_rate, medium):
 
 
 def measure(bench, medium, profile, bytes_a_rank, repeats):
+    bench.say(f"{profile}, {medium}")
     site = checkpoint.Site(bench, medium)
     variants = {mode: lambda mode=mode: site.write(
         NODES, NODES, ["--profile", profile, "--bytes", bytes_a_rank],
