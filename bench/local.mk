@@ -27,10 +27,9 @@ bench_programs_rates_SOURCES = bench/programs/rates.cc
 bench_programs_rates_CPPFLAGS = $(bench_cppflags)
 bench_programs_rates_LDADD = $(bench_libraries)
 
-# Calls the engine itself, and sees what it sends.
+# Calls the engine itself.
 bench_programs_reduction_SOURCES = bench/programs/reduction.cc
 bench_programs_reduction_CPPFLAGS = $(bench_cppflags)
-bench_programs_reduction_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=PMPI_Send,--wrap=PMPI_Recv,--wrap=PMPI_Bcast
 bench_programs_reduction_LDADD = libdedup_engine.la $(bench_libraries)
 
 # The pure parts alone: without MPI.

@@ -66,7 +66,7 @@ def average(line, figure):
     return sum(commit[figure]["avg"] for commit in line["commits"])
 
 
-PHASES = ["open", "write", "sync", "close"]
+PHASES = ["open", "write", "sync", "read", "close"]
 PARTS = ["hashing", "reducing", "exchanging", "storing"]
 
 

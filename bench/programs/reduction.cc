@@ -15,47 +15,12 @@
 #include "bench/programs/common.h"
 #include "engine/reduction.h"
 
-namespace {
-
-// What the engine's calls of MPI carried, on this rank. The linker's --wrap leads them here.
-std::uint64_t bytes_moved;
-std::uint64_t sets_received;
-
-std::uint64_t bytes_of(int count, MPI_Datatype type) {
-  int size = 0;
-  PMPI_Type_size(type, &size);
-  return static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(size);
-}
-
-}  // namespace
-
-extern "C" {
-int __real_PMPI_Send(const void*, int, MPI_Datatype, int, int, MPI_Comm);
-int __wrap_PMPI_Send(const void* data, int count, MPI_Datatype type, int to, int tag,
-                     MPI_Comm comm) {
-  bytes_moved += bytes_of(count, type);
-  return __real_PMPI_Send(data, count, type, to, tag, comm);
-}
-int __real_PMPI_Recv(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*);
-int __wrap_PMPI_Recv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
-                     MPI_Status* status) {
-  bytes_moved += bytes_of(count, type);
-  if (type == MPI_BYTE) ++sets_received;  // each after a message with its size
-  return __real_PMPI_Recv(data, count, type, from, tag, comm, status);
-}
-int __real_PMPI_Bcast(void*, int, MPI_Datatype, int, MPI_Comm);
-int __wrap_PMPI_Bcast(void* data, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  bytes_moved += bytes_of(count, type);
-  return __real_PMPI_Bcast(data, count, type, root, comm);
-}
-}
-
 namespace dedup::bench {
 namespace {
 
 std::uint64_t largest(std::uint64_t mine) {
   std::uint64_t most = 0;
-  PMPI_Allreduce(&mine, &most, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(&mine, &most, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
   return most;
 }
 
@@ -92,13 +57,13 @@ void run(const plan::ReduceLimits& limits, std::uint64_t chunks, int repeats) {
   std::uint64_t merged = 0;
   for (int i = 0; i < repeats; ++i) {
     plan::FrequentSet set = mine;
-    bytes_moved = sets_received = 0;
+    engine::ReductionCost cost;
     seconds.push_back(slowest([&] {
-      const auto result = value_of(engine::reduce(topology, std::move(set), mine_limits));
+      const auto result = value_of(engine::reduce(topology, std::move(set), mine_limits, &cost));
       if (!result.elements().empty()) fail("unique chunks were found on two nodes");
     }));
-    moved = largest(bytes_moved);
-    merged = largest(sets_received);
+    moved = largest(cost.bytes);
+    merged = largest(cost.merges);
   }
   const nlohmann::ordered_json line = {{"nodes", ranks},          {"threshold", limits.threshold},
                                        {"chunks", chunks},        {"replication", limits.copies},
