@@ -3,14 +3,15 @@
 #pragma once
 
 #include "base/pace.h"
-#include "store/system.h"
+#include "store/forwarding_system.h"
 
 namespace dedup::store {
 
-class PacedSystem final : public System {
+class PacedSystem final : public ForwardingSystem {
  public:
   // Both must outlive it.
-  PacedSystem(System& below, const PacedDevice& device) : below_(below), device_(device) {}
+  PacedSystem(System& below, const PacedDevice& device)
+      : ForwardingSystem(below), device_(device) {}
 
   ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) override {
     return passed(below_.preadv(fd, parts, count, offset));
@@ -19,38 +20,6 @@ class PacedSystem final : public System {
     return passed(below_.pwritev(fd, parts, count, offset));
   }
 
-  int open(const char* path, int flags, mode_t mode) override {
-    return below_.open(path, flags, mode);
-  }
-  int close(int fd) override { return below_.close(fd); }
-  int ftruncate(int fd, off_t size) override { return below_.ftruncate(fd, size); }
-  int fsync(int fd) override { return below_.fsync(fd); }
-  int fdatasync(int fd) override { return below_.fdatasync(fd); }
-  int flock(int fd, int operation) override { return below_.flock(fd, operation); }
-  int fstat(int fd, struct stat* about) override { return below_.fstat(fd, about); }
-  int fchmod(int fd, mode_t mode) override { return below_.fchmod(fd, mode); }
-  int fchown(int fd, uid_t owner, gid_t group) override { return below_.fchown(fd, owner, group); }
-  int stat(const char* path, struct stat* about) override { return below_.stat(path, about); }
-  int lstat(const char* path, struct stat* about) override { return below_.lstat(path, about); }
-  int eaccess(const char* path, int mode) override { return below_.eaccess(path, mode); }
-  int chmod(const char* path, mode_t mode) override { return below_.chmod(path, mode); }
-  int mkdir(const char* path, mode_t mode) override { return below_.mkdir(path, mode); }
-  int rmdir(const char* path) override { return below_.rmdir(path); }
-  int rename(const char* from, const char* to) override { return below_.rename(from, to); }
-  int link(const char* from, const char* to) override { return below_.link(from, to); }
-  int unlink(const char* path) override { return below_.unlink(path); }
-  int list(const char* path, std::vector<std::string>& names) override {
-    return below_.list(path, names);
-  }
-  int realpath(const char* path, std::string& resolved) override {
-    return below_.realpath(path, resolved);
-  }
-  int getcwd(std::string& directory) override { return below_.getcwd(directory); }
-  int statvfs(const char* path, struct statvfs* about) override {
-    return below_.statvfs(path, about);
-  }
-  int statfs(const char* path, struct statfs* about) override { return below_.statfs(path, about); }
-
  private:
   // Leaves errno as it is if nothing went through.
   ssize_t passed(ssize_t bytes) const {
@@ -58,7 +27,6 @@ class PacedSystem final : public System {
     return bytes;
   }
 
-  System& below_;
   const PacedDevice& device_;
 };
 

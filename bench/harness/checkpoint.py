@@ -66,6 +66,18 @@ def average(line, figure):
     return sum(commit[figure]["avg"] for commit in line["commits"])
 
 
+def of(records, **values):
+    """The records of checkpoints that have these values."""
+    return [r for r in records if r["kind"] == "checkpoint"
+            and all(r[name] == value for name, value in values.items())]
+
+
+def measured(records, applications):
+    """Of the names by profile those that are in the records."""
+    return {profile: name for profile, name in applications.items()
+            if of(records, profile=profile)}
+
+
 PHASES = ["open", "write", "sync", "read", "close"]
 PARTS = ["hashing", "reducing", "exchanging", "storing"]
 

@@ -199,7 +199,7 @@ int run(Options options) {
                    static_cast<unsigned long long>(read.checked));
     }
   }
-  if (rank == 0 && good) std::printf("%s\n", line.dump().c_str());
+  if (good) print_line(rank, line);
   return good ? 0 : 1;
 }
 
@@ -207,19 +207,16 @@ int run(Options options) {
 }  // namespace dedup::bench
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &dedup::bench::rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &dedup::bench::ranks);
-  dedup::bench::Options options;
-  CLI::App app("Writes a file as a checkpoint is written, reads it back, and compares.");
-  dedup::bench::declare(app, options);
-  int code = 0;
-  try {
-    app.parse(argc, argv);
-    code = dedup::bench::run(options);
-  } catch (const CLI::ParseError& error) {
-    code = dedup::bench::rank == 0 ? app.exit(error) : error.get_exit_code();
-  }
-  MPI_Finalize();
-  return code;
+  using namespace dedup::bench;
+  return run_program(argc, argv, rank, ranks, [&] {
+    Options options;
+    CLI::App app("Writes a file as a checkpoint is written, reads it back, and compares.");
+    declare(app, options);
+    try {
+      app.parse(argc, argv);
+      return run(options);
+    } catch (const CLI::ParseError& error) {
+      return rank == 0 ? app.exit(error) : error.get_exit_code();
+    }
+  });
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,22 @@ inline std::uint64_t sum_over_ranks(std::uint64_t mine) {
   std::uint64_t all = 0;
   MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
   return all;
+}
+
+// main() of a program: its rank and the number of ranks, then `body`, which returns the exit code.
+template <typename Body>
+int run_program(int& argc, char**& argv, int& rank, int& ranks, Body&& body) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int code = body();
+  MPI_Finalize();
+  return code;
+}
+
+// The program's one line of output.
+inline void print_line(int rank, const nlohmann::ordered_json& line) {
+  if (rank == 0) std::printf("%s\n", line.dump().c_str());
 }
 
 }  // namespace dedup::bench

@@ -130,7 +130,7 @@ int run(const std::string& directory, std::uint64_t bytes, bool flush) {
                                        {"bytes_a_rank", bytes},
                                        {"seconds", seconds},
                                        {"checked_bytes", sum_over_ranks(2 * bytes)}};
-  if (rank == 0) std::printf("%s\n", line.dump().c_str());
+  print_line(rank, line);
   return 0;
 }
 
@@ -138,15 +138,12 @@ int run(const std::string& directory, std::uint64_t bytes, bool flush) {
 }  // namespace dedup::bench
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &dedup::bench::rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &dedup::bench::ranks);
-  int code = 2;
-  if (argc == 3 || (argc == 4 && std::string(argv[3]) == "fsync")) {
-    code = dedup::bench::run(argv[1], std::stoull(argv[2]), argc == 4);
-  } else if (dedup::bench::rank == 0) {
-    std::fprintf(stderr, "usage: partner_copy DIRECTORY BYTES [fsync]\n");
-  }
-  MPI_Finalize();
-  return code;
+  using namespace dedup::bench;
+  return run_program(argc, argv, rank, ranks, [&] {
+    if (argc == 3 || (argc == 4 && std::string(argv[3]) == "fsync")) {
+      return run(argv[1], std::stoull(argv[2]), argc == 4);
+    }
+    if (rank == 0) std::fprintf(stderr, "usage: partner_copy DIRECTORY BYTES [fsync]\n");
+    return 2;
+  });
 }

@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <mpi.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -93,9 +91,8 @@ nlohmann::ordered_json compute() {
       each_unit(data, [&](auto unit) { sink = value_of(hasher.hash(unit)).prefix(); });
     });
   }
-  out["fast_hash"] = rate(kBuffer, [&] {
-    each_unit(data, [](auto unit) { sink = XXH3_128bits(unit.data(), unit.size()).low64; });
-  });
+  out["fast_hash"] =
+      rate(kBuffer, [&] { each_unit(data, [](auto unit) { sink = fast_hash(unit).low; }); });
   out["checksum"] = rate(
       kBuffer, [&] { each_unit(data, [](auto unit) { sink = store::format::checksum(unit); }); });
   std::memset(other.data(), 0, kBuffer);
@@ -156,7 +153,7 @@ int run(const std::vector<std::string>& words) {
     return 2;
   }
   line["ranks"] = ranks;
-  if (rank == 0) std::printf("%s\n", line.dump().c_str());
+  print_line(rank, line);
   return 0;
 }
 
@@ -164,10 +161,6 @@ int run(const std::vector<std::string>& words) {
 }  // namespace dedup::bench
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &dedup::bench::rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &dedup::bench::ranks);
-  const int code = dedup::bench::run({argv + 1, argv + argc});
-  MPI_Finalize();
-  return code;
+  using namespace dedup::bench;
+  return run_program(argc, argv, rank, ranks, [&] { return run({argv + 1, argv + argc}); });
 }

@@ -165,23 +165,16 @@ def figures(records):
         ticks = axes.get_xticks()
         axes.set_xticks(ticks, [power(x) for x in ticks], fontsize=6)
 
-    def draw_reduction(figure):
-        axes = figure.add_subplot()
-        style.lines(axes, {
-            f"{data}, {bits} bit": [(r["nodes"], r["bytes_received"] / MIB)
-                                    for r in reductions(records, data, wide=wide)]
-            for data in DATA for wide, bits in ((False, 16), (True, 32))},
-            x_label="nodes", y_label="received by the busiest node (MiB)", log2=True)
-        exponents(axes)
-
-    def draw_time(figure):
-        axes = figure.add_subplot()
-        style.lines(axes, {
-            f"{data}, {bits} bit": [(r["nodes"], r["seconds_merging"])
-                                    for r in reductions(records, data, wide=wide)]
-            for data in DATA for wide, bits in ((False, 16), (True, 32))},
-            x_label="nodes", y_label="merging on the busiest node (s)", log2=True)
-        exponents(axes)
+    def reduction(value, label):
+        def draw(figure):
+            axes = figure.add_subplot()
+            style.lines(axes, {
+                f"{data}, {bits} bit": [(r["nodes"], value(r))
+                                        for r in reductions(records, data, wide=wide)]
+                for data in DATA for wide, bits in ((False, 16), (True, 32))},
+                x_label="nodes", y_label=label, log2=True)
+            exponents(axes)
+        return draw
 
     def draw_balance(figure):
         axes = figure.add_subplot()
@@ -194,5 +187,8 @@ def figures(records):
             x_label="nodes", y_label="largest receive over average", log2=True)
         exponents(axes)
 
-    return [("beyond-bytes", draw_reduction), ("beyond-time", draw_time),
+    return [("beyond-bytes", reduction(lambda r: r["bytes_received"] / MIB,
+                                       "received by the busiest node (MiB)")),
+            ("beyond-time", reduction(lambda r: r["seconds_merging"],
+                                      "merging on the busiest node (s)")),
             ("beyond-balance", draw_balance)]

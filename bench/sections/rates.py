@@ -92,8 +92,6 @@ def hash_seconds(records, line):
     if line["commits"][0]["mode"] == "none":
         return 0.0
     hashed = checkpoint.total(line, "bytes_written") - checkpoint.total(line, "bytes_zero")
-    if "bytes_fingerprinted" not in line["commits"][0]:
-        return hashed / rate(records, "sha256", cores)
     return (hashed / rate(records, "fast_hash", cores)
             + checkpoint.total(line, "bytes_fingerprinted") / rate(records, "sha256", cores))
 

@@ -49,32 +49,21 @@ def run(bench):
             record(bench, profile, ranks, "collective", replication, "ring", [line], site.medium)
 
 
-def measured(records):
-    """The applications that are in the records."""
-    return {profile: name for profile, name in APPLICATIONS.items()
-            if of(records, profile=profile)}
-
-
-def of(records, **values):
-    return [r for r in records if r["kind"] == "checkpoint"
-            and all(r[name] == value for name, value in values.items())]
-
-
 def tables(records):
     out = []
-    for profile, name in measured(records).items():
+    for profile, name in checkpoint.measured(records, APPLICATIONS).items():
         rows = []
         for replication in sorted({r["replication"] for r in records if r["kind"] == "checkpoint"}):
-            modes = [of(records, profile=profile, mode=mode, replication=replication,
+            modes = [checkpoint.of(records, profile=profile, mode=mode, replication=replication,
                         partners="load" if mode == "collective" else "ring")[0] for mode in MODES]
-            ring = of(records, profile=profile, mode="collective", replication=replication,
+            ring = checkpoint.of(records, profile=profile, mode="collective", replication=replication,
                       partners="ring")[0]
             rows.append([replication, *(text.spread(r["seconds"]) for r in modes),
                          *(f"{r['average_send'] / MIB:.1f} / {r['largest_send'] / MIB:.1f}"
                            for r in modes),
                          f"{modes[2]['largest_receive'] / MIB:.1f}",
                          f"{ring['largest_receive'] / MIB:.1f}"])
-        some = of(records, profile=profile)[0]
+        some = checkpoint.of(records, profile=profile)[0]
         out.append((f"{name}, {some['ranks']} ranks on as many nodes, {text.size(some['bytes_a_rank'])} a rank, "
                     "tmpfs: seconds of a checkpoint; average and largest send of a rank, MiB; "
                     "largest receive in the mode collective with partners by load and in a ring, "
@@ -88,7 +77,7 @@ def figures(records):
     def times(profile, name):
         return lambda figure: style.lines(
             figure.add_subplot(),
-            {mode: [(r["replication"], r["seconds"]) for r in of(
+            {mode: [(r["replication"], r["seconds"]) for r in checkpoint.of(
                 records, profile=profile, mode=mode,
                 partners="load" if mode == "collective" else "ring")] for mode in MODES},
             x_label="replication factor K", y_label="time of a checkpoint (s)", title=name)
@@ -96,7 +85,7 @@ def figures(records):
     def sends(profile, name):
         series = {}
         for mode in MODES:
-            found = of(records, profile=profile, mode=mode,
+            found = checkpoint.of(records, profile=profile, mode=mode,
                        partners="load" if mode == "collective" else "ring")
             for kind in ("average", "largest"):
                 series[f"{mode}, {kind}"] = [(r["replication"], r[f"{kind}_send"] / MIB)
@@ -108,12 +97,12 @@ def figures(records):
     def receives(profile, name):
         series = {f"partners: {partners}": [
             (r["replication"], r["largest_receive"] / MIB)
-            for r in of(records, profile=profile, mode="collective", partners=partners)]
+            for r in checkpoint.of(records, profile=profile, mode="collective", partners=partners)]
             for partners in ("ring", "load")}
         return lambda figure: style.lines(figure.add_subplot(), series, title=name,
                                           x_label="replication factor K",
                                           y_label="largest receive of a rank (MiB)")
 
     return [(f"replication-{kind}-{name.lower()}", make(profile, name))
-            for profile, name in measured(records).items()
+            for profile, name in checkpoint.measured(records, APPLICATIONS).items()
             for kind, make in (("time", times), ("send", sends), ("receive", receives))]

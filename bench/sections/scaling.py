@@ -44,23 +44,12 @@ def run(bench):
                     stored=checkpoint.total(lines[0], "bytes_stored"))
 
 
-def measured(records):
-    """The applications that are in the records."""
-    return {profile: name for profile, name in APPLICATIONS.items()
-            if of(records, profile=profile)}
-
-
-def of(records, **values):
-    return [r for r in records if r["kind"] == "checkpoint"
-            and all(r[name] == value for name, value in values.items())]
-
-
 def tables(records):
     out = []
-    for profile, name in measured(records).items():
+    for profile, name in checkpoint.measured(records, APPLICATIONS).items():
         rows = []
-        for ranks in sorted({r["ranks"] for r in of(records, profile=profile)}):
-            found = {mode: of(records, profile=profile, ranks=ranks, mode=mode,
+        for ranks in sorted({r["ranks"] for r in checkpoint.of(records, profile=profile)}):
+            found = {mode: checkpoint.of(records, profile=profile, ranks=ranks, mode=mode,
                               replication=REPLICATION)[0] for mode in MODES}
             fast = found["collective"]["seconds"]["median"]
             rows.append([ranks, *(text.spread(found[mode]["seconds"]) for mode in MODES),
@@ -68,7 +57,7 @@ def tables(records):
                            for mode in ("none", "local")),
                          *(f"{found[mode]['stored'] / found['collective']['stored']:.2f}"
                            for mode in ("none", "local"))])
-        each = text.size(of(records, profile=profile)[0]["bytes_a_rank"])
+        each = text.size(checkpoint.of(records, profile=profile)[0]["bytes_a_rank"])
         out.append((f"{name}: seconds of a checkpoint, K = {REPLICATION}, {each} a rank, one rank a node, "
                     "tmpfs; then the times and the bytes stored in the modes none and local, as "
                     "multiples of those in the mode collective",
@@ -78,19 +67,19 @@ def tables(records):
 
 def figures(records):
     def draw_times(figure):
-        for at, (profile, name) in enumerate(measured(records).items()):
+        for at, (profile, name) in enumerate(checkpoint.measured(records, APPLICATIONS).items()):
             axes = figure.add_subplot(1, 2, at + 1)
             style.lines(axes, {
                 mode: [(r["ranks"], r["seconds"])
-                       for r in of(records, profile=profile, mode=mode, replication=REPLICATION)]
+                       for r in checkpoint.of(records, profile=profile, mode=mode, replication=REPLICATION)]
                 for mode in MODES}, x_label="ranks", title=name, log2=True,
                 y_label="time of a checkpoint (s)" if at == 0 else "")
 
     def overhead(profile):
-        series = {"local": [(r["ranks"], r["overhead"]) for r in of(
+        series = {"local": [(r["ranks"], r["overhead"]) for r in checkpoint.of(
             records, profile=profile, mode="local", replication=REPLICATION)]}
         for replication in OVERHEAD_REPLICATIONS:
-            points = [(r["ranks"], r["overhead"]) for r in of(
+            points = [(r["ranks"], r["overhead"]) for r in checkpoint.of(
                 records, profile=profile, mode="collective", replication=replication)]
             if points:
                 series[f"collective, K = {replication}"] = points
@@ -103,4 +92,4 @@ def figures(records):
 
     return [("checkpoint-over-ranks", draw_times),
             *((f"overhead-{name.lower()}", draw_overhead(profile, name))
-              for profile, name in measured(records).items())]
+              for profile, name in checkpoint.measured(records, APPLICATIONS).items())]

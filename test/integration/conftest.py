@@ -173,6 +173,12 @@ def tmpfs(site):
         subprocess.run(["umount", path], check=True)
 
 
+@pytest.fixture(params=["host", "job"])
+def where(request):
+    """A function from the nodes that are there to dedupctl()'s argument."""
+    return (lambda nodes: None) if request.param == "host" else list
+
+
 @pytest.fixture
 def start(site):
     """Starts jobs of a test's site; they are ended with the test."""

@@ -17,11 +17,6 @@ def site(tmp_path):
     return shared_site(tmp_path)
 
 
-@pytest.fixture(params=["host", "job"])
-def where(request):
-    return (lambda nodes: None) if request.param == "host" else list
-
-
 def write_four(site, seed=1, replication=2):
     model = Model(noise(seed, 300_001))
     site.write(parts(bytes(model.content), 4), FOUR, 4, {"replication": replication})

@@ -18,11 +18,6 @@ def site(tmp_path):
     return shared_site(tmp_path)
 
 
-@pytest.fixture(params=["host", "job"])
-def where(request):
-    return (lambda nodes: None) if request.param == "host" else list
-
-
 def write_four(site, path=None):
     """In several blocks, with a hole of more than one and zeros at the end."""
     pieces = {rank: [(rank * BLOCK // 3 + 7, noise("same", 100_000) + noise(rank, 100_000))]

@@ -22,12 +22,6 @@ def site(tmp_path):
     return shared_site(tmp_path)
 
 
-@pytest.fixture(params=["host", "job"])
-def where(request):
-    """A function from the nodes that are there to dedupctl()'s argument."""
-    return (lambda nodes: None) if request.param == "host" else list
-
-
 def write_four(site):
     """A block that all ranks have, one of each rank's own, zeros, and a hole; in two blocks."""
     pieces = {rank: [(rank * 50 * CHUNK, noise("same", 20 * CHUNK) + noise(rank, 20 * CHUNK)),

@@ -9,6 +9,8 @@
 #include <map>
 #include <optional>
 
+#include "store/forwarding_system.h"
+
 namespace {
 
 std::mt19937_64& product_random() {
@@ -34,9 +36,10 @@ void seed_product(std::uint64_t seed) {
 // ---- The system, broken if wanted --------------------------------------------------------------
 
 // Passes everything on, but for what the breakage is about.
-class BrokenSystem final : public store::System {
+class BrokenSystem final : public store::ForwardingSystem {
  public:
-  BrokenSystem(test::MemorySystem& below, Breakage breakage) : below_(below), breakage_(breakage) {}
+  BrokenSystem(test::MemorySystem& below, Breakage breakage)
+      : ForwardingSystem(below), breakage_(breakage) {}
 
   // Files of the shared file system that this job sees as they were.
   void freeze(int job, const std::map<std::string, std::string>& copies) { frozen_[job] = copies; }
@@ -56,38 +59,6 @@ class BrokenSystem final : public store::System {
     return breakage_ == Breakage::kNoLocks ? 0 : below_.flock(fd, operation);
   }
 
-  int close(int fd) override { return below_.close(fd); }
-  ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) override {
-    return below_.preadv(fd, parts, count, offset);
-  }
-  ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) override {
-    return below_.pwritev(fd, parts, count, offset);
-  }
-  int ftruncate(int fd, off_t size) override { return below_.ftruncate(fd, size); }
-  int fstat(int fd, struct stat* about) override { return below_.fstat(fd, about); }
-  int fchmod(int fd, mode_t mode) override { return below_.fchmod(fd, mode); }
-  int fchown(int fd, uid_t owner, gid_t group) override { return below_.fchown(fd, owner, group); }
-  int stat(const char* path, struct stat* about) override { return below_.stat(path, about); }
-  int lstat(const char* path, struct stat* about) override { return below_.lstat(path, about); }
-  int eaccess(const char* path, int mode) override { return below_.eaccess(path, mode); }
-  int chmod(const char* path, mode_t mode) override { return below_.chmod(path, mode); }
-  int mkdir(const char* path, mode_t mode) override { return below_.mkdir(path, mode); }
-  int rmdir(const char* path) override { return below_.rmdir(path); }
-  int rename(const char* from, const char* to) override { return below_.rename(from, to); }
-  int link(const char* from, const char* to) override { return below_.link(from, to); }
-  int unlink(const char* path) override { return below_.unlink(path); }
-  int list(const char* path, std::vector<std::string>& names) override {
-    return below_.list(path, names);
-  }
-  int realpath(const char* path, std::string& resolved) override {
-    return below_.realpath(path, resolved);
-  }
-  int getcwd(std::string& directory) override { return below_.getcwd(directory); }
-  int statvfs(const char* path, struct statvfs* about) override {
-    return below_.statvfs(path, about);
-  }
-  int statfs(const char* path, struct statfs* about) override { return below_.statfs(path, about); }
-
  private:
   bool is_lost(int fd) {
     struct stat about {};
@@ -97,7 +68,6 @@ class BrokenSystem final : public store::System {
     return breakage_ == kind;
   }
 
-  test::MemorySystem& below_;
   Breakage breakage_;
   int process_ = 0;
   std::map<int, std::map<std::string, std::string>> frozen_;  // by job
