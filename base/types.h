@@ -43,7 +43,16 @@ struct Fingerprint {
     std::memcpy(&value, bytes.data(), sizeof value);
     return value;
   }
-  auto operator<=>(const Fingerprint&) const = default;
+  // The same bytes as a number that is ordered as they are.
+  std::uint64_t leading() const { return __builtin_bswap64(prefix()); }
+  bool operator==(const Fingerprint&) const = default;
+  // As the bytes are ordered. The first eight nearly always tell.
+  std::strong_ordering operator<=>(const Fingerprint& other) const {
+    const std::uint64_t mine = leading();
+    const std::uint64_t theirs = other.leading();
+    if (mine != theirs) return mine <=> theirs;
+    return std::memcmp(bytes.data() + 8, other.bytes.data() + 8, bytes.size() - 8) <=> 0;
+  }
 };
 
 // 128 bits that tell chunks apart fast, and prove nothing (base/hasher.h).

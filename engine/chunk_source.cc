@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 
 namespace dedup::engine {
 namespace {
@@ -11,6 +10,8 @@ namespace {
 // differs from chunk to chunk and from node to node, so that readers spread over the copies.
 NodeIndex nth_choice(const WantedChunk& chunk, NodeIndex self, NodeIndex nodes, std::size_t n,
                      bool& none_left) {
+  none_left = false;
+  if (n == 0 && std::binary_search(chunk.holders->begin(), chunk.holders->end(), self)) return self;
   NodeSet live;
   for (const NodeIndex node : *chunk.holders) {
     if (node < nodes) live.push_back(node);
@@ -37,7 +38,7 @@ std::vector<std::size_t> ChunkSource::fetch(std::span<const WantedChunk> wanted)
   std::vector<std::size_t> left(wanted.size());
   for (std::size_t i = 0; i < left.size(); ++i) left[i] = i;
   for (std::size_t attempt = 0; !left.empty(); ++attempt) {
-    std::map<NodeIndex, std::vector<std::size_t>> by_node;
+    ByNode by_node;
     std::vector<std::size_t> exhausted;
     for (const std::size_t i : left) {
       bool none_left;
@@ -46,26 +47,34 @@ std::vector<std::size_t> ChunkSource::fetch(std::span<const WantedChunk> wanted)
       (none_left ? exhausted : by_node[node]).push_back(i);
     }
     if (by_node.empty()) break;
-    left = std::move(exhausted);
-    for (auto& [node, which] : by_node) {
-      try_node(node, wanted, which);
-      left.insert(left.end(), which.begin(), which.end());
-    }
+    left = try_nodes(wanted, std::move(by_node));
+    left.insert(left.end(), exhausted.begin(), exhausted.end());
   }
   for (NodeIndex node = 0; node < client_->nodes() && !left.empty(); ++node) {
-    try_node(node, wanted, left);
+    left = try_nodes(wanted, {{node, std::move(left)}});
   }
   std::sort(left.begin(), left.end());
   return left;
 }
 
-void ChunkSource::try_node(NodeIndex node, std::span<const WantedChunk> wanted,
-                           std::vector<std::size_t>& which) const {
-  if (node == client_->self()) {
-    try_own_store(wanted, which);
-  } else {
-    try_service(node, wanted, which);
-  }
+std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wanted,
+                                                ByNode by_node) const {
+  std::vector<std::size_t> left;
+  std::vector<std::size_t> own;
+  if (const auto self = by_node.extract(client_->self())) own = std::move(self.mapped());
+  // All nodes read at the same time, each for one request of this rank.
+  do {
+    std::vector<Asked> asked;
+    for (auto it = by_node.begin(); it != by_node.end();) {
+      asked.push_back(ask_service(it->first, wanted, it->second));
+      it = it->second.empty() ? by_node.erase(it) : std::next(it);
+    }
+    if (!own.empty()) try_own_store(wanted, own);
+    left.insert(left.end(), own.begin(), own.end());
+    own.clear();
+    for (Asked& one : asked) take_answer(wanted, one, left);
+  } while (!by_node.empty());
+  return left;
 }
 
 void ChunkSource::try_own_store(std::span<const WantedChunk> wanted,
@@ -118,32 +127,35 @@ void ChunkSource::try_own_store(std::span<const WantedChunk> wanted,
   which = std::move(failed);
 }
 
-void ChunkSource::try_service(NodeIndex node, std::span<const WantedChunk> wanted,
-                              std::vector<std::size_t>& which) const {
-  std::vector<std::size_t> failed;
-  for (std::size_t begin = 0; begin < which.size();) {
-    service::GetChunks request{identity_, {}};
-    std::size_t bytes = 0;
-    std::size_t end = begin;
-    while (end < which.size() &&
-           (end == begin || bytes + wanted[which[end]].length <= service::kPayload)) {
-      request.fingerprints.push_back(wanted[which[end]].fingerprint);
-      bytes += wanted[which[end]].length;
-      ++end;
-    }
-    const auto reply = client_->call(node, request);
-    const bool usable = reply.is_ok() && reply->chunks.size() == end - begin;
-    for (std::size_t k = begin; k < end; ++k) {
-      const WantedChunk& chunk = wanted[which[k]];
-      if (usable && reply->chunks[k - begin].size() == chunk.length) {
-        std::memcpy(chunk.out, reply->chunks[k - begin].data(), chunk.length);
-      } else {
-        failed.push_back(which[k]);
-      }
-    }
-    begin = end;
+ChunkSource::Asked ChunkSource::ask_service(NodeIndex node, std::span<const WantedChunk> wanted,
+                                            std::vector<std::size_t>& which) const {
+  service::GetChunks request{identity_, {}};
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  while (count < which.size() &&
+         (count == 0 || bytes + wanted[which[count]].length <= service::kPayload)) {
+    request.fingerprints.push_back(wanted[which[count]].fingerprint);
+    bytes += wanted[which[count]].length;
+    ++count;
   }
-  which = std::move(failed);
+  const auto end = which.begin() + static_cast<std::ptrdiff_t>(count);
+  Asked asked{{which.begin(), end}, client_->start(node, request)};
+  which.erase(which.begin(), end);
+  return asked;
+}
+
+void ChunkSource::take_answer(std::span<const WantedChunk> wanted, Asked& asked,
+                              std::vector<std::size_t>& left) {
+  const auto reply = asked.pending.wait();
+  const bool usable = reply.is_ok() && reply->chunks.size() == asked.which.size();
+  for (std::size_t k = 0; k < asked.which.size(); ++k) {
+    const WantedChunk& chunk = wanted[asked.which[k]];
+    if (usable && reply->chunks[k].size() == chunk.length) {
+      std::memcpy(chunk.out, reply->chunks[k].data(), chunk.length);
+    } else {
+      left.push_back(asked.which[k]);
+    }
+  }
 }
 
 }  // namespace dedup::engine

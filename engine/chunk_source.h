@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,12 +35,22 @@ class ChunkSource {
   std::vector<std::size_t> fetch(std::span<const WantedChunk> wanted) const;
 
  private:
-  // Tries `which` at one node; those that it did not give are left in `which`.
-  void try_node(NodeIndex node, std::span<const WantedChunk> wanted,
-                std::vector<std::size_t>& which) const;
+  using ByNode = std::map<NodeIndex, std::vector<std::size_t>>;
+  // A request to a node's service, under way.
+  struct Asked {
+    std::vector<std::size_t> which;
+    service::Client::Pending<service::GetChunks> pending;
+  };
+
+  // Tries all these at their nodes, at the same time; returns those that they did not give.
+  std::vector<std::size_t> try_nodes(std::span<const WantedChunk> wanted, ByNode by_node) const;
+  // Those that it did not give are left in `which`.
   void try_own_store(std::span<const WantedChunk> wanted, std::vector<std::size_t>& which) const;
-  void try_service(NodeIndex node, std::span<const WantedChunk> wanted,
-                   std::vector<std::size_t>& which) const;
+  // As many of `which` as one message's answer holds; they are taken out.
+  Asked ask_service(NodeIndex node, std::span<const WantedChunk> wanted,
+                    std::vector<std::size_t>& which) const;
+  static void take_answer(std::span<const WantedChunk> wanted, Asked& asked,
+                          std::vector<std::size_t>& left);
 
   service::Client* client_;
   LocalFile* local_;

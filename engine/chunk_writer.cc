@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kClaimsAtOnce = 16384;
 constexpr std::size_t kRegistrationsAtOnce = 32768;
+constexpr std::size_t kAppendAtOnce = 511;  // chunks
 // A new segment is begun beyond this, so that space is freed in parts.
 constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
 
@@ -46,20 +47,29 @@ Status ChunkWriter::open_segment() {
   return Status::ok();
 }
 
-Status ChunkWriter::append(const StoredChunk& chunk) {
-  if (segment_ && segment_->size() >= kLargeSegment) {
-    DEDUP_TRY(segment_->write_out());
-    full_.push_back(std::move(segment_));
+// Appends the chunks that were claimed from number `first_claimed` on.
+Status ChunkWriter::append(std::span<const store::SegmentChunk> chunks, std::size_t first_claimed) {
+  while (!chunks.empty()) {
+    const auto run = chunks.first(std::min(chunks.size(), kAppendAtOnce));
+    chunks = chunks.subspan(run.size());
+    if (segment_ && segment_->size() >= kLargeSegment) {
+      DEDUP_TRY(segment_->write_out());
+      full_.push_back(std::move(segment_));
+    }
+    if (!segment_) DEDUP_TRY(open_segment());
+    if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
+      segment_from_.emplace_back(first_claimed, segment_->number());
+    }
+    DEDUP_ASSIGN(store::ChunkLocation location, segment_->append(run));
+    for (const store::SegmentChunk& chunk : run) {
+      Claimed& claimed = claimed_[first_claimed++];
+      claimed.offset = location.offset;
+      claimed.length = static_cast<std::uint32_t>(chunk.data.size());
+      location.offset += store::kChunkHeaderSize + chunk.data.size();
+      bytes_stored_ += chunk.data.size();
+    }
+    if (flush_) segment_->start_write_back();
   }
-  if (!segment_) DEDUP_TRY(open_segment());
-  if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
-    segment_from_.emplace_back(claimed_.size() - 1, segment_->number());
-  }
-  DEDUP_ASSIGN(const store::ChunkLocation location,
-               segment_->append(chunk.fingerprint, chunk.data));
-  claimed_.back().offset = location.offset;
-  claimed_.back().length = location.length;
-  bytes_stored_ += chunk.data.size();
   return Status::ok();
 }
 
@@ -75,13 +85,15 @@ Status ChunkWriter::store(std::span<const StoredChunk> chunks) {
       return {Code::kInternal, "a service answered a claim with a wrong count"};
     }
     // After a failure the rest of the batch is remembered as claimed, to be given back.
-    Status status;
+    const std::size_t first = claimed_.size();
+    std::vector<store::SegmentChunk> granted;
+    granted.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (reply.granted[i] == 0) continue;
       claimed_.push_back({batch[i].fingerprint, 0, 0, batch[i].holders});
-      if (status.is_ok()) status = append(batch[i]);
+      granted.push_back({batch[i].fingerprint, batch[i].data});
     }
-    DEDUP_TRY(status);
+    DEDUP_TRY(append(granted, first));
   }
   return Status::ok();
 }

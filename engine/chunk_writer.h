@@ -29,8 +29,9 @@ struct StoredChunk {
 // One thread at a time; nothing here communicates but with services.
 class ChunkWriter {
  public:
-  ChunkWriter(service::Client& client, const Id128& identity)
-      : client_(client), identity_(identity) {}
+  // `flush`: whether finish_segments() will be asked to flush; the disk may begin before.
+  ChunkWriter(service::Client& client, const Id128& identity, bool flush)
+      : client_(client), identity_(identity), flush_(flush) {}
 
   Numbered<NodeSet>& holder_sets() { return holder_sets_; }
 
@@ -60,13 +61,14 @@ class ChunkWriter {
     std::uint32_t holders = 0;
   };
 
-  Status append(const StoredChunk& chunk);
+  Status append(std::span<const store::SegmentChunk> chunks, std::size_t first_claimed);
   Status open_segment();
   Status register_all();
   Status release_all();
 
   service::Client& client_;
   Id128 identity_;
+  bool flush_;
   Numbered<NodeSet> holder_sets_;
   std::deque<Claimed> claimed_;  // grows without being moved
   // Which segment holds claimed_ from a number on.

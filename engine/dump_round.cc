@@ -424,9 +424,9 @@ void DumpRound::exchange(const NodePlan& plan) {
     const Send& send = sends_[range_sends_[range] + number];
     fill_slot(uniques_[send.unique], ranges_[range].first + number, slot);
   };
-  out.drain = [this](std::span<const std::byte> slots) {
+  out.drain = [this](std::uint64_t first, std::span<const std::byte> slots) {
     const Timer timer(storing_in_exchange_);
-    take_slots(slots);
+    take_slots(first, slots);
   };
   state_.exchange->run(out);
 }
@@ -445,13 +445,13 @@ void DumpRound::fill_slot(const Unique& u, std::uint64_t slot, std::byte* out) {
   std::memcpy(out + header_size_, u.data, u.length);
 }
 
-void DumpRound::take_slots(std::span<const std::byte> slots) {
+void DumpRound::take_slots(std::uint64_t first, std::span<const std::byte> slots) {
   if (!status_.is_ok()) return;
   const Topology& topology = state_.topology;
   std::vector<StoredChunk> batch;
   for (std::size_t at = 0; at < slots.size(); at += slot_size_) {
     // Slots go round this node's ranks.
-    const std::uint64_t slot = slots_taken_++ * static_cast<std::uint64_t>(topology.node_size()) +
+    const std::uint64_t slot = first++ * static_cast<std::uint64_t>(topology.node_size()) +
                                static_cast<std::uint64_t>(topology.node_rank());
     Decoder header(slots.subspan(at, header_size_));
     StoredChunk chunk;

@@ -34,7 +34,7 @@ struct DumpState {
         identity(the_identity),
         hints(the_hints),
         copies(std::min<unsigned>(the_hints.replication, the_topology.job_nodes())),
-        writer(the_client, the_identity),
+        writer(the_client, the_identity, the_hints.fsync == hints::Fsync::kCommit),
         settled(the_hints.threshold),
         twins(the_topology.comm(),
               the_hints.threshold / static_cast<unsigned>(the_topology.size()) + kTwinsAtLeast) {}
@@ -126,7 +126,7 @@ class DumpRound {
   void prepare_sends(const NodePlan& plan);
   void exchange(const NodePlan& plan);
   void fill_slot(const Unique& u, std::uint64_t slot, std::byte* out);
-  void take_slots(std::span<const std::byte> slots);
+  void take_slots(std::uint64_t first, std::span<const std::byte> slots);
   void put_to_guests();
   void finish_pieces();
   void settle(const plan::Dealer& dealer);
@@ -158,7 +158,6 @@ class DumpRound {
   std::vector<std::size_t> range_sends_;  // for each range the first of its sends
   std::size_t header_size_;
   std::size_t slot_size_;
-  std::uint64_t slots_taken_ = 0;
   double storing_in_exchange_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/exchange.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/failpoint.h"
 #include "engine/pace.h"
@@ -101,10 +102,6 @@ std::uint64_t expected_slots(const Topology& topology, const ExchangePlan& plan,
   return grid.expected(plan.incoming, static_cast<std::uint64_t>(topology.node_rank()), round);
 }
 
-void drain(const ExchangePlan& plan, const std::byte* window, std::uint64_t slots) {
-  if (slots > 0) plan.drain({window, slots * plan.slot_size});
-}
-
 // One window over the same memory for all exchanges, open to all ranks at all times. A round: put,
 // flush, barrier; the window is the receiver's until the next barrier.
 class PutExchange final : public Exchange {
@@ -139,7 +136,8 @@ class PutExchange final : public Exchange {
       failpoint("dump.exchanging");
       PMPI_Barrier(topology_.comm());
       PMPI_Win_sync(window_);
-      drain(plan, window_memory_.get(), expected);
+      if (expected == 0) continue;
+      plan.drain(round * plan.slots_per_round, {window_memory_.get(), expected * plan.slot_size});
     }
   }
 
@@ -168,8 +166,10 @@ class PutExchange final : public Exchange {
   MPI_Win window_ = MPI_WIN_NULL;
 };
 
-// The same as messages. A message's tag is its position in the receiver's window; the receiver
-// knows how many slots to wait for, not from whom.
+// The same as messages, without rounds: each is stored as it comes, so that nothing is waited for
+// but messages, and little memory is used over and over. The receiver knows how many slots come,
+// not from whom; a message says where its slots stand among them. Its tag is the exchange's number,
+// so that a fast rank's next exchange is left alone.
 class SendExchange final : public Exchange {
  public:
   SendExchange(const Topology& topology, std::size_t window, std::size_t staging)
@@ -178,75 +178,81 @@ class SendExchange final : public Exchange {
   ~SendExchange() override {
     if (comm_ != MPI_COMM_NULL) PMPI_Comm_free(&comm_);
   }
-  void release() override { window_memory_.reset(); }
+  void release() override {}
 
-  void run(const ExchangePlan& plan) override {
+  void run(const ExchangePlan& given) override {
     if (comm_ == MPI_COMM_NULL) {
       // Of its own, since it receives from anybody.
       PMPI_Comm_dup(topology_.comm(), &comm_);
     }
-    if (!window_memory_) window_memory_ = allocate(window_size_);
-    const std::uint64_t batch_slots =
-        std::max<std::uint64_t>(1, staging_size_ / kParts / plan.slot_size);
-    const Memory staging = allocate(kParts * batch_slots * plan.slot_size);
-    for (std::uint64_t round = 0; round < plan.rounds; ++round) {
-      // A message of the next round must not be taken for one of this round.
-      if (round > 0) PMPI_Barrier(comm_);
-      RoundSender sender(topology_, plan, round, batch_slots);
-      const std::uint64_t expected = expected_slots(topology_, plan, round);
-      PacedLink link(expected * plan.slot_size);
-      MPI_Request requests[kParts];
-      std::fill(std::begin(requests), std::end(requests), MPI_REQUEST_NULL);
-      std::uint64_t received = 0;
-      bool sending = true;
-      while (sending || received < expected) {
-        if (sending) sending = send(sender, plan, batch_slots, staging.get(), requests, link);
-        if (received < expected) received += receive(plan);
-      }
-      failpoint("dump.exchanging");
-      PMPI_Waitall(kParts, requests, MPI_STATUSES_IGNORE);
-      link.wait();
-      drain(plan, window_memory_.get(), expected);
+    ++exchanges_;
+    ExchangePlan plan = given;
+    plan.slots_per_round = kNoRounds;
+    const std::uint64_t slots =
+        std::max<std::uint64_t>(1, staging_size_ / (kParts + 1) / plan.slot_size);
+    const std::size_t part = kPositionSize + slots * plan.slot_size;
+    const Memory memory = allocate((kParts + 1) * part);
+    std::byte* const incoming = memory.get() + kParts * part;
+    RoundSender sender(topology_, plan, 0, slots);
+    const std::uint64_t expected = expected_slots(topology_, plan, 0);
+    PacedLink link(expected * plan.slot_size);
+    MPI_Request requests[kParts];
+    std::fill(std::begin(requests), std::end(requests), MPI_REQUEST_NULL);
+    std::uint64_t received = 0;
+    bool sending = true;
+    while (sending || received < expected) {
+      if (sending) sending = send(sender, plan, memory.get(), part, requests, link);
+      if (received < expected) received += receive(plan, incoming, part);
     }
+    failpoint("dump.exchanging");
+    PMPI_Waitall(kParts, requests, MPI_STATUSES_IGNORE);
+    link.wait();
   }
 
  private:
   static constexpr int kParts = 8;  // of the staging memory, each for a message under way
+  static constexpr std::size_t kPositionSize = sizeof(std::uint64_t);
+  static constexpr std::uint64_t kNoRounds = std::uint64_t{1} << 40;  // slots in one
+
+  int tag() const { return static_cast<int>(exchanges_ % 32768); }  // what every MPI takes
 
   // Starts as many messages as there are free parts. False once there are no more.
-  bool send(RoundSender& sender, const ExchangePlan& plan, std::uint64_t batch_slots,
-            std::byte* staging, MPI_Request* requests, PacedLink& link) {
-    for (int part = 0; part < kParts; ++part) {
+  bool send(RoundSender& sender, const ExchangePlan& plan, std::byte* staging, std::size_t part,
+            MPI_Request* requests, PacedLink& link) {
+    for (int i = 0; i < kParts; ++i) {
       int done = 1;
-      PMPI_Test(&requests[part], &done, MPI_STATUS_IGNORE);
+      PMPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);
       if (done == 0) continue;
-      std::byte* data = staging + static_cast<std::size_t>(part) * batch_slots * plan.slot_size;
-      const Batch batch = sender.next(data);
+      std::byte* const message = staging + static_cast<std::size_t>(i) * part;
+      const Batch batch = sender.next(message + kPositionSize);
       if (batch.count == 0) return false;
-      PMPI_Isend(data, static_cast<int>(batch.count * plan.slot_size), MPI_BYTE, batch.rank,
-                 static_cast<int>(batch.position), comm_, &requests[part]);
+      std::memcpy(message, &batch.position, kPositionSize);
+      PMPI_Isend(message, static_cast<int>(kPositionSize + batch.count * plan.slot_size), MPI_BYTE,
+                 batch.rank, tag(), comm_, &requests[i]);
       link.send(batch.count * plan.slot_size);
     }
     return true;
   }
 
-  // Takes one message if there is one; returns its slots.
-  std::uint64_t receive(const ExchangePlan& plan) {
+  // Takes one message if there is one, and stores it; returns its slots.
+  std::uint64_t receive(const ExchangePlan& plan, std::byte* memory, std::size_t size) {
     int found = 0;
     MPI_Message message;
     MPI_Status status;
-    PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &message, &status);
+    PMPI_Improbe(MPI_ANY_SOURCE, tag(), comm_, &found, &message, &status);
     if (found == 0) return 0;
+    PMPI_Mrecv(memory, static_cast<int>(size), MPI_BYTE, &message, &status);
     int bytes = 0;
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
-    std::byte* at =
-        window_memory_.get() + static_cast<std::size_t>(status.MPI_TAG) * plan.slot_size;
-    PMPI_Mrecv(at, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
-    return static_cast<std::uint64_t>(bytes) / plan.slot_size;
+    const std::uint64_t slots = (static_cast<std::size_t>(bytes) - kPositionSize) / plan.slot_size;
+    std::uint64_t position = 0;
+    std::memcpy(&position, memory, kPositionSize);
+    plan.drain(position, {memory + kPositionSize, slots * plan.slot_size});
+    return slots;
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;
-  Memory window_memory_;
+  std::uint64_t exchanges_ = 0;  // the same on all ranks
 };
 
 }  // namespace

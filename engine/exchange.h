@@ -1,9 +1,8 @@
 // The exchange: copies of chunks go into the windows of the nodes that are to hold them.
 //
 // Two forms of one thing, so that they can be compared where they run: `put` writes into the
-// receivers' memory by MPI_Put, `send` sends messages that are received at the same places. Where a
-// chunk goes follows from counts alone (plan/slots.h); both need no agreement on the way but the
-// number of rounds.
+// receivers' memory by MPI_Put, in rounds, `send` sends messages. Where a chunk goes follows from
+// counts alone (plan/slots.h); nothing is agreed on on the way.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +28,15 @@ struct SlotRange {
 struct ExchangePlan {
   std::span<const SlotRange> ranges;  // by target, each once
   std::uint64_t incoming = 0;         // chunks that this rank's node receives, in all
-  std::uint64_t rounds = 0;           // the same on all ranks; more than 0
+  std::uint64_t rounds = 0;           // of `put`; the same on all ranks; more than 0
   std::size_t slot_size = 0;          // bytes; the same on all ranks
-  std::uint64_t slots_per_round = 0;  // of one rank; the same on all ranks
+  std::uint64_t slots_per_round = 0;  // of one rank, with `put`; the same on all ranks
   // Writes the `number`-th chunk for ranges[range] to `slot` (slot_size bytes). Chunks are asked
   // for in no particular order, each once.
   std::function<void(std::size_t range, std::uint64_t number, std::byte* slot)> fill;
-  // What this rank received in a round: slots of slot_size bytes each. Not called without any.
-  std::function<void(std::span<const std::byte> slots)> drain;
+  // What this rank received: slots of slot_size bytes each, which stand from `first` on among all
+  // that it receives. Not called without any; in any order.
+  std::function<void(std::uint64_t first, std::span<const std::byte> slots)> drain;
 };
 
 // One per Dumper: its memory is used again by every exchange. One thread at a time.
@@ -48,8 +48,9 @@ class Exchange {
   // Collective if run() was ever called.
   virtual ~Exchange() = default;
 
-  // Collective over the topology's communicator. Uses at most `window` + `staging` bytes. All ranks
-  // go through all rounds: errors in fill and drain are the caller's to remember.
+  // Collective over the topology's communicator. Uses at most `window` + `staging` bytes, and not
+  // less than some slots. All ranks go through all of it: errors in fill and drain are the caller's
+  // to remember.
   virtual void run(const ExchangePlan& plan) = 0;
 
   // Collective if run() was ever called. Frees the memory until it is needed again.

@@ -4,16 +4,17 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <unordered_map>
+#include <set>
 
 #include "engine/base_recipe.h"
 #include "engine/chunk_source.h"
+#include "plan/cut.h"
 
 namespace dedup::engine {
 namespace {
 
 // One window of a long access: as many fragments as these limits allow are read together.
-constexpr std::uint64_t kWindowBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kWindowBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kWindowFragments = 16384;
 constexpr std::size_t kWindowBlocks = 64;
 
@@ -28,6 +29,7 @@ struct Span {
   const Piece* piece = nullptr;   // a chunk's slice …
   const LogPiece* log = nullptr;  // … or a log's, or else the plain file's
   const NodeSet* holders = nullptr;
+  std::uint32_t chunk = 0;           // its number among those that are wanted
   const std::byte* bytes = nullptr;  // once fetched
 
   std::uint64_t end() const { return offset + length; }
@@ -39,6 +41,10 @@ class Window {
   Window(JobFile& file, std::span<const plan::Fragment> fragments)
       : file_(file), view_(file.view()), fragments_(fragments) {
     add_ranges();
+    in_order_ = std::adjacent_find(fragments_.begin(), fragments_.end(),
+                                   [](const plan::Fragment& a, const plan::Fragment& b) {
+                                     return a.file_offset + a.length > b.file_offset;
+                                   }) == fragments_.end();
   }
 
   Status read() {
@@ -96,21 +102,57 @@ class Window {
     return Status::ok();
   }
 
+  // What one message asks a block home.
+  struct Question {
+    NodeIndex home = kNoNode;
+    std::vector<std::size_t> ranges;
+    std::uint64_t bytes = 0;
+  };
+
+  // As few as there can be with at most a block's bytes each: a reply has room for a block's
+  // pieces.
+  std::vector<Question> questions_for(const std::vector<std::size_t>& which) const {
+    std::vector<Question> out;
+    std::map<NodeIndex, std::size_t> last;  // of each home
+    for (const std::size_t i : which) {
+      const auto [it, is_new] = last.emplace(home_of(i), out.size());
+      if (!is_new && out[it->second].bytes + ranges_[i].length > kBlockSpan) {
+        it->second = out.size();
+      }
+      if (it->second == out.size()) out.push_back({it->first, {}, 0});
+      Question& question = out[it->second];
+      question.ranges.push_back(i);
+      question.bytes += ranges_[i].length;
+    }
+    return out;
+  }
+
   // Resolves `which` ranges; returns those whose base block the home lacks.
   Result<std::vector<std::size_t>> ask_homes(const std::vector<std::size_t>& which) {
-    std::map<NodeIndex, std::vector<std::size_t>> by_home;
-    for (const std::size_t i : which) by_home[home_of(i)].push_back(i);
-    std::vector<service::Client::Pending<service::Resolve>> pending;
-    for (const auto& [home, indexes] : by_home) {
-      service::Resolve request{file_.identity(), {}};
-      for (const std::size_t i : indexes) request.ranges.push_back(ranges_[i]);
-      pending.push_back(file_.client().start(home, request));
-    }
     std::vector<std::size_t> need_base;
+    const std::vector<Question> questions = questions_for(which);
+    for (std::span<const Question> rest = questions; !rest.empty();) {
+      // One at a time for each home.
+      std::set<NodeIndex> homes;
+      std::size_t count = 0;
+      while (count < rest.size() && homes.insert(rest[count].home).second) ++count;
+      DEDUP_TRY(ask(rest.first(count), need_base));
+      rest = rest.subspan(count);
+    }
+    return need_base;
+  }
+
+  Status ask(std::span<const Question> questions, std::vector<std::size_t>& need_base) {
+    std::vector<service::Client::Pending<service::Resolve>> pending;
+    for (const Question& question : questions) {
+      service::Resolve request{file_.identity(), {}};
+      for (const std::size_t i : question.ranges) request.ranges.push_back(ranges_[i]);
+      pending.push_back(file_.client().start(question.home, request));
+    }
     Status status;
-    std::size_t k = 0;
-    for (const auto& [home, indexes] : by_home) {
-      auto reply = pending[k++].wait();
+    for (std::size_t k = 0; k < questions.size(); ++k) {
+      const std::vector<std::size_t>& indexes = questions[k].ranges;
+      auto reply = pending[k].wait();
       if (!reply.is_ok()) {
         status = reply.status();
         continue;
@@ -127,8 +169,7 @@ class Window {
         }
       }
     }
-    DEDUP_TRY(status);
-    return need_base;
+    return status;
   }
 
   Status install_base(const std::vector<std::size_t>& which) {
@@ -172,14 +213,14 @@ class Window {
       for (const Piece& piece : r.content.pieces) {
         if (piece.is_zero()) continue;
         spans_.push_back({block + piece.begin, piece.length, &piece, nullptr,
-                          &r.content.holder_sets[piece.holders], nullptr});
+                          &r.content.holder_sets[piece.holders], 0, nullptr});
       }
       for (const LogPiece& log : r.log) {
-        spans_.push_back({block + log.begin, log.length, nullptr, &log, nullptr, nullptr});
+        spans_.push_back({block + log.begin, log.length, nullptr, &log, nullptr, 0, nullptr});
       }
       if (file_.plain == nullptr) continue;
       for (const ByteRange& range : untouched(ranges_[i], r, file_.plain->size())) {
-        spans_.push_back({range.offset, range.length, nullptr, nullptr, nullptr, nullptr});
+        spans_.push_back({range.offset, range.length, nullptr, nullptr, nullptr, 0, nullptr});
       }
     }
     std::sort(spans_.begin(), spans_.end(),
@@ -240,43 +281,59 @@ class Window {
     return Status::ok();
   }
 
-  // Each chunk once, however many spans it is in.
+  // Where a span's bytes go if they stay together there; null if they do not.
+  std::byte* target_of(const Span& span) const {
+    if (!in_order_) return nullptr;
+    const auto after = std::upper_bound(
+        fragments_.begin(), fragments_.end(), span.offset,
+        [](std::uint64_t at, const plan::Fragment& f) { return at < f.file_offset; });
+    if (after == fragments_.begin()) return nullptr;
+    const plan::Fragment& f = *(after - 1);
+    return span.end() <= f.file_offset + f.length ? f.memory + (span.offset - f.file_offset)
+                                                  : nullptr;
+  }
+
+  // Each chunk once, however many spans it is in: to where it is wanted, if that is all of it.
   Status fetch_chunks() {
-    std::unordered_map<Fingerprint, std::size_t> position;
+    plan::FingerprintTable table;
+    table.reset(spans_.size());
     std::vector<WantedChunk> wanted;
-    std::vector<std::uint64_t> offsets;
-    std::vector<const Span*> first_span;
     std::uint64_t bytes = 0;
-    for (const Span& span : spans_) {
+    wanted.reserve(spans_.size());
+    for (Span& span : spans_) {
       if (span.piece == nullptr) continue;
-      const auto [it, is_new] = position.emplace(span.piece->fingerprint, wanted.size());
-      if (!is_new) continue;
-      wanted.push_back({span.piece->fingerprint, span.piece->chunk_length, span.holders, nullptr});
-      offsets.push_back(bytes);
-      first_span.push_back(&span);
-      bytes += span.piece->chunk_length;
+      const Piece& piece = *span.piece;
+      span.chunk = table.find_or_enter(piece.fingerprint, static_cast<std::uint32_t>(wanted.size()),
+                                       [&](std::uint32_t n) { return wanted[n].fingerprint; });
+      if (span.chunk != wanted.size()) continue;
+      const bool whole = piece.chunk_offset == 0 && span.length == piece.chunk_length;
+      wanted.push_back(
+          {piece.fingerprint, piece.chunk_length, span.holders, whole ? target_of(span) : nullptr});
+      if (wanted.back().out == nullptr) bytes += piece.chunk_length;
     }
     if (wanted.empty()) return Status::ok();
     chunk_buffer_.resize(bytes);
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      wanted[i].out = chunk_buffer_.data() + offsets[i];
+    std::byte* next = chunk_buffer_.data();
+    for (WantedChunk& chunk : wanted) {
+      if (chunk.out != nullptr) continue;
+      chunk.out = next;
+      next += chunk.length;
+    }
     const ChunkSource source(file_.client(), *file_.local, file_.identity());
     const std::vector<std::size_t> lost = source.fetch(wanted);
-    if (!lost.empty()) return lost_chunks(wanted, lost);
+    if (!lost.empty()) return lost_chunks(lost);
     for (Span& span : spans_) {
       if (span.piece == nullptr) continue;
-      span.bytes = wanted[position[span.piece->fingerprint]].out + span.piece->chunk_offset;
+      span.bytes = wanted[span.chunk].out + span.piece->chunk_offset;
     }
     return Status::ok();
   }
 
   // Names the file, the first contiguous range that is lost, and the stores that had it.
-  Status lost_chunks(const std::vector<WantedChunk>& wanted,
-                     const std::vector<std::size_t>& lost) const {
+  Status lost_chunks(const std::vector<std::size_t>& lost) const {
     const auto is_lost = [&](const Span& span) {
-      return span.piece != nullptr && std::any_of(lost.begin(), lost.end(), [&](std::size_t i) {
-               return wanted[i].fingerprint == span.piece->fingerprint;
-             });
+      return span.piece != nullptr &&
+             std::any_of(lost.begin(), lost.end(), [&](std::size_t i) { return i == span.chunk; });
     };
     const auto first = std::find_if(spans_.begin(), spans_.end(), is_lost);
     std::uint64_t end = first->end();
@@ -310,7 +367,9 @@ class Window {
         if (it->offset > at) std::memset(f.memory + (at - f.file_offset), 0, it->offset - at);
         const std::uint64_t from = std::max(at, it->offset);
         const std::uint64_t to = std::min(end, it->end());
-        std::memcpy(f.memory + (from - f.file_offset), it->bytes + (from - it->offset), to - from);
+        std::byte* const target = f.memory + (from - f.file_offset);
+        const std::byte* const source = it->bytes + (from - it->offset);
+        if (target != source) std::memcpy(target, source, to - from);
         at = to;
       }
       if (at < end) std::memset(f.memory + (at - f.file_offset), 0, end - at);
@@ -320,6 +379,7 @@ class Window {
   JobFile& file_;
   std::shared_ptr<const FileView> view_;
   std::span<const plan::Fragment> fragments_;
+  bool in_order_ = false;  // by their places in the file, none twice there
   std::vector<ByteRange> ranges_;
   std::vector<service::ResolvedRange> resolved_;  // one per range; spans point into them
   Id128 base_wanted_;

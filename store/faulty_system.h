@@ -61,6 +61,10 @@ class FaultySystem final : public System {
   ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) override;
   int ftruncate(int fd, off_t size) override;
   int fsync(int fd) override;
+  // No fault of it is anybody's concern.
+  int start_write_back(int fd, off_t offset, off_t bytes) override {
+    return below_.start_write_back(fd, offset, bytes);
+  }
   int fdatasync(int fd) override;
   int flock(int fd, int operation) override;
   int fstat(int fd, struct stat* about) override;

@@ -22,6 +22,9 @@ class ForwardingSystem : public System {
   }
   int ftruncate(int fd, off_t size) override { return below_.ftruncate(fd, size); }
   int fsync(int fd) override { return below_.fsync(fd); }
+  int start_write_back(int fd, off_t offset, off_t bytes) override {
+    return below_.start_write_back(fd, offset, bytes);
+  }
   int fdatasync(int fd) override { return below_.fdatasync(fd); }
   int flock(int fd, int operation) override { return below_.flock(fd, operation); }
   int fstat(int fd, struct stat* about) override { return below_.fstat(fd, about); }

@@ -167,6 +167,12 @@ Status truncate(const File& file, std::uint64_t size) {
   return Status::ok();
 }
 
+void start_write_back(const File& file, std::uint64_t offset, std::uint64_t bytes) {
+  if (!fits_off_t(offset, bytes)) return;
+  static_cast<void>(file.system().start_write_back(file.fd(), static_cast<off_t>(offset),
+                                                   static_cast<off_t>(bytes)));
+}
+
 Status sync_data(const File& file) {
   if (retried([&] { return file.system().fdatasync(file.fd()); }) == 0) return Status::ok();
   return failed("flush", file.path());

@@ -88,6 +88,9 @@ Status readv_at(const File& file, std::uint64_t offset, std::span<iovec> parts);
 Status write_at(const File& file, std::uint64_t offset, std::span<const std::byte> data);
 Status writev_at(const File& file, std::uint64_t offset, std::span<iovec> parts);
 Status truncate(const File& file, std::uint64_t size);
+// sync_file_range: these bytes are on their way to the disk, if they can be. Says nothing of
+// whether they get there: sync_data() does.
+void start_write_back(const File& file, std::uint64_t offset, std::uint64_t bytes);
 // fdatasync: the data and what is needed to read it. Never call it again on a file where it failed.
 Status sync_data(const File& file);
 // fsync: all of it, permissions and owner too. As above.

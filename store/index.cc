@@ -179,9 +179,13 @@ struct IndexReader::Private {
     std::size_t low = 0, high = entries_of(page);
     while (low < high) {
       const std::size_t middle = (low + high) / 2;
-      const int order = std::memcmp(bytes.data() + middle * kEntrySize, fingerprint.bytes.data(),
-                                    fingerprint.bytes.size());
-      (order < 0 ? low : high) = order < 0 ? middle + 1 : middle;
+      Fingerprint there;
+      std::memcpy(there.bytes.data(), bytes.data() + middle * kEntrySize, there.bytes.size());
+      if (there < fingerprint) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
     }
     return page * kPageEntries + low;
   }
@@ -191,6 +195,10 @@ struct IndexReader::Private {
     DEDUP_ASSIGN(const auto bytes, load(i / kPageEntries));
     Decoder in(bytes.subspan(i % kPageEntries * kEntrySize));
     return in.get_fingerprint();
+  }
+
+  Status not_found(const Fingerprint& fingerprint) const {
+    return {Code::kNotFound, file.path() + ": no chunk " + fingerprint.hex()};
   }
 
   // The page's checked bytes, valid until the next call.
@@ -270,9 +278,12 @@ const std::vector<IndexReader::SegmentUse>& IndexReader::segments() const {
 }
 
 Result<ChunkLocation> IndexReader::find(const Fingerprint& fingerprint) const {
-  DEDUP_ASSIGN(const std::uint64_t i, position(fingerprint));
-  DEDUP_ASSIGN(const IndexEntry entry, at(i));
-  return entry.location;
+  DEDUP_ASSIGN(const std::uint64_t i, p_->lower_bound(fingerprint));
+  if (i < p_->entries) {
+    DEDUP_ASSIGN(const IndexEntry entry, at(i));
+    if (entry.fingerprint == fingerprint) return entry.location;
+  }
+  return p_->not_found(fingerprint);
 }
 
 Result<std::uint64_t> IndexReader::position(const Fingerprint& fingerprint) const {
@@ -281,7 +292,7 @@ Result<std::uint64_t> IndexReader::position(const Fingerprint& fingerprint) cons
     DEDUP_ASSIGN(const Fingerprint found, p_->fingerprint_at(i));
     if (found == fingerprint) return i;
   }
-  return Status(Code::kNotFound, p_->file.path() + ": no chunk " + fingerprint.hex());
+  return p_->not_found(fingerprint);
 }
 
 Result<Fingerprint> IndexReader::find_single(const FastHash& hash) const {

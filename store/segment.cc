@@ -18,10 +18,12 @@ constexpr std::size_t kCheckedSize = 4 + 32;
 static_assert(kChunkHeaderSize == kCheckedSize + 8);
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 20;
-// From here on copying a chunk costs more than a system call of its own.
-constexpr std::size_t kLargeChunk = std::size_t{128} << 10;
-// Chunks read with one system call: two parts each, within IOV_MAX.
-constexpr std::size_t kRunChunks = 512;
+// From here on copying costs more than a system call of its own.
+constexpr std::size_t kLargeWrite = std::size_t{128} << 10;
+// Chunks read or written with one system call: two parts each, and the buffer, within IOV_MAX.
+constexpr std::size_t kRunChunks = 511;
+// What is on its way to the disk at once.
+constexpr std::uint64_t kWriteBackBytes = std::uint64_t{4} << 20;
 
 using ChunkHeader = std::array<std::byte, kChunkHeaderSize>;
 
@@ -58,19 +60,42 @@ struct SegmentWriter::Private {
   std::uint64_t number = 0;
   Bytes buffer;
   std::uint64_t written = 0;  // bytes the kernel has; `buffer` follows
+  std::uint64_t started = 0;  // of these, that are on their way to the disk
   Status failure;
 
-  // Writes the buffer and, after it, up to two more parts.
-  Status write(std::span<const std::byte> header, std::span<const std::byte> data) {
-    std::array<iovec, 3> parts{iovec{buffer.data(), buffer.size()},
-                               iovec{const_cast<std::byte*>(header.data()), header.size()},
-                               iovec{const_cast<std::byte*>(data.data()), data.size()}};
+  // Writes the buffer and, after it, chunks that take `bytes` with their headers.
+  Status write(std::span<const SegmentChunk> chunks, std::uint64_t bytes) {
+    std::vector<ChunkHeader> headers;
+    headers.reserve(chunks.size());
+    std::vector<iovec> parts;
+    parts.reserve(1 + 2 * chunks.size());
+    parts.push_back({buffer.data(), buffer.size()});
+    for (const SegmentChunk& chunk : chunks) {
+      headers.push_back(make_chunk_header(chunk.fingerprint, chunk.data));
+      parts.push_back({headers.back().data(), kChunkHeaderSize});
+      parts.push_back({const_cast<std::byte*>(chunk.data.data()), chunk.data.size()});
+    }
     failure = fs::writev_at(file, written, parts);
     if (failure.is_ok()) {
-      written += buffer.size() + header.size() + data.size();
+      written += buffer.size() + bytes;
       buffer.clear();
     }
     return failure;
+  }
+
+  // Of at most kRunChunks.
+  Status append(std::span<const SegmentChunk> chunks) {
+    std::uint64_t bytes = 0;
+    for (const SegmentChunk& chunk : chunks) bytes += kChunkHeaderSize + chunk.data.size();
+    if (bytes >= kLargeWrite) return write(chunks, bytes);
+    if (buffer.size() + bytes > kBufferSize) DEDUP_TRY(write({}, 0));
+    if (buffer.capacity() < kBufferSize) buffer.reserve(kBufferSize);
+    for (const SegmentChunk& chunk : chunks) {
+      const ChunkHeader header = make_chunk_header(chunk.fingerprint, chunk.data);
+      buffer.insert(buffer.end(), header.begin(), header.end());
+      buffer.insert(buffer.end(), chunk.data.begin(), chunk.data.end());
+    }
+    return Status::ok();
   }
 };
 
@@ -87,29 +112,36 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(const std::string& 
   return std::unique_ptr<SegmentWriter>(new SegmentWriter(std::move(p)));
 }
 
+Result<ChunkLocation> SegmentWriter::append(std::span<const SegmentChunk> chunks) {
+  DEDUP_TRY(p_->failure);
+  for (const SegmentChunk& chunk : chunks) {
+    if (chunk.data.empty() || chunk.data.size() > kMaxChunkSize) {
+      return Status(Code::kArgument, "a chunk of " + std::to_string(chunk.data.size()) + " bytes");
+    }
+  }
+  ChunkLocation first{p_->number, size(), 0};
+  if (!chunks.empty()) first.length = static_cast<std::uint32_t>(chunks.front().data.size());
+  for (; !chunks.empty(); chunks = chunks.subspan(std::min(chunks.size(), kRunChunks))) {
+    DEDUP_TRY(p_->append(chunks.first(std::min(chunks.size(), kRunChunks))));
+  }
+  return first;
+}
+
 Result<ChunkLocation> SegmentWriter::append(const Fingerprint& fingerprint,
                                             std::span<const std::byte> data) {
-  DEDUP_TRY(p_->failure);
-  if (data.empty() || data.size() > kMaxChunkSize) {
-    return Status(Code::kArgument, "a chunk of " + std::to_string(data.size()) + " bytes");
-  }
-  const ChunkHeader header = make_chunk_header(fingerprint, data);
-  const ChunkLocation location{p_->number, size(), static_cast<std::uint32_t>(data.size())};
-  if (data.size() >= kLargeChunk) {
-    DEDUP_TRY(p_->write(header, data));
-    return location;
-  }
-  auto& buffer = p_->buffer;
-  if (buffer.size() + header.size() + data.size() > kBufferSize) DEDUP_TRY(p_->write({}, {}));
-  if (buffer.capacity() < kBufferSize) buffer.reserve(kBufferSize);
-  buffer.insert(buffer.end(), header.begin(), header.end());
-  buffer.insert(buffer.end(), data.begin(), data.end());
-  return location;
+  const SegmentChunk chunk{fingerprint, data};
+  return append({&chunk, 1});
 }
 
 Status SegmentWriter::write_out() {
   DEDUP_TRY(p_->failure);
-  return p_->buffer.empty() ? Status::ok() : p_->write({}, {});
+  return p_->buffer.empty() ? Status::ok() : p_->write({}, 0);
+}
+
+void SegmentWriter::start_write_back() {
+  if (p_->written - p_->started < kWriteBackBytes) return;
+  fs::start_write_back(p_->file, p_->started, p_->written - p_->started);
+  p_->started = p_->written;
 }
 
 Status SegmentWriter::flush() {

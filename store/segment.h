@@ -25,6 +25,11 @@ struct ChunkLocation {
   auto operator<=>(const ChunkLocation&) const = default;
 };
 
+struct SegmentChunk {
+  Fingerprint fingerprint;
+  std::span<const std::byte> data;  // 1 to kMaxChunkSize bytes
+};
+
 // Appends chunks to one segment file. One thread, one process.
 class SegmentWriter {
  public:
@@ -33,11 +38,15 @@ class SegmentWriter {
                                                        const Id128& identity, std::uint64_t number);
   ~SegmentWriter();
 
-  // Buffers small writes (up to 1 MiB); large ones go out by writev without a copy. After a failure
-  // every further call fails with the same status.
+  // Little at a time is buffered (up to 1 MiB); much goes out by writev, from where it is. After a
+  // failure every further call fails with the same status. The first chunk's location; the others
+  // follow it without a gap.
+  Result<ChunkLocation> append(std::span<const SegmentChunk> chunks);
   Result<ChunkLocation> append(const Fingerprint& fingerprint, std::span<const std::byte> data);
   // Hands everything to the kernel: readers in other processes see it.
   Status write_out();
+  // What the kernel has is on its way to the disk from now on, so that flush() takes less long.
+  void start_write_back();
   // write_out, then fsync. A failed fsync is never tried again: the writer stays failed.
   Status flush();
   std::uint64_t number() const;

@@ -27,6 +27,9 @@ class Kernel final : public System {
   }
   int ftruncate(int fd, off_t size) override { return ::ftruncate(fd, size); }
   int fsync(int fd) override { return ::fsync(fd); }
+  int start_write_back(int fd, off_t offset, off_t bytes) override {
+    return ::sync_file_range(fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
+  }
   int fdatasync(int fd) override { return ::fdatasync(fd); }
   int flock(int fd, int operation) override { return ::flock(fd, operation); }
   int fstat(int fd, struct stat* about) override { return ::fstat(fd, about); }

@@ -31,6 +31,8 @@ class System {
   virtual ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) = 0;
   virtual int ftruncate(int fd, off_t size) = 0;
   virtual int fsync(int fd) = 0;
+  // sync_file_range() with SYNC_FILE_RANGE_WRITE: starts what fsync would do, and promises nothing.
+  virtual int start_write_back(int fd, off_t offset, off_t bytes) = 0;
   virtual int fdatasync(int fd) = 0;
   virtual int flock(int fd, int operation) = 0;
   virtual int fstat(int fd, struct stat* about) = 0;

@@ -6,7 +6,7 @@ import pathlib
 import shutil
 import tempfile
 
-from . import jobs
+from . import jobs, memory
 
 
 def disk_directory():
@@ -98,16 +98,18 @@ class Bench:
         """The output of a command; raises jobs.Failed, with its standard error, if it fails."""
         return jobs.run(words, jobs.clean_environment(**(environment or {})), timeout)
 
-    def dedup_mpiexec(self, nodes, ranks, words, hints, store, timeout=jobs.HANG_GUARD_SECONDS):
+    def dedup_mpiexec(self, nodes, ranks, words, hints, store, touches=0):
         """Runs a job on simulated nodes with the driver preloaded, and returns its output.
 
         nodes: a number or "n0,n2"; hints: {"replication": 3, ...}, without dedup_; store: the
         directory with a store for each node. For `ufs:` files too, so that both sides of a
-        comparison have the same libraries and the same way of waiting.
+        comparison have the same libraries and the same way of waiting. touches: bytes of memory
+        that the job will take, page cache included, about; they are made ready before it starts.
         """
+        memory.warm(min(touches, memory.free() // 2))
         environment = {f"DEDUP_{name.upper()}": value for name, value in hints.items()}
         return self.run([self.build / "bin" / "dedup-mpiexec", "--nodes", nodes, "--store", store,
-                         "-n", ranks, *words], environment, timeout)
+                         "-n", ranks, *words], environment)
 
     # ---- Comparing ----------------------------------------------------------------------------
 

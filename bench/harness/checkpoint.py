@@ -7,10 +7,12 @@ from . import statistics, text
 
 
 class Site:
-    """A directory with one file and the stores of simulated nodes."""
+    """A directory with one file and the stores of simulated nodes. timed: jobs find their memory
+    ready (harness/memory.py)."""
 
-    def __init__(self, bench, medium):
+    def __init__(self, bench, medium, timed=True):
         self._bench = bench
+        self._timed = timed
         self.medium = medium
         self.directory = bench.scratch(medium)
         self.stores = self.directory / "stores"
@@ -35,7 +37,8 @@ class Site:
         self._report.unlink(missing_ok=True)
         out = self._bench.dedup_mpiexec(
             nodes, ranks, [self._bench.program("checkpoint"), self.name(prefix), *options],
-            {**hints, "report": self._report}, self.stores)
+            {**hints, "report": self._report}, self.stores,
+            touches=touched_bytes(ranks, options, hints) if self._timed else 0)
         line = json.loads(out)
         if self._report.exists():
             line["commits"] = [json.loads(each)
@@ -50,6 +53,15 @@ class Site:
             raise AssertionError(f"{line['checked_bytes']} of {line['bytes']} bytes were compared")
         self.clear()
         return line
+
+
+def touched_bytes(ranks, options, hints):
+    """What a job of the program takes at most: data, copies, and what is read back."""
+    options = [str(option) for option in options]
+    if "--bytes" not in options:
+        return 0
+    bytes_a_rank = int(options[options.index("--bytes") + 1])
+    return ranks * bytes_a_rank * (2 + hints.get("replication", 1))
 
 
 def total(line, figure):

@@ -67,7 +67,7 @@ def partner_copies(bench, medium, bytes_a_rank, repeats):
         with bench.scratch_for_now(medium) as directory:
             return json.loads(bench.dedup_mpiexec(
                 NODES, RANKS, [bench.program("partner_copy"), directory, bytes_a_rank, "fsync"], {},
-                directory / "stores"))["seconds"]
+                directory / "stores", touches=4 * RANKS * bytes_a_rank))["seconds"]
 
     found = bench.alternate(
         {"dedup": dedup, "plain": plain,

@@ -39,7 +39,8 @@ def store(bench, medium, bytes_a_rank, fsync=True, ranks=WRITERS):
     """Bytes a second of all ranks' plain large writes together, each to a file of its own."""
     with bench.scratch_for_now(medium) as directory:
         words = [bench.program("rates"), "store", directory, bytes_a_rank]
-        out = bench.dedup_mpiexec(1, ranks, words + (["fsync"] if fsync else []), {}, directory)
+        out = bench.dedup_mpiexec(1, ranks, words + (["fsync"] if fsync else []), {}, directory,
+                                  touches=2 * ranks * bytes_a_rank)
     return json.loads(out)["store"]
 
 

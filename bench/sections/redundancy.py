@@ -36,7 +36,7 @@ def measure(bench, site, options, ranks, **values):
 
 
 def run(bench):
-    site = checkpoint.Site(bench, "tmpfs")
+    site = checkpoint.Site(bench, "tmpfs", timed=False)
     mib = 2 if bench.quick else 8
     for profile, ranks, local, collective in CASES:
         if bench.quick and profile not in QUICK:

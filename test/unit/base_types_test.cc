@@ -39,6 +39,17 @@ TEST(Fingerprint, OrdersByBytes) {
   b.bytes[31] = 0xff;
   EXPECT_LT(b, a);
   EXPECT_EQ(a.hex(), "01" + std::string(62, '0'));
+  // Whichever byte is the first that differs.
+  for (std::size_t i = 0; i < a.bytes.size(); ++i) {
+    Fingerprint low, high;
+    low.bytes.fill(0x80);
+    high.bytes.fill(0x80);
+    low.bytes[i] = 0x7f;
+    for (std::size_t k = i + 1; k < a.bytes.size(); ++k) low.bytes[k] = 0xff;
+    EXPECT_LT(low, high) << i;
+    EXPECT_GT(high, low) << i;
+    EXPECT_NE(high, low) << i;
+  }
 }
 
 TEST(HexString, IsLowerCase) {

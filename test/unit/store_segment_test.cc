@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/piece.h"
+#include "store/fs.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
 
@@ -69,6 +70,39 @@ TEST(Segment, GivesBackWhatWasAppended) {
   });
   EXPECT_TRUE(status.is_ok()) << status.message();
   EXPECT_EQ(i, chunks.size());
+}
+
+// Runs of any size, small and large chunks, with and without an early start of writing back.
+TEST(Segment, RunsAreWrittenAsTheirChunksOneByOne) {
+  const TempDir dir;
+  test::Random random(11);
+  const Id128 identity = test::random_id(random);
+  auto single = SegmentWriter::create(dir / "single", identity, 3);
+  auto runs = SegmentWriter::create(dir / "runs", identity, 3);
+  ASSERT_TRUE(single.is_ok() && runs.is_ok());
+  for (const std::size_t count : {0u, 1u, 2u, 7u, 510u, 511u, 512u, 1500u, 3u}) {
+    std::vector<Bytes> data;
+    std::vector<SegmentChunk> run;
+    for (std::size_t i = 0; i < count; ++i) {
+      data.push_back(random_bytes(random, 1 + test::below(random, count < 8 ? 400 << 10 : 5000)));
+    }
+    for (const Bytes& bytes : data) run.push_back({random_fingerprint(random), bytes});
+    const std::uint64_t begin = (*runs)->size();
+    const auto first = (*runs)->append(run);
+    ASSERT_TRUE(first.is_ok()) << first.status().message();
+    EXPECT_EQ(first->offset, begin);
+    EXPECT_EQ(first->segment, 3u);
+    if (count % 2 == 1) (*runs)->start_write_back();
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto location = (*single)->append(run[i].fingerprint, run[i].data);
+      ASSERT_TRUE(location.is_ok()) << location.status().message();
+      if (i == 0) {
+        EXPECT_EQ(*location, *first);
+      }
+    }
+  }
+  ASSERT_TRUE((*single)->flush().is_ok() && (*runs)->flush().is_ok());
+  EXPECT_EQ(*fs::read_file(dir / "single"), *fs::read_file(dir / "runs"));
 }
 
 TEST(Segment, ReadsRunsWithGaps) {
