@@ -81,7 +81,7 @@ def target(bench, profile, other, limit, per_byte):
 
 def run(bench):
     site = checkpoint.Site(bench, "tmpfs", timed=False)
-    nodes, bytes_a_rank, of_node, repeats = NODES, 8 * MIB, rates(1.5 * MIB), 3
+    nodes, bytes_a_rank, of_node, repeats = NODES, 8 * MIB, rates(1.5 * MIB), 2
     if bench.quick:
         nodes, bytes_a_rank, of_node, repeats = 4, MIB, rates(4 * MIB), 1
     for profile in list(PROFILES)[:1] if bench.quick else PROFILES:

@@ -39,7 +39,7 @@ def run(bench):
             found = bench.alternate(
                 {mode: lambda mode=mode: measure(site, profile, ranks, bytes_a_rank,
                                                  {"mode": mode, "replication": replication})
-                 for mode in MODES}, 1 if bench.quick else 2)
+                 for mode in MODES}, 1)
             for mode, lines in found.items():
                 # Only the reduction knows what to balance: the others' partners are a ring.
                 partners = "load" if mode == "collective" else "ring"

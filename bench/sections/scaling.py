@@ -21,10 +21,11 @@ def measure(site, profile, ranks, mode, replication, bytes_a_rank):
 def run(bench):
     site = checkpoint.Site(bench, "tmpfs")
     bytes_a_rank = (1 if bench.quick else 16) * MIB
-    repeats = 1 if bench.quick else 3
     for profile in list(APPLICATIONS)[:1] if bench.quick else APPLICATIONS:
         for ranks in [1, 4] if bench.quick else [1, 2, 4, 8, 16, 32]:
             bench.say(f"{profile}, {ranks} ranks")
+            # Many ranks on few cores take minutes.
+            repeats = 1 if bench.quick or ranks > 16 else 3
             variants = {(mode, REPLICATION): mode for mode in MODES}
             # The overhead's own: other K, as far as there are nodes for them, and the baseline.
             for replication in OVERHEAD_REPLICATIONS if ranks > 1 and not bench.quick else []:
