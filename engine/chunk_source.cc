@@ -21,7 +21,6 @@ NodeIndex nth_choice(const WantedChunk& chunk, NodeIndex self, NodeIndex nodes, 
   const auto own = std::find(live.begin(), live.end(), self);
   if (own != live.end()) {
     std::rotate(live.begin(), own, own + 1);
-    if (n == 0) return live[0];
     std::rotate(
         live.begin() + 1,
         live.begin() + 1 +

@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::size_t kClaimsAtOnce = 16384;
 constexpr std::size_t kRegistrationsAtOnce = 32768;
-constexpr std::size_t kAppendAtOnce = 511;  // chunks
 // A new segment is begun beyond this, so that space is freed in parts.
 constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
 
@@ -50,7 +49,7 @@ Status ChunkWriter::open_segment() {
 // Appends the chunks that were claimed from number `first_claimed` on.
 Status ChunkWriter::append(std::span<const store::SegmentChunk> chunks, std::size_t first_claimed) {
   while (!chunks.empty()) {
-    const auto run = chunks.first(std::min(chunks.size(), kAppendAtOnce));
+    const auto run = chunks.first(std::min(chunks.size(), store::kRunChunks));
     chunks = chunks.subspan(run.size());
     if (segment_ && segment_->size() >= kLargeSegment) {
       DEDUP_TRY(segment_->write_out());

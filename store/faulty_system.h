@@ -1,7 +1,8 @@
 // A System of which one call fails: for tests.
 //
 // It passes every call on, counts those that the planned fault can happen to, and lets it happen to
-// the n-th. Closing never fails. Any number of threads.
+// the n-th. Closing never fails, nor does starting to write back, which promises nothing. Any
+// number of threads.
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,7 @@
 #include <functional>
 #include <string_view>
 
-#include "store/system.h"
+#include "store/forwarding_system.h"
 
 namespace dedup::store {
 
@@ -45,10 +46,10 @@ struct FaultPlan {
 // programs/faults.c of the integration tests has the same.
 static_assert(sizeof(FaultPlan) == 256 && std::atomic<std::uint64_t>::is_always_lock_free);
 
-class FaultySystem final : public System {
+class FaultySystem final : public ForwardingSystem {
  public:
   // Both must outlive it.
-  FaultySystem(System& below, FaultPlan& plan) : below_(below), plan_(plan) {}
+  FaultySystem(System& below, FaultPlan& plan) : ForwardingSystem(below), plan_(plan) {}
 
   // Called when the process dies.
   std::function<void()> on_death;
@@ -56,15 +57,10 @@ class FaultySystem final : public System {
   std::function<void(int fd)> on_failed_sync;
 
   int open(const char* path, int flags, mode_t mode) override;
-  int close(int fd) override { return below_.close(fd); }
   ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) override;
   ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) override;
   int ftruncate(int fd, off_t size) override;
   int fsync(int fd) override;
-  // No fault of it is anybody's concern.
-  int start_write_back(int fd, off_t offset, off_t bytes) override {
-    return below_.start_write_back(fd, offset, bytes);
-  }
   int fdatasync(int fd) override;
   int flock(int fd, int operation) override;
   int fstat(int fd, struct stat* about) override;
@@ -112,7 +108,6 @@ class FaultySystem final : public System {
   ssize_t transfer(const Traits& traits, const Where& where, const iovec* parts, int count,
                    Call&& call);
 
-  System& below_;
   FaultPlan& plan_;
 };
 

@@ -8,9 +8,9 @@ libdedup_core_la_SOURCES += \
   store/deletion.h \
   store/faulty_system.cc \
   store/faulty_system.h \
-  store/forwarding_system.h \
   store/format.cc \
   store/format.h \
+  store/forwarding_system.h \
   store/fs.cc \
   store/fs.h \
   store/generations.cc \

@@ -20,8 +20,6 @@ static_assert(kChunkHeaderSize == kCheckedSize + 8);
 constexpr std::size_t kBufferSize = std::size_t{1} << 20;
 // From here on copying costs more than a system call of its own.
 constexpr std::size_t kLargeWrite = std::size_t{128} << 10;
-// Chunks read or written with one system call: two parts each, and the buffer, within IOV_MAX.
-constexpr std::size_t kRunChunks = 511;
 // What is on its way to the disk at once.
 constexpr std::uint64_t kWriteBackBytes = std::uint64_t{4} << 20;
 

@@ -17,6 +17,9 @@ namespace dedup::store {
 
 inline constexpr std::uint32_t kChunkHeaderSize = 44;  // what stands before each chunk's data
 
+// Chunks read or written with one system call: two parts each, and a buffer, within IOV_MAX.
+inline constexpr std::size_t kRunChunks = 511;
+
 // Where a chunk is within one store.
 struct ChunkLocation {
   std::uint64_t segment = 0;  // its number

@@ -124,7 +124,8 @@ std::map<std::string, double> write_file(const Options& options, const Source& s
 struct Read {
   std::map<std::string, double> seconds;
   std::uint64_t checked = 0;
-  std::uint64_t wrong = 0;
+  std::uint64_t wrong = 0;    // those that are missing included
+  std::uint64_t missing = 0;  // the file is too short for them
 };
 
 // Each rank an equal part of the file, whoever wrote it.
@@ -154,10 +155,9 @@ Read read_file(const Options& options, const Source& source, const Layout& layou
     out.seconds["close"] = slowest([&] { check(MPI_File_close(&file), "close"); });
   });
   out.checked = sum_over_ranks(data.size());
-  // What a file is too short for is wrong, whatever it should have been.
-  const std::uint64_t missing = data.size() - there;
+  out.missing = sum_over_ranks(data.size() - there);
   data.resize(there);
-  out.wrong = sum_over_ranks(value_of(wrong_bytes(source, layout, first, data)) + missing);
+  out.wrong = sum_over_ranks(value_of(wrong_bytes(source, layout, first, data))) + out.missing;
   return out;
 }
 
@@ -198,9 +198,10 @@ int run(Options options) {
     line["checked_bytes"] = read.checked;
     good = read.wrong == 0;
     if (!good && rank == 0) {
-      std::fprintf(stderr, "%s: %llu of %llu bytes are wrong\n", options.file.c_str(),
+      std::fprintf(stderr, "%s: %llu of %llu bytes are wrong%s\n", options.file.c_str(),
                    static_cast<unsigned long long>(read.wrong),
-                   static_cast<unsigned long long>(read.checked));
+                   static_cast<unsigned long long>(read.checked),
+                   read.missing != 0 ? ": the file is too short" : "");
     }
   }
   if (good) print_line(rank, line);

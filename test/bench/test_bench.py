@@ -84,11 +84,12 @@ def test_wrong_bytes_are_seen(tmp_path):
     written = command(*mpiexec, program, name, "--bytes", "1M", "--profile", "hpccg-8")
     assert written.returncode == 0, written.stderr
     assert json.loads(written.stdout)["checked_bytes"] == 2 << 20
-    same = ["--bytes", "1M", "--profile", "hpccg-8"]
-    for other in ([*same, "--seed", 2], [*same, "--step", 1], [*same, "--piece", 4096],
-                  ["--bytes", "2M", "--profile", "hpccg-8"]):  # the file is too short for it
-        read = command(*mpiexec, program, name, "--no-write", *other)
+    for other in (["--seed", 2], ["--step", 1], ["--piece", 4096]):
+        read = command(*mpiexec, program, name, "--no-write", "--bytes", "1M", "--profile", "hpccg-8",
+                       *other)
         assert read.returncode == 1 and "bytes are wrong" in read.stderr, other
+    longer = command(*mpiexec, program, name, "--no-write", "--bytes", "2M", "--profile", "hpccg-8")
+    assert longer.returncode == 1 and "too short" in longer.stderr
 
 
 def test_targets_name_what_they_were_measured_on(run):
