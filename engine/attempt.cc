@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "engine/failpoint.h"
+#include "engine/leases.h"
 #include "store/real_path.h"
 
 namespace dedup::engine {
@@ -131,8 +132,7 @@ Status Attempt::make_record() {
 Status Attempt::fill_record() {
   const std::shared_ptr<const FileView> view = file_.view();
   const service::FileInfo& info = view->info;
-  DEDUP_ASSIGN(const service::SizeReply size,
-               file_.client().call(file_.home, service::GetSize{file_.identity()}));
+  DEDUP_ASSIGN(record_.size, file_size(file_));
   record_.identity = info.identity;
   record_.number = view->committed ? view->record.number + 1 : 1;
   record_.attempt = id_;
@@ -141,7 +141,6 @@ Status Attempt::fill_record() {
   if (info.real_path != service::FileInfo::RealPath::kNone) {
     DEDUP_ASSIGN(record_.directory, store::directory_id(info.path));
   }
-  record_.size = size.size;
   record_.replication = file_.hints.replication;
   record_.chunk_size = file_.hints.chunk_size;
   record_.fingerprint = hash_name(file_.hints);

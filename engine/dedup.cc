@@ -11,6 +11,7 @@
 #include "engine/c_interface.h"
 #include "engine/commit.h"
 #include "engine/job.h"
+#include "engine/leases.h"
 #include "engine/leave.h"
 #include "engine/open_close.h"
 #include "engine/reader.h"
@@ -152,9 +153,8 @@ int dedup_sync(dedup_file* file, dedup_error* error) {
 int dedup_get_size(dedup_file* file, MPI_Offset* size, dedup_error* error) {
   return engine::guarded(error, [&]() -> Status {
     const engine::OpenFile& open = *file->open;
-    DEDUP_ASSIGN(const service::SizeReply reply,
-                 open.client().call(open.home, service::GetSize{open.identity()}));
-    *size = static_cast<MPI_Offset>(reply.size);
+    DEDUP_ASSIGN(const std::uint64_t bytes, engine::file_size(open));
+    *size = static_cast<MPI_Offset>(bytes);
     return Status::ok();
   });
 }

@@ -19,12 +19,16 @@ libdedup_protocol_la_SOURCES = \
   engine/file_view.h \
   engine/job_file.cc \
   engine/job_file.h \
+  engine/leases.cc \
+  engine/leases.h \
   engine/leave.cc \
   engine/leave.h \
   engine/local_file.cc \
   engine/local_file.h \
   engine/opening.cc \
   engine/opening.h \
+  engine/own_leases.cc \
+  engine/own_leases.h \
   engine/plain_file.cc \
   engine/plain_file.h \
   engine/ranks.h \

@@ -85,7 +85,7 @@ Result<LocalFile::Appended> LocalFile::append(std::span<const std::byte> data) {
 
 void LocalFile::remember(const LoggedRun& run) {
   const std::lock_guard lock(mutex_);
-  if (!runs_.empty()) {
+  if (runs_.size() > sealed_) {
     LoggedRun& last = runs_.back();
     if (last.end() == run.file_offset && last.log_offset + last.length == run.log_offset) {
       last.length += run.length;
@@ -95,8 +95,14 @@ void LocalFile::remember(const LoggedRun& run) {
   runs_.push_back(run);
 }
 
-std::vector<LoggedRun> LocalFile::logged() const {
+Result<std::unique_ptr<store::LeaseTable>> LocalFile::make_leases() {
   const std::lock_guard lock(mutex_);
+  return log_->make_leases();
+}
+
+std::vector<LoggedRun> LocalFile::seal() {
+  const std::lock_guard lock(mutex_);
+  sealed_ = runs_.size();
   return plan::newest_runs(runs_);
 }
 
@@ -110,11 +116,12 @@ std::uint64_t LocalFile::log_number() const {
   return log_number_;
 }
 
-Status LocalFile::discard_log() {
+Status LocalFile::discard_sealed() {
   const std::lock_guard lock(mutex_);
-  runs_.clear();
+  runs_.erase(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(sealed_));
   runs_.shrink_to_fit();
-  return log_ ? log_->clear() : Status::ok();
+  sealed_ = 0;
+  return log_ && runs_.empty() ? log_->clear() : Status::ok();
 }
 
 Status LocalFile::read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out) {

@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/own_leases.h"
 #include "service/client.h"
 #include "store/log.h"
 #include "store/segment.h"
@@ -46,15 +47,21 @@ class LocalFile {
   // before are joined: 24 bytes for each that does not.
   void remember(const LoggedRun& run);
 
-  // What is logged, newest writes winning, sorted and disjoint; runs whose file bytes are adjacent
-  // stay separate if they are not adjacent in the log.
-  std::vector<LoggedRun> logged() const;
+  // Held by an independent write from its first byte in the log until the block homes know of it.
+  std::mutex& writing() { return writing_; }
+  OwnLeases& leases() { return leases_; }  // while writing() is held
+  Result<std::unique_ptr<store::LeaseTable>> make_leases();
+
+  // What is logged by now, newest writes winning, sorted and disjoint; runs whose file bytes are
+  // adjacent stay separate if they are not adjacent in the log. While writing() is held.
+  std::vector<LoggedRun> seal();
   bool has_logged() const;
-  // The log's number; only while has_logged().
+  // The log's number; only once something was appended.
   std::uint64_t log_number() const;
-  // All of it is chunks now: empties the log. Its offsets are never used again, so that nobody who
-  // still looks for the old bytes finds other ones.
-  Status discard_log();
+  // All that was sealed is chunks now: empties the log, unless there is more in it since. Its
+  // offsets are never used again, so that nobody who still looks for the old bytes finds other
+  // ones. While writing() is held.
+  Status discard_sealed();
 
   // Reading this node's store. kNotFound if the file is gone (a commit made something else of it).
   Status read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out);
@@ -75,10 +82,14 @@ class LocalFile {
   std::string store_directory_;
   std::unique_ptr<store::Store> store_;  // for paths
 
+  std::mutex writing_;  // before mutex_
+  OwnLeases leases_;
+
   mutable std::mutex mutex_;
   std::unique_ptr<store::LogWriter> log_;
   std::uint64_t log_number_ = 0;
   std::vector<LoggedRun> runs_;  // in the order of writing
+  std::size_t sealed_ = 0;       // of them
   // Open readers, bounded: most recently used first.
   std::list<std::pair<std::uint64_t, std::shared_ptr<store::SegmentReader>>> segments_;
   std::list<std::pair<std::uint64_t, std::shared_ptr<store::LogReader>>> logs_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "engine/agreement.h"
@@ -135,11 +136,18 @@ class Round {
 }  // namespace
 
 Status dump_logs(OpenFile& file) {
-  std::vector<LoggedRun> logged = file.local->logged();
+  std::vector<LoggedRun> logged;
+  Status returned;
+  {
+    const std::lock_guard writing(file.local->writing());
+    returned = file.local->leases().give_back_all(file);
+    logged = file.local->seal();
+  }
   std::uint64_t bytes = 0;
   for (const LoggedRun& run : logged) bytes += run.length;
   const std::uint64_t most = all_max(file.comm(), bytes);
   if (most == 0) return Status::ok();
+  DEDUP_TRY(agree(file.comm(), returned));
   const std::uint64_t capacity =
       std::max<std::uint64_t>(file.hints.buffer / 4, file.hints.chunk_size);
   Round round(file, std::min(capacity, std::max<std::uint64_t>(bytes, 1)));
@@ -151,7 +159,10 @@ Status dump_logs(OpenFile& file) {
     file.since_commit += result->stats;
     DEDUP_TRY(agree(file.comm(), round.convert(*result)));
   }
-  return agree(file.comm(), file.local->discard_log());
+  return agree(file.comm(), [&] {
+    const std::lock_guard writing(file.local->writing());
+    return file.local->discard_sealed();
+  }());
 }
 
 }  // namespace dedup::engine

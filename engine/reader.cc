@@ -8,6 +8,7 @@
 
 #include "engine/base_recipe.h"
 #include "engine/chunk_source.h"
+#include "engine/leases.h"
 #include "plan/cut.h"
 
 namespace dedup::engine {
@@ -93,10 +94,11 @@ class Window {
     std::vector<std::size_t> open(ranges_.size());
     for (std::size_t i = 0; i < open.size(); ++i) open[i] = i;
     while (!open.empty()) {
-      DEDUP_ASSIGN(const std::vector<std::size_t> need_base, ask_homes(open));
-      if (need_base.empty()) break;
-      DEDUP_TRY(install_base(need_base));
-      open = need_base;
+      DEDUP_ASSIGN(Unresolved left, ask_homes(open));
+      DEDUP_TRY(recall(file_, left.leases));
+      if (!left.need_base.empty()) DEDUP_TRY(install_base(left.need_base));
+      open = std::move(left.need_base);
+      open.insert(open.end(), left.leased.begin(), left.leased.end());
     }
     build_spans();
     return Status::ok();
@@ -127,22 +129,29 @@ class Window {
     return out;
   }
 
-  // Resolves `which` ranges; returns those whose base block the home lacks.
-  Result<std::vector<std::size_t>> ask_homes(const std::vector<std::size_t>& which) {
-    std::vector<std::size_t> need_base;
+  // Ranges that are to be asked for again.
+  struct Unresolved {
+    std::vector<std::size_t> need_base;  // the home lacks their base block
+    std::vector<std::size_t> leased;
+    std::vector<service::Lease> leases;  // on them
+  };
+
+  // Resolves `which` ranges; returns what is left of them.
+  Result<Unresolved> ask_homes(const std::vector<std::size_t>& which) {
+    Unresolved left;
     const std::vector<Question> questions = questions_for(which);
     for (std::span<const Question> rest = questions; !rest.empty();) {
       // One at a time for each home.
       std::set<NodeIndex> homes;
       std::size_t count = 0;
       while (count < rest.size() && homes.insert(rest[count].home).second) ++count;
-      DEDUP_TRY(ask(rest.first(count), need_base));
+      DEDUP_TRY(ask(rest.first(count), left));
       rest = rest.subspan(count);
     }
-    return need_base;
+    return left;
   }
 
-  Status ask(std::span<const Question> questions, std::vector<std::size_t>& need_base) {
+  Status ask(std::span<const Question> questions, Unresolved& left) {
     std::vector<service::Client::Pending<service::Resolve>> pending;
     for (const Question& question : questions) {
       service::Resolve request{file_.identity(), {}};
@@ -161,10 +170,15 @@ class Window {
         status = Status(Code::kInternal, "a block home answered for other ranges");
         continue;
       }
+      if (!reply->leases.empty()) {
+        left.leases.insert(left.leases.end(), reply->leases.begin(), reply->leases.end());
+        left.leased.insert(left.leased.end(), indexes.begin(), indexes.end());
+        continue;
+      }
       for (std::size_t j = 0; j < indexes.size(); ++j) {
         resolved_[indexes[j]] = std::move(reply->ranges[j]);
         if (resolved_[indexes[j]].base_needed) {
-          need_base.push_back(indexes[j]);
+          left.need_base.push_back(indexes[j]);
           base_wanted_ = reply->base;
         }
       }
@@ -399,8 +413,7 @@ Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
     DEDUP_ASSIGN(JobLock lock, JobLock::take(file, service::LockKind::kAtomic));
     atomic.emplace(std::move(lock));
   }
-  DEDUP_ASSIGN(const service::SizeReply size,
-               file.client().call(file.home, service::GetSize{file.identity()}));
+  DEDUP_ASSIGN(const std::uint64_t size, file_size(file));
   plan::FragmentWalk walk(access);
   std::uint64_t read = 0;
   std::vector<plan::Fragment> fragments;
@@ -412,12 +425,12 @@ Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
     std::size_t blocks = 0;
     while (bytes < kWindowBytes && fragments.size() < kWindowFragments && blocks < kWindowBlocks) {
       plan::Fragment f = walk.next(kWindowBytes - bytes);
-      if (f.length == 0 || f.file_offset >= size.size) {
+      if (f.length == 0 || f.file_offset >= size) {
         at_end = true;
         break;
       }
-      if (f.file_offset + f.length > size.size) {
-        f.length = size.size - f.file_offset;
+      if (f.file_offset + f.length > size) {
+        f.length = size - f.file_offset;
         at_end = true;
       }
       const std::uint64_t end_block = (f.file_offset + f.length - 1) / kBlockSpan;

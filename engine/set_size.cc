@@ -1,26 +1,20 @@
 #include "engine/set_size.h"
 
-#include <vector>
+#include <map>
 
 #include "engine/agreement.h"
+#include "engine/leases.h"
 
 namespace dedup::engine {
 namespace {
 
-// All block homes forget what is beyond `size`.
+// All block homes forget what is beyond `size`. This rank's part of it.
 Status truncate_blocks(const OpenFile& file, std::uint64_t size) {
-  std::vector<service::Client::Pending<service::Truncate>> pending;
+  std::map<NodeIndex, service::Truncate> requests;
   for (NodeIndex n = 0; n < file.job->nodes(); ++n) {
-    if (file.topology.speaker_for(n) == file.rank()) {
-      pending.push_back(file.client().start(n, service::Truncate{file.identity(), size}));
-    }
+    if (file.topology.speaker_for(n) == file.rank()) requests[n] = {file.identity(), size};
   }
-  Status status;
-  for (auto& p : pending) {
-    const auto reply = p.wait();
-    if (!reply.is_ok() && status.is_ok()) status = reply.status();
-  }
-  return status;
+  return send_past_leases(file, requests);
 }
 
 }  // namespace
@@ -30,17 +24,27 @@ Status set_size(OpenFile& file, std::uint64_t size) {
   std::uint64_t before = 0;
   Status status;
   if (file.rank() == 0) {
-    const auto reply = file.client().call(file.home, service::GetSize{file.identity()});
+    const auto reply = file_size(file);
     status = reply.status();
-    if (status.is_ok()) before = reply->size;
+    if (status.is_ok()) before = *reply;
   }
   DEDUP_TRY(agree(file.comm(), status));
   PMPI_Bcast(&before, 1, MPI_UINT64_T, 0, file.comm());
-  if (size < before) DEDUP_TRY(agree(file.comm(), truncate_blocks(file, size)));
-  if (file.rank() == 0) {
-    status = file.client().call(file.home, service::SetSize{file.identity(), size}).status();
+  for (;;) {
+    if (size < before) DEDUP_TRY(agree(file.comm(), truncate_blocks(file, size)));
+    // Who got a lease meanwhile relies on the size as it was.
+    std::uint64_t leased = 0;
+    if (file.rank() == 0) {
+      const auto reply = file.client().call(file.home, service::SetSize{file.identity(), size});
+      status = reply.status();
+      if (status.is_ok() && !reply->leases.empty()) {
+        leased = 1;
+        status = recall(file, reply->leases);
+      }
+    }
+    DEDUP_TRY(agree(file.comm(), status));
+    if (all_max(file.comm(), leased) == 0) return Status::ok();
   }
-  return agree(file.comm(), status);
 }
 
 }  // namespace dedup::engine

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <optional>
 
 #include "engine/agreement.h"
 #include "engine/failpoint.h"
+#include "engine/leases.h"
 #include "engine/rounds.h"
 #include "plan/block.h"
 
@@ -43,16 +45,8 @@ class HomeUpdates {
   bool full() const { return count_ >= kUpdatesAtOnce; }
 
   Status send() {
-    std::vector<service::Client::Pending<service::WriteLog>> pending;
-    for (auto& [home, request] : requests_) {
-      request.identity = file_.identity();
-      pending.push_back(file_.client().start(home, request));
-    }
-    Status status;
-    for (auto& p : pending) {
-      const auto reply = p.wait();
-      if (!reply.is_ok()) status = reply.status();
-    }
+    for (auto& [home, request] : requests_) request.identity = file_.identity();
+    const Status status = send_past_leases(file_, requests_);
     requests_.clear();
     count_ = 0;
     return status;
@@ -119,16 +113,61 @@ class LogStream {
   std::uint64_t end_ = 0;
 };
 
+// Tells the homes of a piece in the log, and asks for the lease that is `wanted`, if any. Whether
+// it was granted.
+Result<bool> tell_homes(OpenFile& file, const service::LogUpdate& update,
+                        const service::Lease& wanted) {
+  const NodeIndex home = service::block_home(file.identity(), update.block, file.nodes());
+  const service::WriteLog request{file.identity(), {update}, wanted};
+  DEDUP_ASSIGN(service::WriteLogReply reply, file.client().call(home, request));
+  while (!reply.leases.empty()) {
+    DEDUP_TRY(recall(file, reply.leases));
+    DEDUP_ASSIGN(reply, file.client().call(home, request));
+  }
+  const service::ExtendSize extended{file.identity(),
+                                     update.block * kBlockSpan + update.piece.end(),
+                                     reply.granted ? wanted : service::Lease{}};
+  DEDUP_TRY(file.client().call(file.home, extended).status());
+  return reply.granted;
+}
+
+// One piece, within a block: under a lease, if the process goes on writing such pieces to the
+// block.
+Status write_small(OpenFile& file, const plan::Fragment& piece) {
+  LocalFile& local = *file.local;
+  DEDUP_ASSIGN(const LocalFile::Appended at, local.append({piece.memory, piece.length}));
+  local.remember({piece.file_offset, piece.length, at.offset});
+  const std::uint64_t block = piece.file_offset / kBlockSpan;
+  const store::LeasedWrite write{static_cast<std::uint32_t>(piece.file_offset % kBlockSpan),
+                                 static_cast<std::uint32_t>(piece.length), at.offset};
+  DEDUP_ASSIGN(const bool noted, local.leases().note(file, block, write));
+  if (noted) return Status::ok();
+  DEDUP_ASSIGN(const service::Lease wanted, local.leases().wish(file, block));
+  const auto granted = tell_homes(
+      file, {block, {write.begin, write.length, file.client().self(), at.log, at.offset}}, wanted);
+  if (wanted.serial == 0) return granted.status();
+  if (!granted.is_ok()) {
+    local.leases().doubt(wanted);
+  } else if (!*granted) {
+    local.leases().refused(wanted);
+  }
+  return granted.status();
+}
+
+bool is_small(const plan::Fragment& piece) {
+  return piece.length < kStaging / 4 &&
+         piece.file_offset / kBlockSpan == (piece.file_offset + piece.length - 1) / kBlockSpan;
+}
+
 Status write_to_log(OpenFile& file, const plan::Access& access) {
   if (access.bytes == 0) return Status::ok();
   file.changed = true;
-  LogStream stream(file);
+  const std::lock_guard writing(file.local->writing());
   plan::FragmentWalk walk(access);
-  for (;;) {
-    const plan::Fragment f = walk.next(std::uint64_t{64} << 20);
-    if (f.length == 0) break;
-    DEDUP_TRY(stream.add(f));
-  }
+  plan::Fragment f = walk.next(std::uint64_t{64} << 20);
+  if (f.length == access.bytes && is_small(f)) return write_small(file, f);
+  LogStream stream(file);
+  for (; f.length != 0; f = walk.next(std::uint64_t{64} << 20)) DEDUP_TRY(stream.add(f));
   DEDUP_TRY(stream.finish());
   return extend(file, stream.end());
 }
@@ -149,14 +188,8 @@ Status publish(OpenFile& file, const DumpResult& result, bool below) {
       request.below = below;
       request.updates.push_back({number, std::move(content)});
     });
-    std::vector<service::Client::Pending<service::WriteChunks>> pending;
-    for (const auto& [home, request] : requests) {
-      pending.push_back(file.client().start(home, request));
-    }
-    for (auto& p : pending) {
-      const auto reply = p.wait();
-      if (!reply.is_ok() && status.is_ok()) status = reply.status();
-    }
+    const Status sent = send_past_leases(file, requests);
+    if (status.is_ok()) status = sent;
   }
   return status;
 }

@@ -34,6 +34,10 @@ std::vector<plan::Extent> gaps_between(std::span<const plan::Extent> extents, st
   return gaps;
 }
 
+void add_once(std::vector<Lease>& leases, const Lease& lease) {
+  if (std::find(leases.begin(), leases.end(), lease) == leases.end()) leases.push_back(lease);
+}
+
 Status check_attempt(const Id128& attempt) {
   if (!attempt.is_zero()) return Status::ok();
   return {Code::kInternal, "a commit without an attempt id"};
@@ -96,16 +100,42 @@ Result<BlockHomes::File*> BlockHomes::find(const Id128& identity) {
 
 // ---- Writes -----------------------------------------------------------------------------------
 
-Result<EpochReply> BlockHomes::on(const WriteLog& request) {
-  DEDUP_ASSIGN(File * file, find(request.identity));
-  for (const LogUpdate& update : request.updates) {
-    file->blocks[update.block].log.insert(update.piece);
+template <typename Update>
+std::vector<Lease> BlockHomes::leases_on(const File& file, const std::vector<Update>& updates) {
+  std::vector<Lease> leases;
+  for (const Update& update : updates) {
+    const auto at = file.blocks.find(update.block);
+    if (at == file.blocks.end() || !at->second.is_leased()) continue;
+    add_once(leases, at->second.lease);
   }
-  return EpochReply{file->shrink_epoch};
+  return leases;
 }
 
-Result<EpochReply> BlockHomes::on(const WriteChunks& request) {
+Result<WriteLogReply> BlockHomes::on(const WriteLog& request) {
   DEDUP_ASSIGN(File * file, find(request.identity));
+  if (auto leases = leases_on(*file, request.updates); !leases.empty()) {
+    return WriteLogReply{std::move(leases), false};
+  }
+  WriteLogReply reply;
+  for (const LogUpdate& update : request.updates) {
+    BlockState& block = file->blocks[update.block];
+    block.log.insert(update.piece);
+    if (request.wanted.serial != 0 && request.wanted.block == update.block &&
+        block.recalls < kRecalls) {
+      block.lease = request.wanted;
+      reply.granted = true;
+    }
+  }
+  return reply;
+}
+
+Result<LeasesReply> BlockHomes::on(const WriteChunks& request) {
+  DEDUP_ASSIGN(File * file, find(request.identity));
+  if (!request.below) {
+    if (auto leases = leases_on(*file, request.updates); !leases.empty()) {
+      return LeasesReply{std::move(leases)};
+    }
+  }
   for (const BlockUpdate& update : request.updates) {
     if (update.content.empty()) continue;
     if (request.below) {
@@ -119,7 +149,7 @@ Result<EpochReply> BlockHomes::on(const WriteChunks& request) {
     }
     plan::overlay(block.fresh, update.content);
   }
-  return EpochReply{file->shrink_epoch};
+  return LeasesReply{};
 }
 
 void BlockHomes::put_below(File& file, const BlockUpdate& update) {
@@ -152,19 +182,36 @@ Result<Empty> BlockHomes::on(const Convert& request) {
   return Empty{};
 }
 
-Result<EpochReply> BlockHomes::on(const Truncate& request) {
+Result<LeasesReply> BlockHomes::on(const Truncate& request) {
   DEDUP_ASSIGN(File * file, find(request.identity));
-  ++file->shrink_epoch;
+  LeasesReply reply;
+  const auto first = file->blocks.lower_bound(request.size / kBlockSpan);
+  for (auto at = first; at != file->blocks.end(); ++at) {
+    if (at->second.is_leased()) reply.leases.push_back(at->second.lease);
+  }
+  if (!reply.leases.empty()) return reply;
   file->base_limit = std::min(file->base_limit, request.size);
   file->committing_limit = std::min(file->committing_limit, request.size);
-  for (auto at = file->blocks.lower_bound(request.size / kBlockSpan); at != file->blocks.end();) {
+  for (auto at = first; at != file->blocks.end();) {
     BlockState& block = at->second;
     const std::uint32_t end = part_below(request.size, at->first);
     block.log.truncate(end);
     plan::truncate(block.fresh, end);
     at = block.empty() ? file->blocks.erase(at) : std::next(at);
   }
-  return EpochReply{file->shrink_epoch};
+  return reply;
+}
+
+Result<Empty> BlockHomes::on(const ReturnLease& request) {
+  DEDUP_ASSIGN(File * file, find(request.identity));
+  const auto at = file->blocks.find(request.lease.block);
+  if (at == file->blocks.end() || at->second.lease != request.lease) return Empty{};
+  BlockState& block = at->second;
+  for (const LogPiece& piece : request.pieces) block.log.insert(piece);
+  block.lease = {};
+  if (request.recalled) ++block.recalls;
+  if (block.empty()) file->blocks.erase(at);
+  return Empty{};
 }
 
 // ---- Reads ------------------------------------------------------------------------------------
@@ -176,6 +223,9 @@ Result<ResolveReply> BlockHomes::on(const Resolve& request) {
   reply.ranges.reserve(request.ranges.size());
   for (const ByteRange& range : request.ranges) {
     reply.ranges.push_back(resolve(request.identity, *file, range));
+    const auto at = file->blocks.find(range.offset / kBlockSpan);
+    if (at == file->blocks.end() || !at->second.is_leased()) continue;
+    add_once(reply.leases, at->second.lease);
   }
   return reply;
 }

@@ -63,14 +63,18 @@ class BlockHomes {
   // Drops all of the file's uncommitted state. Harmless if it is not attached.
   void detach(const Id128& identity);
 
-  Result<EpochReply> on(const WriteLog& request);
-  Result<EpochReply> on(const WriteChunks& request);
+  Result<WriteLogReply> on(const WriteLog& request);
+  Result<LeasesReply> on(const WriteChunks& request);
   Result<Empty> on(const Convert& request);
-  Result<EpochReply> on(const Truncate& request);
+  Result<LeasesReply> on(const Truncate& request);
   Result<ResolveReply> on(const Resolve& request);
   Result<Empty> on(const InstallBase& request);
   Result<SnapshotReply> on(const Snapshot& request);
   Result<Empty> on(const EndCommit& request);
+  Result<Empty> on(const ReturnLease& request);
+
+  // A block whose leases were recalled as often as this gets no more.
+  static constexpr unsigned kRecalls = 8;
 
  private:
   static constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
@@ -79,12 +83,16 @@ class BlockHomes {
     plan::LogOverlay log;
     Block fresh;
     Block committing;
-    bool empty() const { return log.empty() && fresh.empty() && committing.empty(); }
+    Lease lease;  // serial 0: none
+    unsigned recalls = 0;
+    bool is_leased() const { return lease.serial != 0; }
+    bool empty() const {
+      return log.empty() && fresh.empty() && committing.empty() && !is_leased();
+    }
   };
   struct File {
     Id128 base;  // attempt; zero: none
     std::uint64_t base_limit = kNoLimit;
-    std::uint64_t shrink_epoch = 0;
     // The snapshot under way; attempt zero: none. `committing` is kept as the snapshot found it, so
     // that all of its pages are of one moment; only bytes below committing_limit, the smallest size
     // since, are still the file's.
@@ -95,6 +103,9 @@ class BlockHomes {
   };
 
   Result<File*> find(const Id128& identity);
+  // The leases on blocks that the updates are of.
+  template <typename Update>
+  static std::vector<Lease> leases_on(const File& file, const std::vector<Update>& updates);
   static void put_below(File& file, const BlockUpdate& update);
   ResolvedRange resolve(const Id128& identity, const File& file, const ByteRange& range);
   static void begin_snapshot(File& file, const Id128& attempt);

@@ -173,6 +173,7 @@ void FileHome::forget(Path& path, Answers& answers) {
   }
   path.known = false;
   path.deleted = false;
+  path.leases.clear();
   path.info = {};
 }
 
@@ -191,19 +192,29 @@ Result<FileInfo> FileHome::on(const GetFile& request) {
 
 Result<SizeReply> FileHome::on(const GetSize& request) {
   DEDUP_ASSIGN(const Path* path, find(request.identity));
-  return SizeReply{path->info.size};
+  return SizeReply{path->info.size, leases_beyond(*path, path->info.size)};
 }
 
 Result<SizeReply> FileHome::on(const ExtendSize& request) {
   DEDUP_ASSIGN(Path * path, find(request.identity));
+  if (request.ended) {
+    if (path->leases.erase(request.lease) == 0) return SizeReply{path->info.size};
+  } else if (request.lease.serial != 0) {
+    path->leases.insert(request.lease);
+  }
   path->info.size = std::max(path->info.size, request.end);
   return SizeReply{path->info.size};
 }
 
 Result<SizeReply> FileHome::on(const SetSize& request) {
   DEDUP_ASSIGN(Path * path, find(request.identity));
-  path->info.size = request.size;
-  return SizeReply{path->info.size};
+  auto leases = leases_beyond(*path, request.size);
+  if (leases.empty()) path->info.size = request.size;
+  return SizeReply{path->info.size, std::move(leases)};
+}
+
+std::vector<Lease> FileHome::leases_beyond(const Path& path, std::uint64_t size) {
+  return {path.leases.lower_bound(Lease{size / kBlockSpan, 0, 0, 0, 0}), path.leases.end()};
 }
 
 Result<Empty> FileHome::on(const CommitDone& request) {

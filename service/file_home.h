@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -80,6 +81,9 @@ class FileHome {
     std::unordered_map<Id128, std::uint64_t> handles;  // and their shared file pointers
     LockQueue commits;                                 // kDump and kCommit
     LockQueue atomics;
+    // Of a block there may be several, all but one of which have ended: one that ended before its
+    // owner told of it, or is about to be told of.
+    std::set<Lease> leases;
 
     Turn turn = Turn::kFree;
     ConnectionId turn_connection = 0;
@@ -90,6 +94,8 @@ class FileHome {
   };
 
   Result<Path*> find(const Id128& identity);
+  // Of blocks that end beyond `size`.
+  static std::vector<Lease> leases_beyond(const Path& path, std::uint64_t size);
   static Result<std::uint64_t*> find_pointer(Path& path, const Id128& handle);
   Status register_handle(Path& path, const OpenEnd& request);
   std::vector<Id128> set_aside(const std::string& path) const;

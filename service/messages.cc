@@ -63,6 +63,7 @@ struct Writer {
   void put(const PutChunk& c) { all(c.fingerprint, c.holders, c.data); }
   void put(const LogPiece& p) { all(p.begin, p.length, p.node, p.log, p.log_offset); }
   void put(const LogUpdate& u) { all(u.block, u.piece); }
+  void put(const Lease& l) { all(l.block, l.node, l.log, l.slot, l.serial); }
   void put(const BlockUpdate& u) { all(u.block, u.content); }
   void put(const ConvertUpdate& u) { all(u.block, u.content, u.log_offsets); }
   void put(const ResolvedRange& r) { all(r.content, r.log, r.base_needed, r.plain_end); }
@@ -163,6 +164,11 @@ struct Reader {
   void get(LogPiece& p) {
     all(p.begin, p.length, p.node, p.log, p.log_offset);
     check(fits(p.begin, p.length) && p.node != kNoNode && p.log_offset <= kMaxOffset);
+  }
+  void get(Lease& l) {
+    get_block_number(l.block);
+    all(l.node, l.log, l.slot, l.serial);
+    check((l.serial == 0) == (l.node == kNoNode));
   }
   void get(LogUpdate& u) {
     get_block_number(u.block);
@@ -269,9 +275,9 @@ DEDUP_FIELDS(CloseBeginReply, m.last, m.deleted, m.info)
 DEDUP_FIELDS(CloseBegin, m.identity, m.handle)
 DEDUP_FIELDS(CloseEnd, m.identity)
 DEDUP_FIELDS(GetFile, m.identity)
-DEDUP_FIELDS(SizeReply, m.size)
+DEDUP_FIELDS(SizeReply, m.size, m.leases)
 DEDUP_FIELDS(GetSize, m.identity)
-DEDUP_FIELDS(ExtendSize, m.identity, m.end)
+DEDUP_FIELDS(ExtendSize, m.identity, m.end, m.lease, m.ended)
 DEDUP_FIELDS(SetSize, m.identity, m.size)
 DEDUP_FIELDS(Lock, m.identity, m.kind, m.owner)
 DEDUP_FIELDS(Unlock, m.identity, m.kind, m.owner)
@@ -283,17 +289,19 @@ DEDUP_FIELDS(SetAside, m.identity, m.deleted)
 
 // ---- Block home -------------------------------------------------------------------------------
 
-DEDUP_FIELDS(EpochReply, m.shrink_epoch)
-DEDUP_FIELDS(WriteLog, m.identity, m.updates)
+DEDUP_FIELDS(LeasesReply, m.leases)
+DEDUP_FIELDS(WriteLogReply, m.leases, m.granted)
+DEDUP_FIELDS(WriteLog, m.identity, m.updates, m.wanted)
 DEDUP_FIELDS(WriteChunks, m.identity, m.updates, m.below)
 DEDUP_CHECKED_FIELDS(Convert, m.node != kNoNode, m.identity, m.node, m.log, m.updates)
 DEDUP_FIELDS(Truncate, m.identity, m.size)
-DEDUP_FIELDS(ResolveReply, m.base, m.ranges)
+DEDUP_FIELDS(ResolveReply, m.base, m.ranges, m.leases)
 DEDUP_FIELDS(Resolve, m.identity, m.ranges)
 DEDUP_FIELDS(InstallBase, m.identity, m.attempt, m.blocks)
 DEDUP_FIELDS(SnapshotReply, m.blocks, m.done, m.cursor, m.base_limit)
 DEDUP_FIELDS(Snapshot, m.identity, m.attempt, m.cursor)
 DEDUP_FIELDS(EndCommit, m.identity, m.attempt, m.committed)
+DEDUP_CHECKED_FIELDS(ReturnLease, m.lease.serial != 0, m.identity, m.lease, m.pieces, m.recalled)
 
 // ---- Store node -------------------------------------------------------------------------------
 
@@ -335,6 +343,8 @@ DEDUP_CHECKED_FIELDS(PutChunks, holders_exist(m.chunks, m.holder_sets.size()), m
 DEDUP_FIELDS(BytesReply, m.bytes)
 DEDUP_CHECKED_FIELDS(ReadLog, m.offset <= kMaxOffset && m.length <= kMaxMessage, m.identity, m.log,
                      m.offset, m.length)
+DEDUP_FIELDS(RecallReply, m.here, m.pieces)
+DEDUP_CHECKED_FIELDS(RecallLease, m.lease.serial != 0, m.identity, m.lease)
 DEDUP_FIELDS(ListShardReply, m.blocks, m.done)
 DEDUP_FIELDS(ListShard, m.identity, m.attempt, m.shard, m.digest, m.cursor)
 DEDUP_FIELDS(ReadShardReply, m.blocks)

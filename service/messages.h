@@ -13,6 +13,7 @@
 // fields. No request carries more than about kMaxMessage bytes: callers split (see each).
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -60,6 +61,7 @@ enum class Opcode : std::uint8_t {
   kInstallBase,
   kSnapshot,
   kEndCommit,
+  kReturnLease,
   // store node
   kFind = 64,
   kAttach,
@@ -87,6 +89,7 @@ enum class Opcode : std::uint8_t {
   kAbort,
   kCollect,
   kAlike,
+  kRecallLease,
 };
 
 struct Empty {
@@ -179,23 +182,40 @@ struct GetFile {
   DEDUP_MESSAGE(kGetFile, FileInfo);
   static GetFile decode(Decoder& d);
 };
+// Leave to write to a block without telling anybody; see below, under "Leases". One at a time for a
+// block.
+struct Lease {
+  std::uint64_t block = 0;
+  NodeIndex node = kNoNode;  // whose log it is …
+  std::uint64_t log = 0;     // … of that number
+  std::uint32_t slot = 0;    // of the log's table (store/lease_table.h)
+  std::uint64_t serial = 0;  // 0: no lease
+
+  auto operator<=>(const Lease&) const = default;  // by block first
+};
 struct SizeReply {
   std::uint64_t size = 0;
+  std::vector<Lease> leases = {};  // see below
   void encode(Encoder& e) const;
   static SizeReply decode(Decoder& d);
 };
+// `leases`: of blocks that end beyond that size, so that the file may be longer.
 struct GetSize {
   Id128 identity;
   DEDUP_MESSAGE(kGetSize, SizeReply);
   static GetSize decode(Decoder& d);
 };
-// size = max(size, end).
+// size = max(size, end). With a lease: it begins, or ends if `ended`, and then `end` is what was
+// written under it; ignored if that lease is not known any more.
 struct ExtendSize {
   Id128 identity;
   std::uint64_t end = 0;
+  Lease lease = {};
+  bool ended = false;
   DEDUP_MESSAGE(kExtendSize, SizeReply);
   static ExtendSize decode(Decoder& d);
 };
+// `leases`: not empty if the size was not set, since blocks that end beyond it are leased.
 struct SetSize {
   Id128 identity;
   std::uint64_t size = 0;
@@ -269,10 +289,26 @@ struct SetAside {
 // Updates take effect in the order in which they arrive: later wins. WriteChunks erases log pieces
 // in its ranges; Convert replaces log pieces only where they still are the newest.
 
-struct EpochReply {
-  std::uint64_t shrink_epoch = 0;  // grows with every Truncate this home has seen for the file
+// Leases. A rank that goes on writing small pieces to one block asks for a lease with WriteLog.
+// From then on the home lets nobody else read or write the block, and the rank notes its writes in
+// its log's table, where its node's service sees them. Whoever meets the lease has it recalled:
+// takes the writes from that service (RecallLease), tells the file home how long they made the file
+// (ExtendSize), gives them to the block home (ReturnLease), and asks again. The rank itself does
+// the same, but for the first step, when it commits or finds its lease recalled; the one who is
+// late changes nothing. The file home knows the leases too, since they make the file longer without
+// telling it.
+
+// `leases`: not empty if nothing was done, since they stand in the way.
+struct LeasesReply {
+  std::vector<Lease> leases;
   void encode(Encoder& e) const;
-  static EpochReply decode(Decoder& d);
+  static LeasesReply decode(Decoder& d);
+};
+struct WriteLogReply {
+  std::vector<Lease> leases;  // as in LeasesReply
+  bool granted = false;       // the lease that was asked for
+  void encode(Encoder& e) const;
+  static WriteLogReply decode(Decoder& d);
 };
 struct LogUpdate {
   std::uint64_t block = 0;
@@ -281,7 +317,8 @@ struct LogUpdate {
 struct WriteLog {
   Id128 identity;
   std::vector<LogUpdate> updates;
-  DEDUP_MESSAGE(kWriteLog, EpochReply);
+  Lease wanted = {};  // on a block of `updates`; serial 0: none
+  DEDUP_MESSAGE(kWriteLog, WriteLogReply);
   static WriteLog decode(Decoder& d);
 };
 struct BlockUpdate {
@@ -293,7 +330,7 @@ struct WriteChunks {
   std::vector<BlockUpdate> updates;
   bool below =
       false;  // what was written before it stays: it hides only what the file was opened as
-  DEDUP_MESSAGE(kWriteChunks, EpochReply);
+  DEDUP_MESSAGE(kWriteChunks, LeasesReply);
   static WriteChunks decode(Decoder& d);
 };
 // Piece i of `content` holds the same bytes as [log_offsets[i], + length) of the log: wherever log
@@ -311,12 +348,12 @@ struct Convert {
   DEDUP_MESSAGE(kConvert, Empty);
   static Convert decode(Decoder& d);
 };
-// The file shrank to `size`: drops everything beyond it in this home's blocks, lowers the base
-// limit, and raises the shrink epoch.
+// The file shrinks to `size`: drops everything beyond it in this home's blocks and lowers the base
+// limit.
 struct Truncate {
   Id128 identity;
   std::uint64_t size = 0;
-  DEDUP_MESSAGE(kTruncate, EpochReply);
+  DEDUP_MESSAGE(kTruncate, LeasesReply);
   static Truncate decode(Decoder& d);
 };
 // What the ranges (each within one block of this home) consist of.
@@ -331,6 +368,7 @@ struct ResolvedRange {
 struct ResolveReply {
   Id128 base;  // attempt id of the generation that base blocks must come from; zero: there is none
   std::vector<ResolvedRange> ranges;
+  std::vector<Lease> leases;  // not empty: `ranges` may lack what was written under them
   void encode(Encoder& e) const;
   static ResolveReply decode(Decoder& d);
 };
@@ -375,6 +413,18 @@ struct EndCommit {
   bool committed = false;
   DEDUP_MESSAGE(kEndCommit, Empty);
   static EndCommit decode(Decoder& d);
+};
+
+// The lease ends, and the writes that were made under it are the block's newest. Ignored if the
+// block has another lease, or none. `recalled`: somebody wanted the block. A block for which that
+// happens often gets no leases any more while it has uncommitted writes.
+struct ReturnLease {
+  Id128 identity;
+  Lease lease;
+  std::vector<LogPiece> pieces;  // in the order in which they were written
+  bool recalled = false;
+  DEDUP_MESSAGE(kReturnLease, Empty);
+  static ReturnLease decode(Decoder& d);
 };
 
 // ---- Store node -------------------------------------------------------------------------------
@@ -596,6 +646,20 @@ struct ReadLog {
   std::uint32_t length = 0;
   DEDUP_MESSAGE(kReadLog, BytesReply);
   static ReadLog decode(Decoder& d);
+};
+// Ends a lease of a log of this node: what was written under it. Not `here`: the rank itself has
+// ended it, and told the homes.
+struct RecallReply {
+  bool here = false;
+  std::vector<LogPiece> pieces;  // in the order in which they were written
+  void encode(Encoder& e) const;
+  static RecallReply decode(Decoder& d);
+};
+struct RecallLease {
+  Id128 identity;
+  Lease lease;
+  DEDUP_MESSAGE(kRecallLease, RecallReply);
+  static RecallLease decode(Decoder& d);
 };
 // Block numbers that a committed shard on this node has, from `cursor` on; at most kPayload bytes.
 struct ListShardReply {

@@ -24,11 +24,11 @@ class NodeHandler : public Handler {
                       SetSize, Lock, Unlock, SharedAdd, SharedSet, CommitDone, SetAside>(
             file_home_, opcode, body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
-                      EndCommit>(block_homes_, opcode, body, responder) ||
+                      EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach>(*this, opcode, body, responder) ||
         answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Alike, Claim, Register,
-                      Release, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard,
-                      ReadShard, PutShard, References, Prepare, Commit, Abort, Collect>(
+                      Release, Distrust, Locate, GetChunks, PutChunks, ReadLog, RecallLease,
+                      ListShard, ReadShard, PutShard, References, Prepare, Commit, Abort, Collect>(
             store_node_, opcode, body, responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));

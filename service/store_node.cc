@@ -73,6 +73,7 @@ Result<std::shared_ptr<store::Store>> StoreNode::open_store(const std::string& s
 void StoreNode::close_readers(const Id128& identity) {
   segments_.forget(identity);
   logs_.forget(identity);
+  leases_.forget(identity);
   shards_.forget(identity);
 }
 
@@ -255,6 +256,23 @@ Result<BytesReply> StoreNode::on(const ReadLog& request) {
     BytesReply reply;
     reply.bytes.resize(request.length);
     DEDUP_TRY(reader->read(request.offset, reply.bytes));
+    return reply;
+  });
+}
+
+Result<RecallReply> StoreNode::on(const RecallLease& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<RecallReply> {
+    const Lease& lease = request.lease;
+    DEDUP_ASSIGN(auto* const table, leases_.get({request.identity, {}, lease.log}, [&] {
+      return store::open_leases(file.store().log_path(request.identity, lease.log));
+    }));
+    const auto writes = table->recall(lease.slot, lease.serial);
+    RecallReply reply;
+    reply.here = writes.has_value();
+    if (!writes) return reply;
+    for (const store::LeasedWrite& write : *writes) {
+      reply.pieces.push_back({write.begin, write.length, self_, lease.log, write.log_offset});
+    }
     return reply;
   });
 }

@@ -53,6 +53,8 @@ class StoreNode {
   Result<PutReply> on(const PutChunks& request);
   // kNotFound if the log is gone or was cleared there.
   Result<BytesReply> on(const ReadLog& request);
+  // kNotFound if the log is gone.
+  Result<RecallReply> on(const RecallLease& request);
   // kNotFound if the shard is not here, kCorrupt if it is not `digest`'s or damaged.
   Result<ListShardReply> on(const ListShard& request);
   Result<ReadShardReply> on(const ReadShard& request);
@@ -95,6 +97,7 @@ class StoreNode {
   // Open files, for all attached files together.
   SegmentReaders segments_{64};
   ReaderCache<store::LogReader> logs_{64};
+  ReaderCache<store::LeaseTable> leases_{64};
   ReaderCache<OpenShard> shards_{16};
   std::map<std::string, std::shared_ptr<store::Store>> stores_;  // by directory
   std::unordered_map<Id128, AttachedFile> files_;

@@ -184,6 +184,16 @@ int FaultySystem::fdatasync(int fd) {
   return pass_sync({"fdatasync", nullptr, fd}, [&] { return below_.fdatasync(fd); });
 }
 
+int FaultySystem::allocate(int fd, off_t offset, off_t bytes) {
+  const Traits traits{.changes = true, .takes_space = true, .waits = true, .done_at_once = true};
+  return pass(traits, {"fallocate", nullptr, fd},
+              [&] { return below_.allocate(fd, offset, bytes); });
+}
+
+int FaultySystem::map(int fd, off_t offset, std::size_t bytes, void*& where) {
+  return pass({}, {"mmap", nullptr, fd}, [&] { return below_.map(fd, offset, bytes, where); });
+}
+
 int FaultySystem::flock(int fd, int operation) {
   return pass({.waits = true}, {"flock", nullptr, fd}, [&] { return below_.flock(fd, operation); });
 }

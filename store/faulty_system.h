@@ -62,6 +62,8 @@ class FaultySystem final : public ForwardingSystem {
   int ftruncate(int fd, off_t size) override;
   int fsync(int fd) override;
   int fdatasync(int fd) override;
+  int allocate(int fd, off_t offset, off_t bytes) override;
+  int map(int fd, off_t offset, std::size_t bytes, void*& where) override;
   int flock(int fd, int operation) override;
   int fstat(int fd, struct stat* about) override;
   int fchmod(int fd, mode_t mode) override;

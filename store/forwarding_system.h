@@ -26,6 +26,12 @@ class ForwardingSystem : public System {
     return below_.start_write_back(fd, offset, bytes);
   }
   int fdatasync(int fd) override { return below_.fdatasync(fd); }
+  int allocate(int fd, off_t offset, off_t bytes) override {
+    return below_.allocate(fd, offset, bytes);
+  }
+  int map(int fd, off_t offset, std::size_t bytes, void*& where) override {
+    return below_.map(fd, offset, bytes, where);
+  }
   int flock(int fd, int operation) override { return below_.flock(fd, operation); }
   int fstat(int fd, struct stat* about) override { return below_.fstat(fd, about); }
   int fchmod(int fd, mode_t mode) override { return below_.fchmod(fd, mode); }

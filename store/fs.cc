@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <climits>
@@ -102,6 +103,10 @@ Result<File> open_read(const std::string& path) {
   return open_file(path, O_RDONLY);
 }
 
+Result<File> open_to_write(const std::string& path) {
+  return open_file(path, O_RDWR);
+}
+
 Result<File> create_new(const std::string& path) {
   return create("create", path, O_EXCL);
 }
@@ -165,6 +170,28 @@ Status truncate(const File& file, std::uint64_t size) {
     return failed("truncate", file.path());
   }
   return Status::ok();
+}
+
+Status allocate(const File& file, std::uint64_t offset, std::uint64_t bytes) {
+  if (!fits_off_t(offset, bytes)) return out_of_range(file, offset);
+  const int result = retried([&] {
+    return file.system().allocate(file.fd(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  });
+  return result == 0 ? Status::ok() : failed("take space for", file.path());
+}
+
+Result<Mapping> Mapping::create(const File& file, std::uint64_t offset, std::size_t bytes) {
+  if (!fits_off_t(offset, bytes)) return out_of_range(file, offset);
+  void* where = nullptr;
+  if (file.system().map(file.fd(), static_cast<off_t>(offset), bytes, where) != 0) {
+    return failed("map", file.path());
+  }
+  return Mapping({static_cast<std::byte*>(where), bytes});
+}
+
+Mapping::~Mapping() {
+  // Fails only for what was not mapped.
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
 void start_write_back(const File& file, std::uint64_t offset, std::uint64_t bytes) {

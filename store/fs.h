@@ -76,6 +76,7 @@ Result<File> open_read(const std::string& path);
 Result<File> create_new(const std::string& path);
 // For reading and writing, creating it if missing; nothing is truncated.
 Result<File> open_or_create(const std::string& path);
+Result<File> open_to_write(const std::string& path);  // and to read
 // A directory, never through a symbolic link in the last component.
 Result<File> open_directory(const std::string& path);
 
@@ -88,6 +89,27 @@ Status readv_at(const File& file, std::uint64_t offset, std::span<iovec> parts);
 Status write_at(const File& file, std::uint64_t offset, std::span<const std::byte> data);
 Status writev_at(const File& file, std::uint64_t offset, std::span<iovec> parts);
 Status truncate(const File& file, std::uint64_t size);
+// Takes space for these bytes, which are zeros if they were not there: writing to them does not
+// fail for want of it.
+Status allocate(const File& file, std::uint64_t offset, std::uint64_t bytes);
+
+// Bytes of a file as memory, shared with all who map them. They stay when the file is closed or
+// removed. To touch bytes that have no space, or that the file is too short for, ends the process.
+class Mapping {
+ public:
+  // `offset`: a multiple of the page size.
+  static Result<Mapping> create(const File& file, std::uint64_t offset, std::size_t bytes);
+  Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  Mapping& operator=(Mapping&&) = delete;
+  ~Mapping();
+
+  std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit Mapping(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes_;
+};
+
 // sync_file_range: these bytes are on their way to the disk, if they can be. Says nothing of
 // whether they get there: sync_data() does.
 void start_write_back(const File& file, std::uint64_t offset, std::uint64_t bytes);

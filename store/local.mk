@@ -18,6 +18,8 @@ libdedup_core_la_SOURCES += \
   store/index.h \
   store/layout.cc \
   store/layout.h \
+  store/lease_table.cc \
+  store/lease_table.h \
   store/log.cc \
   store/log.h \
   store/open_store.cc \
@@ -49,6 +51,7 @@ unit_tests_SOURCES += \
   test/unit/store_generations_test.cc \
   test/unit/store_helpers.h \
   test/unit/store_index_test.cc \
+  test/unit/store_lease_table_test.cc \
   test/unit/store_log_test.cc \
   test/unit/store_open_test.cc \
   test/unit/store_paced_system_test.cc \

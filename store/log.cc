@@ -11,7 +11,14 @@ namespace {
 
 // After the header: the first offset whose data is still there.
 constexpr std::uint64_t kFirstAt = format::kFileHeaderSize;
-constexpr std::uint64_t kDataAt = kFirstAt + sizeof(std::uint64_t);
+constexpr std::uint64_t kLeasesAt = 4096;
+constexpr std::uint64_t kDataAt = kLeasesAt + LeaseTable::kBytes;
+
+Status check_header(const fs::File& file) {
+  std::array<std::byte, format::kFileHeaderSize> header;
+  DEDUP_TRY(fs::read_at(file, 0, header));
+  return format::check_file_header(header, format::kLog, file.path()).status();
+}
 
 }  // namespace
 
@@ -45,6 +52,12 @@ Result<std::uint64_t> LogWriter::append(std::span<const std::byte> data) {
   return offset;
 }
 
+Result<std::unique_ptr<LeaseTable>> LogWriter::make_leases() {
+  DEDUP_TRY(fs::allocate(p_->file, kLeasesAt, LeaseTable::kBytes));
+  DEDUP_ASSIGN(fs::Mapping mapping, fs::Mapping::create(p_->file, kLeasesAt, LeaseTable::kBytes));
+  return std::make_unique<LeaseTable>(std::move(mapping));
+}
+
 Status LogWriter::clear() {
   Encoder first;
   first.put(p_->end);
@@ -74,10 +87,17 @@ LogReader::~LogReader() = default;
 Result<std::unique_ptr<LogReader>> LogReader::open(const std::string& path) {
   auto p = std::make_unique<Private>();
   DEDUP_ASSIGN(p->file, fs::open_read(path));
-  std::array<std::byte, format::kFileHeaderSize> header;
-  DEDUP_TRY(fs::read_at(p->file, 0, header));
-  DEDUP_TRY(format::check_file_header(header, format::kLog, path).status());
+  DEDUP_TRY(check_header(p->file));
   return std::unique_ptr<LogReader>(new LogReader(std::move(p)));
+}
+
+Result<std::unique_ptr<LeaseTable>> open_leases(const std::string& log_path) {
+  DEDUP_ASSIGN(const fs::File file, fs::open_to_write(log_path));
+  DEDUP_TRY(check_header(file));
+  DEDUP_ASSIGN(const fs::Info info, fs::info(file));
+  if (info.size < kDataAt) return format::corrupt(log_path, "it has no table of leases");
+  DEDUP_ASSIGN(fs::Mapping mapping, fs::Mapping::create(file, kLeasesAt, LeaseTable::kBytes));
+  return std::make_unique<LeaseTable>(std::move(mapping));
 }
 
 Status LogReader::read(std::uint64_t offset, std::span<std::byte> out) const {

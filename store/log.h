@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/lease_table.h"
 
 namespace dedup::store {
 
@@ -23,10 +24,12 @@ class LogWriter {
                                                    std::uint64_t number);
   ~LogWriter();
 
-  // One system call; when it returns, readers in other processes see the data. Returns the offset
-  // of the data in the log. After a failure the log is as it was before: appending may be tried
+  // When it returns, readers in other processes see the data. Returns the offset of the data in the
+  // log. After a failure the log is as it was before: appending may be tried
   // again, when space was freed.
   Result<std::uint64_t> append(std::span<const std::byte> data);
+  // Takes the space for the table of leases. Once.
+  Result<std::unique_ptr<LeaseTable>> make_leases();
   // Drops all content and frees its space, once it has become chunks.
   Status clear();
   // Makes the content durable.
@@ -55,5 +58,9 @@ class LogReader {
   explicit LogReader(std::unique_ptr<Private> p);
   std::unique_ptr<Private> p_;
 };
+
+// The table of leases of a log that some process of this node writes, and whose make_leases() has
+// succeeded.
+Result<std::unique_ptr<LeaseTable>> open_leases(const std::string& log_path);
 
 }  // namespace dedup::store

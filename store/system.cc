@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -31,6 +32,13 @@ class Kernel final : public System {
     return ::sync_file_range(fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
   }
   int fdatasync(int fd) override { return ::fdatasync(fd); }
+  int allocate(int fd, off_t offset, off_t bytes) override {
+    return ::fallocate(fd, 0, offset, bytes);
+  }
+  int map(int fd, off_t offset, std::size_t bytes, void*& where) override {
+    where = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+    return where == MAP_FAILED ? -1 : 0;
+  }
   int flock(int fd, int operation) override { return ::flock(fd, operation); }
   int fstat(int fd, struct stat* about) override { return ::fstat(fd, about); }
   int fchmod(int fd, mode_t mode) override { return ::fchmod(fd, mode); }

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <sys/vfs.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ class System {
   // sync_file_range() with SYNC_FILE_RANGE_WRITE: starts what fsync would do, and promises nothing.
   virtual int start_write_back(int fd, off_t offset, off_t bytes) = 0;
   virtual int fdatasync(int fd) = 0;
+  // fallocate() without flags: takes space for these bytes.
+  virtual int allocate(int fd, off_t offset, off_t bytes) = 0;
+  // mmap(), shared, for reading and writing; 0 and where, or -1 and errno. munmap() ends it.
+  virtual int map(int fd, off_t offset, std::size_t bytes, void*& where) = 0;
   virtual int flock(int fd, int operation) = 0;
   virtual int fstat(int fd, struct stat* about) = 0;
   virtual int fchmod(int fd, mode_t mode) = 0;

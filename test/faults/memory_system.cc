@@ -366,6 +366,14 @@ int MemorySystem::fdatasync(int fd) {
   return sync(fd);
 }
 
+int MemorySystem::allocate(int, off_t, off_t) {
+  return fail(EOPNOTSUPP);
+}
+
+int MemorySystem::map(int, off_t, std::size_t, void*&) {
+  return fail(ENODEV);
+}
+
 int MemorySystem::flock(int fd, int operation) {
   OpenFile* const file = file_of(fd);
   if (file == nullptr) return -1;

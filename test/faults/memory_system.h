@@ -87,6 +87,9 @@ class MemorySystem final : public store::System {
   int fsync(int fd) override;
   int start_write_back(int, off_t, off_t) override { return 0; }  // nothing is safe for it
   int fdatasync(int fd) override;
+  // As file systems that cannot: leases are not to be had on it.
+  int allocate(int fd, off_t offset, off_t bytes) override;
+  int map(int fd, off_t offset, std::size_t bytes, void*& where) override;
   int flock(int fd, int operation) override;
   int fstat(int fd, struct stat* about) override;
   int fchmod(int fd, mode_t mode) override;

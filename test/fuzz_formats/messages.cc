@@ -18,11 +18,11 @@ using namespace service;  // every message there is
 template <typename... Requests>
 struct List {};
 using All = List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize,
-                 Lock, Unlock, SharedAdd, SharedSet, CommitDone, SetAside, WriteLog, WriteChunks,
-                 Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit, Find, Attach, Detach,
-                 Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register, Release, Locate,
-                 GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, Prepare,
-                 Commit, Abort, Collect, Distrust, Alike>;
+                 Lock, Unlock, SharedAdd, SharedSet, CommitDone, SetAside, WriteLog, ReturnLease,
+                 RecallLease, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
+                 EndCommit, Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held,
+                 Claim, Register, Release, Locate, GetChunks, PutChunks, ReadLog, ListShard,
+                 ReadShard, PutShard, References, Prepare, Commit, Abort, Collect, Distrust, Alike>;
 
 // Calls work.operator()<Request>() for the request with that opcode.
 template <typename Work, typename... Requests>
@@ -240,6 +240,9 @@ std::vector<Bytes> node_seeds() {
   logged.ask(OpenLog{kFile}).ask(WriteLog{kFile, {{0, {0, 8, 0, 1, 72}}}});
   Block block{{{0, 8, 0, 8, 0, some_fingerprint(2)}}, {{0}}};
   logged.ask(Convert{kFile, 0, 1, {{0, block, {72}}}}).ask(Truncate{kFile, 4});
+  const Lease lease{0, 0, 1, 0, 1};
+  logged.ask(WriteLog{kFile, {{0, {0, 8, 0, 1, 80}}}, lease}).ask(ExtendSize{kFile, 8, lease});
+  logged.ask(RecallLease{kFile, lease}).ask(ReturnLease{kFile, lease, {{0, 8, 0, 1, 88}}, true});
   logged.ask(ReadLog{kFile, 1, 72, 8}).ask(Resolve{kFile, {{0, 8}}}).ask(SetSize{kFile, 4});
   Script aside = opened();
   aside.ask(SharedAdd{kFile, some_id(0), 5}).ask(SharedSet{kFile, some_id(0), 9});

@@ -16,6 +16,12 @@ def test_threads(mpirun, stores, ranks, nodes):
     mpirun(ranks, "thread_multiple", stores.name(), 4, 2, nodes=nodes)
 
 
+@pytest.mark.parametrize("ranks, nodes", [(1, 1), (3, 2), (4, 4)])
+def test_a_thread_that_writes_while_another_commits(mpirun, stores, ranks, nodes):
+    result = mpirun(ranks, "thread_commit", stores.name(), nodes=nodes)
+    assert "thread_commit: ok" in result.stdout
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("ranks, nodes, threads, rounds", [(4, 2, 8, 10), (6, 3, 4, 4)])
 def test_many_threads(mpirun, stores, ranks, nodes, threads, rounds):

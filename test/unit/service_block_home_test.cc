@@ -3,7 +3,8 @@
 // Every byte ever written has a number of its own (0: zeros), whether it is in a log or a chunk.
 // The model knows no layers of chunks: only what the file is (`chunks`), what of it is in a log
 // (`logged`), and what each snapshot was. Commits and installs are done as a rank would do them,
-// from what the homes answer.
+// from what the homes answer. What is written under a lease is the newest; whoever meets the lease
+// has it returned, and asks again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +34,7 @@ class HomeTest {
   }
 
   void step() {
-    switch (up_to(16)) {
+    switch (up_to(18)) {
       case 0:
       case 1:
       case 2:
@@ -46,6 +47,9 @@ class HomeTest {
       case 7:
       case 8:
         return convert();
+      case 16:
+      case 17:
+        return up_to(8) == 0 ? return_some() : write_leased();
       case 9:
         return up_to(3) == 0 ? truncate() : resolve();
       case 10:
@@ -58,6 +62,7 @@ class HomeTest {
   }
   std::size_t installs() const { return installs_; }
   std::size_t commits() const { return commits_; }
+  std::size_t leased() const { return leased_; }
 
  private:
   struct Byte {
@@ -114,7 +119,62 @@ class HomeTest {
         bytes.push_back(++numbers_);
       }
     }
-    expect_epoch(homes_.on(request));
+    if (up_to(2) == 0) {
+      const LogUpdate& last = request.updates.back();
+      request.wanted = {last.block, last.piece.node, last.piece.log, up_to(16), ++serials_};
+    }
+    const WriteLogReply reply = ask(request);
+    EXPECT_TRUE(!reply.granted || request.wanted.serial != 0);
+    if (reply.granted) {
+      EXPECT_TRUE(leases_.try_emplace(request.wanted.block, request.wanted).second);
+    }
+  }
+
+  void write_leased() {
+    if (leases_.empty()) return;
+    auto& [block, held] = *std::next(leases_.begin(), up_to(leases_.size()));
+    const plan::Extent extent = some_extent();
+    const Lease& lease = held.lease;
+    std::vector<std::uint64_t>& bytes = logs_[{lease.node, lease.log}];
+    held.pieces.push_back(
+        {extent.begin, extent.end - extent.begin, lease.node, lease.log, bytes.size()});
+    written_.push_back({block, held.pieces.back()});
+    for (std::uint32_t at = extent.begin; at < extent.end; ++at) {
+      file_[block * kBlockSpan + at].logged = Place{lease.node, lease.log, bytes.size()};
+      bytes.push_back(++numbers_);
+    }
+    ++leased_;
+  }
+
+  void return_lease(const Lease& lease, bool recalled) {
+    const auto at = leases_.find(lease.block);
+    ASSERT_TRUE(at != leases_.end() && at->second.lease == lease);
+    ReturnLease request{identity_, lease, at->second.pieces, recalled};
+    ASSERT_TRUE(homes_.on(request).is_ok());
+    leases_.erase(at);
+    // Whoever is late changes nothing, even if the block is leased again.
+    late_ = request;
+  }
+
+  void return_some() {
+    if (late_.lease.serial != 0) {
+      ASSERT_TRUE(homes_.on(late_).is_ok());
+    }
+    if (leases_.empty()) return;
+    const auto at = std::next(leases_.begin(), up_to(leases_.size()));
+    return_lease(at->second.lease, up_to(2) == 0);
+  }
+
+  // Asks until no lease is in the way.
+  template <typename Request>
+  typename Request::Reply ask(const Request& request) {
+    for (;;) {
+      const auto reply = homes_.on(request);
+      EXPECT_TRUE(reply.is_ok());
+      if (!reply.is_ok() || reply->leases.empty()) return *reply;
+      for (const Lease& lease : reply->leases) return_lease(lease, true);
+      if (testing::Test::HasFailure()) return *reply;
+    }
   }
 
   void write_chunks() {
@@ -136,7 +196,7 @@ class HomeTest {
     for (const auto& [at, number] : plain(update.block, update.content)) {
       file_[at] = {number, std::nullopt};
     }
-    expect_epoch(homes_.on(WriteChunks{identity_, {update}}));
+    ask(WriteChunks{identity_, {update}});
   }
 
   // Of something that was written once, and may be overwritten by now.
@@ -145,6 +205,13 @@ class HomeTest {
     const std::size_t newest = std::min<std::size_t>(written_.size(), 8);
     const LogWrite& write = written_[written_.size() - 1 - up_to(newest)];
     const LogPiece& log = write.piece;
+    // As a rank does before it commits. (If another rank overwrote it under a lease, the home
+    // cannot know: the piece is committed all the same. The model does without that.)
+    for (auto at = leases_.begin(); at != leases_.end();) {
+      const Lease lease = (at++)->second.lease;
+      const bool own = lease.node == log.node && lease.log == log.log;
+      if (own || lease.block == write.block) return_lease(lease, false);
+    }
     const std::vector<std::uint64_t>& bytes = logs_[{log.node, log.log}];
     Convert request{identity_, log.node, log.log, {{write.block, {}, {}}}};
     ConvertUpdate& update = request.updates.back();
@@ -169,8 +236,7 @@ class HomeTest {
   void truncate() {
     const std::uint64_t size = some_block() * kBlockSpan + (up_to(4) == 0 ? 0 : up_to(kWindow));
     file_.erase(file_.lower_bound(size), file_.end());
-    ++epoch_;
-    expect_epoch(homes_.on(Truncate{identity_, size}));
+    ask(Truncate{identity_, size});
   }
 
   void resolve() {
@@ -181,6 +247,7 @@ class HomeTest {
       request.ranges.push_back({block * kBlockSpan + extent.begin, extent.end - extent.begin});
     }
     if (up_to(4) == 0) request.ranges.back() = {block * kBlockSpan, kBlockSpan};
+    ask(request);
     Result<ResolveReply> reply = homes_.on(request);
     ASSERT_TRUE(reply.is_ok());
     EXPECT_EQ(reply->base, base_);
@@ -320,24 +387,27 @@ class HomeTest {
     return bytes;
   }
 
-  void expect_epoch(const Result<EpochReply>& reply) {
-    ASSERT_TRUE(reply.is_ok());
-    EXPECT_EQ(reply->shrink_epoch, epoch_);
-  }
-
   std::mt19937_64 random_;
   BlockHomes homes_;
   Id128 identity_;
   std::uint64_t attempts_ = 0;
   std::uint64_t fingerprints_ = 0;
   std::uint64_t numbers_ = 0;
-  std::uint64_t epoch_ = 0;
+  std::uint64_t serials_ = 0;
+  std::size_t leased_ = 0;
   std::size_t installs_ = 0;
   std::size_t commits_ = 0;
 
   File file_;
   std::map<std::pair<NodeIndex, std::uint64_t>, std::vector<std::uint64_t>> logs_;
   std::vector<LogWrite> written_;
+  struct HeldLease {
+    explicit HeldLease(const Lease& held) : lease(held) {}
+    Lease lease;
+    std::vector<LogPiece> pieces;
+  };
+  std::map<std::uint64_t, HeldLease> leases_;  // by block
+  ReturnLease late_;
   std::map<Fingerprint, Chunk> chunks_;
   Id128 base_;
   std::map<std::uint64_t, Block> bases_;
@@ -356,6 +426,7 @@ TEST(BlockHomes, LikeAnArrayOfBytes) {
     }
     EXPECT_GT(test.commits(), 10u);
     EXPECT_GT(test.installs(), 10u);
+    EXPECT_GT(test.leased(), 10u);
   }
 }
 
@@ -394,6 +465,7 @@ TEST(BlockHomes, WantTheFileAttached) {
     refused(homes.on(InstallBase{id(7), id(1), {}}));
     refused(homes.on(Snapshot{id(7), id(1), 0}));
     refused(homes.on(EndCommit{id(7), id(1), true}));
+    refused(homes.on(ReturnLease{id(7), {0, 0, 1, 0, 1}, {}, false}));
   };
   ask_all();
   homes.attach(id(7), {});
@@ -440,6 +512,54 @@ TEST(BlockHomes, WhatGoesBelowHidesNothing) {
   EXPECT_EQ(range.content.pieces[2].fingerprint.bytes[0], 2);
   EXPECT_EQ(range.content.pieces[3].begin, 35u);
   EXPECT_EQ(range.content.pieces[3].end(), 50u);
+}
+
+TEST(BlockHomes, LetNobodyPastALease) {
+  BlockHomes homes;
+  homes.attach(id(7), {});
+  const Lease lease{3, 1, 5, 0, 1};
+  const WriteLog wish{id(7), {{3, {0, 10, 1, 5, 64}}}, lease};
+  EXPECT_TRUE(homes.on(wish)->granted);
+  const auto only = [&](const auto& reply) {
+    ASSERT_TRUE(reply.is_ok());
+    EXPECT_EQ(reply->leases, std::vector{lease});
+  };
+  // Not even its owner: a lease is ended before a message says what is newer.
+  only(homes.on(wish));
+  EXPECT_FALSE(homes.on(wish)->granted);
+  only(homes.on(WriteLog{id(7), {{2, {0, 9, 0, 1, 64}}, {3, {20, 1, 0, 1, 73}}}}));
+  only(homes.on(WriteChunks{id(7), {update(3, chunk(0, 10))}}));
+  only(homes.on(Truncate{id(7), 3 * kBlockSpan + 100}));
+  only(homes.on(Resolve{id(7), {{3 * kBlockSpan, 1}, {3 * kBlockSpan + 5, 1}, {0, 1}}}));
+  // Nothing was done for those who were turned away.
+  EXPECT_TRUE(homes.on(Resolve{id(7), {{2 * kBlockSpan, 10}}})->ranges.at(0).log.empty());
+  EXPECT_TRUE(homes.on(Truncate{id(7), 4 * kBlockSpan})->leases.empty());
+  const LogPiece newer{5, 10, 1, 5, 74};
+  ASSERT_TRUE(homes.on(ReturnLease{id(7), lease, {newer}, true}).is_ok());
+  const auto reply = homes.on(Resolve{id(7), {{3 * kBlockSpan, 30}}});
+  EXPECT_TRUE(reply->leases.empty());
+  ASSERT_EQ(reply->ranges.at(0).log.size(), 2u);
+  EXPECT_EQ(reply->ranges[0].log[1].log_offset, 74u);
+}
+
+TEST(BlockHomes, GiveNoMoreLeasesOnABlockThatIsShared) {
+  BlockHomes homes;
+  homes.attach(id(7), {});
+  Lease lease{3, 1, 5, 0, 0};
+  const auto granted = [&] {
+    ++lease.serial;
+    return homes.on(WriteLog{id(7), {{3, {0, 10, 1, 5, 64}}}, lease})->granted;
+  };
+  for (unsigned i = 0; i + 1 < 2 * BlockHomes::kRecalls; ++i) {
+    EXPECT_TRUE(granted());
+    ASSERT_TRUE(homes.on(ReturnLease{id(7), lease, {}, i % 2 == 0}).is_ok());
+  }
+  EXPECT_FALSE(granted());
+  // What was written is committed: from then on the block is as any other.
+  ASSERT_TRUE(homes.on(Convert{id(7), 1, 5, {{3, update(3, chunk(0, 10)).content, {64}}}}).is_ok());
+  ASSERT_TRUE(homes.on(Snapshot{id(7), id(1), 0}).is_ok());
+  ASSERT_TRUE(homes.on(EndCommit{id(7), id(1), true}).is_ok());
+  EXPECT_TRUE(granted());
 }
 
 TEST(BlockHomes, NeedTheBaseOnlyWhereItShows) {

@@ -232,6 +232,37 @@ TEST_F(FileHomeTest, SizesAndSharedPointers) {
   EXPECT_EQ(home.on(SharedSet{id(1), id(12), 0}).status().code(), Code::kNotFound);
 }
 
+TEST_F(FileHomeTest, LeasesMayMakeTheFileLonger) {
+  open(11);
+  const Lease early{2, 1, 7, 0, 1};
+  const Lease late{9, 0, 5, 3, 4};
+  const auto leases = [&] { return home.on(GetSize{id(1)})->leases; };
+  EXPECT_EQ(home.on(ExtendSize{id(1), 9 * kBlockSpan + 5, late})->size, 9 * kBlockSpan + 5);
+  ASSERT_TRUE(home.on(ExtendSize{id(1), 2 * kBlockSpan + 5, early}).is_ok());
+  // The early one's block is in the file whole.
+  EXPECT_EQ(leases(), std::vector{late});
+  EXPECT_EQ(home.on(ExtendSize{id(1), 10 * kBlockSpan})->leases.size(), 0u);
+  EXPECT_TRUE(leases().empty());
+  // But not in one that is to be shorter.
+  EXPECT_EQ(home.on(SetSize{id(1), 3 * kBlockSpan})->leases, std::vector{late});
+  EXPECT_EQ(home.on(SetSize{id(1), 3 * kBlockSpan - 1})->leases, (std::vector{early, late}));
+  EXPECT_EQ(size(), 10 * kBlockSpan);
+  // The block has another one before the end of this one is known: each counts.
+  const Lease again{9, 0, 5, 4, 5};
+  ASSERT_TRUE(home.on(ExtendSize{id(1), 0, again}).is_ok());
+  EXPECT_EQ(home.on(SetSize{id(1), 3 * kBlockSpan})->leases, (std::vector{late, again}));
+  EXPECT_EQ(home.on(ExtendSize{id(1), 11 * kBlockSpan, late, true})->size, 11 * kBlockSpan);
+  // But once only.
+  EXPECT_EQ(home.on(ExtendSize{id(1), 99 * kBlockSpan, late, true})->size, 11 * kBlockSpan);
+  EXPECT_EQ(home.on(SetSize{id(1), 3 * kBlockSpan})->leases, std::vector{again});
+  ASSERT_TRUE(home.on(ExtendSize{id(1), 0, again, true}).is_ok());
+  EXPECT_EQ(home.on(SetSize{id(1), 3 * kBlockSpan})->size, 3 * kBlockSpan);
+  EXPECT_EQ(size(), 3 * kBlockSpan);
+  EXPECT_TRUE(close(11).last);
+  open(12);
+  EXPECT_TRUE(home.on(SetSize{id(1), 0})->leases.empty());
+}
+
 TEST_F(FileHomeTest, UnknownFilesAreNotFound) {
   EXPECT_EQ(home.on(GetSize{id(1)}).status().code(), Code::kNotFound);
   EXPECT_EQ(home.on(ExtendSize{id(1), 1}).status().code(), Code::kNotFound);

@@ -194,6 +194,23 @@ class Random {
       begin = piece.end() + up_to(2) * up_to(1000);
     }
   }
+  // Every second time there is none.
+  void fill(Lease& lease) {
+    lease.block = up_to(std::uint64_t{1} << 41);
+    if (up_to(2) == 0) fill_rest(lease);
+  }
+  void fill(ReturnLease& request) {
+    fill(request.identity);
+    fill(request.lease);
+    fill_rest(request.lease);
+    fill(request.pieces);
+    fill(request.recalled);
+  }
+  void fill(RecallLease& request) {
+    fill(request.identity);
+    fill(request.lease);
+    fill_rest(request.lease);
+  }
   void fill(LogUpdate& update) {
     update.block = up_to(std::uint64_t{1} << 41);
     fill(update.piece);
@@ -247,6 +264,12 @@ class Random {
   }
 
  private:
+  void fill_rest(Lease& lease) {
+    lease.node = static_cast<NodeIndex>(up_to(kNoNode));
+    fill(lease.log);
+    fill(lease.slot);
+    lease.serial = 1 + up_to(~std::uint64_t{0});
+  }
   template <typename Request>
   void fill_with_holders(Request& request) {
     fill(request.identity);
@@ -265,12 +288,13 @@ class Random {
 
 template <typename... T>
 struct List {};
-using Requests = List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize,
-                      SetSize, Lock, Unlock, SharedAdd, SharedSet, CommitDone, SetAside, WriteLog,
-                      WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit,
-                      Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim,
-                      Register, Release, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard,
-                      ReadShard, PutShard, References, Prepare, Commit, Abort, Collect, Alike>;
+using Requests =
+    List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
+         Unlock, SharedAdd, SharedSet, CommitDone, SetAside, WriteLog, WriteChunks, Convert,
+         Truncate, Resolve, InstallBase, Snapshot, EndCommit, ReturnLease, Find, Attach, Detach,
+         Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register, Release, Distrust, Locate,
+         GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, Prepare, Commit,
+         Abort, Collect, Alike, RecallLease>;
 
 template <typename Message>
 Bytes encoded(const Message& message) {
@@ -387,7 +411,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 48u);
+  EXPECT_EQ(all.size(), 50u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }
@@ -455,6 +479,11 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_TRUE(refused(WriteLog{{}, {{0, {1, kBlockSpan, 0, 1, 0}}}}));
   EXPECT_TRUE(refused(WriteLog{{}, {{0, {0, 0, 0, 1, 0}}}}));
   EXPECT_TRUE(refused(WriteLog{{}, {{0, {0, 1, kNoNode, 1, 0}}}}));
+  EXPECT_FALSE(refused(ExtendSize{{}, 1, {0, 0, 1, 0, 1}}));
+  EXPECT_TRUE(refused(ExtendSize{{}, 1, {0, 0, 1, 0, 0}}));
+  EXPECT_TRUE(refused(ExtendSize{{}, 1, {0, kNoNode, 1, 0, 1}}));
+  EXPECT_TRUE(refused(RecallLease{{}, {}}));
+  EXPECT_TRUE(refused(ReturnLease{{}, {}, {}, false}));
   EXPECT_FALSE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {5}}}}));
   EXPECT_TRUE(refused(Convert{{}, kNoNode, 1, {{0, one_chunk(), {5}}}}));
   EXPECT_TRUE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {}}}}));

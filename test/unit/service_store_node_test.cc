@@ -360,6 +360,40 @@ TEST_F(ServiceStoreNode, ReadsLogsUntilTheyAreCleared) {
   EXPECT_EQ(files_in("logs").size(), 0u);
 }
 
+TEST_F(ServiceStoreNode, RecallsLeases) {
+  ASSERT_OK(attach(true));
+  const auto number = node_->on(OpenLog{identity_});
+  ASSERT_OK(number);
+  const RecallLease recall{identity_, {3, 0, number->number, 2, 9}};
+  EXPECT_CODE(node_->on(recall), kNotFound);
+  auto log = store::LogWriter::create(number->path, identity_, number->number);
+  ASSERT_OK(log);
+  EXPECT_CODE(node_->on(recall), kCorrupt);
+  auto table = (*log)->make_leases();
+  ASSERT_OK(table);
+  EXPECT_FALSE(node_->on(recall)->here);
+  (*table)->begin(2, 9);
+  (*table)->note(2, {10, 5, 100000});
+  (*table)->note(2, {15, 5, 100005});
+  (*table)->note(2, {0, 5, 100010});
+  for (int i = 0; i < 2; ++i) {
+    const auto reply = node_->on(recall);
+    ASSERT_OK(reply);
+    EXPECT_TRUE(reply->here);
+    ASSERT_EQ(reply->pieces.size(), 2u);
+    EXPECT_EQ(reply->pieces[0].begin, 10u);
+    EXPECT_EQ(reply->pieces[0].length, 10u);
+    EXPECT_EQ(reply->pieces[0].node, 1u);
+    EXPECT_EQ(reply->pieces[0].log, number->number);
+    EXPECT_EQ(reply->pieces[1].log_offset, 100010u);
+  }
+  EXPECT_TRUE((*table)->end(2));
+  ASSERT_OK((*log)->clear());
+  EXPECT_TRUE(node_->on(recall)->here);
+  (*table)->free(2);
+  EXPECT_FALSE(node_->on(recall)->here);
+}
+
 // ---- Deleting ----------------------------------------------------------------------------------
 
 TEST_F(ServiceStoreNode, DropsAnOpenFileAndLeavesAMark) {
