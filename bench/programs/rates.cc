@@ -1,8 +1,9 @@
 // What this machine's memory, processors, stores and MPI allow: the rates that bounds are made of.
 //
-//   rates compute                       hashing, checking and copying in one rank's own memory
-//   rates store DIRECTORY BYTES [fsync] each rank writes a file of that size, 1 MiB at once
-//   rates link BYTES                    each rank sends so much to the rank half way round
+//   rates compute            hashing, checking and copying in one rank's own memory
+//   rates store DIRECTORY BYTES AT-ONCE [fsync]
+//                            each rank writes a file of that size, so many bytes at once
+//   rates link BYTES         each rank sends so much to the rank half way round
 //
 // All ranks work at the same time. Prints one line of JSON: bytes a second, of all ranks together.
 #include <fcntl.h>
@@ -101,7 +102,8 @@ nlohmann::ordered_json compute() {
   return out;
 }
 
-nlohmann::ordered_json store(const std::string& directory, std::size_t bytes, bool flush) {
+nlohmann::ordered_json store(const std::string& directory, std::size_t bytes, std::size_t at_once,
+                             bool flush) {
   const auto data = some_data(std::min(bytes, kBuffer));
   const std::string path = directory + "/rates." + std::to_string(rank);
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -110,7 +112,7 @@ nlohmann::ordered_json store(const std::string& directory, std::size_t bytes, bo
     for (std::size_t at = 0; at < bytes;) {
       const std::size_t from = at % data.size();
       const ssize_t done =
-          write(fd, data.data() + from, std::min({kAtOnce, bytes - at, data.size() - from}));
+          write(fd, data.data() + from, std::min({at_once, bytes - at, data.size() - from}));
       if (done < 0) check(Status::from_errno(errno, path));
       at += static_cast<std::size_t>(done);
     }
@@ -142,13 +144,14 @@ int run(const std::vector<std::string>& words) {
   nlohmann::ordered_json line;
   if (what == "compute" && words.size() == 1) {
     line = compute();
-  } else if (what == "store" && (words.size() == 3 || (words.size() == 4 && words[3] == "fsync"))) {
-    line = store(words[1], std::stoull(words[2]), words.size() == 4);
+  } else if (what == "store" && (words.size() == 4 || (words.size() == 5 && words[4] == "fsync"))) {
+    line = store(words[1], std::stoull(words[2]), std::stoull(words[3]), words.size() == 5);
   } else if (what == "link" && words.size() == 2) {
     line = link(std::stoull(words[1]));
   } else {
     if (rank == 0) {
-      std::fprintf(stderr, "usage: rates compute | store DIRECTORY BYTES [fsync] | link BYTES\n");
+      std::fprintf(stderr,
+                   "usage: rates compute | store DIRECTORY BYTES AT-ONCE [fsync] | link BYTES\n");
     }
     return 2;
   }
