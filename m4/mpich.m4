@@ -32,10 +32,11 @@ AC_DEFUN([_DEDUP_MPICH_FLAGS], [
      AC_MSG_ERROR([$MPICC does not understand -show, so it is not MPICH's. Set MPICC])])
   MPI_CPPFLAGS=
   MPI_LIBS=
+  # All of -Wl: "-Wl,-rpath -Wl,DIR" is two words.
   for dedup_word in $dedup_show; do
     AS_CASE([$dedup_word],
       [-I*|-D*], [MPI_CPPFLAGS="$MPI_CPPFLAGS $dedup_word"],
-      [-L*|-l*|-Wl,-rpath*], [MPI_LIBS="$MPI_LIBS $dedup_word"])
+      [-L*|-l*|-Wl,*], [MPI_LIBS="$MPI_LIBS $dedup_word"])
   done
   AC_MSG_RESULT([$MPI_CPPFLAGS $MPI_LIBS])
 ])
