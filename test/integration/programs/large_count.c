@@ -86,15 +86,34 @@ static void small_counts(MPI_File fh) {
   expect(memcmp(in, out, 8) == 0, "read_ordered_c's data");
 }
 
-/* Counts that do not fit an int: contiguous data works, other data is MPI_ERR_COUNT. */
+static const MPI_Count large = ((MPI_Count)1 << 31) + 5;
+
+/* A large count of data with gaps, with a file of 10 bytes, the last of them a 1. */
+static void large_count_with_gaps(MPI_File fh) {
+  MPI_Datatype gaps;
+  MPI_Status status;
+  char* spread = untouched(3 * large);
+  MPI_Type_vector(2, 1, 2, MPI_BYTE, &gaps);
+  MPI_Type_commit(&gaps);
+#if MPICH_NUMVERSION < 40100000
+  int error_class;
+  MPI_Error_class(MPI_File_write_at_c(fh, 0, spread, large, gaps, &status), &error_class);
+  expect(error_class == MPI_ERR_COUNT, "a large count of data with gaps is not MPI_ERR_COUNT");
+#else /* takes any; to write so many pieces would be too slow for a test */
+  call(MPI_File_read_at_c(fh, 0, spread, large, gaps, &status), "read_at_c of data with gaps");
+  expect(bytes_in(&status) == 10 && spread[14] == 1 && spread[13] == 0,
+         "a short read of much data with gaps");
+#endif
+  MPI_Type_free(&gaps);
+  munmap(spread, (size_t)(3 * large));
+}
+
+/* Counts that do not fit an int. */
 static void large_counts(MPI_File fh, int small) {
-  const MPI_Count large = ((MPI_Count)1 << 31) + 5;
   char* zeros = untouched(large);
   char byte = 1;
   MPI_Status status;
-  MPI_Datatype gaps;
   MPI_Offset size;
-  int error_class;
 
   /* A short read into a large buffer. */
   MPI_Barrier(MPI_COMM_WORLD);
@@ -106,11 +125,7 @@ static void large_counts(MPI_File fh, int small) {
   call(MPI_File_read_at_c(fh, 0, zeros, large, MPI_BYTE, &status), "read_at_c, large count");
   expect(bytes_in(&status) == 10 && zeros[9] == 1 && zeros[8] == 0, "a short read of much");
 
-  MPI_Type_vector(2, 1, 2, MPI_BYTE, &gaps);
-  MPI_Type_commit(&gaps);
-  MPI_Error_class(MPI_File_write_at_c(fh, 0, zeros, large, gaps, &status), &error_class);
-  expect(error_class == MPI_ERR_COUNT, "a large count of data with gaps is not MPI_ERR_COUNT");
-  MPI_Type_free(&gaps);
+  large_count_with_gaps(fh);
 
   if (!small) {
     MPI_Barrier(MPI_COMM_WORLD);
