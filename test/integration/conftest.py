@@ -131,7 +131,9 @@ def build():
 @pytest.fixture(scope="session")
 def programs():
     """A function from a program's name to its path; compiles it when needed."""
-    directory = BUILD / ("test-programs-inside" if form.PREFIX else "test-programs")
+    directory = BUILD / "test-programs"
+    if form.PREFIX:  # a program is linked to the MPICH that it was compiled with
+        directory = BUILD / "test-programs-inside" / form.PREFIX.strip("/").replace("/", "-")
     directory.mkdir(parents=True, exist_ok=True)
 
     def path_of(name):
