@@ -2,10 +2,10 @@
 
 lib_LTLIBRARIES += libromio-dedup.la
 EXTRA_DIST += adio/build-romio adio/libromio-dedup.map adio/README.md adio/add-to-mpich \
-  adio/inside/Makefile.mk.in adio/inside/configure.m4 adio/inside/init_hook.h
+  adio/inside/Makefile.mk.in adio/inside/configure.m4 adio/inside/init_hook.h adio/romio/config.site
 
 # Built once; again only if how it is built changes.
-romio/stamp: adio/build-romio adio/romio/mpir_ext.h
+romio/stamp: adio/build-romio adio/romio/config.site adio/romio/mpir_ext.h
 	@$(MKDIR_P) romio
 	@MPICC="$(MPICC)" $(SHELL) $(srcdir)/adio/build-romio "$(ROMIO_SOURCE)" "$(srcdir)/adio" romio
 	@touch $@
@@ -53,8 +53,9 @@ romio_waiting_calls = Allgather Allgatherv Allreduce Alltoall Alltoallv Alltoall
 romio_wrapped = ADIO_ResolveFileType ADIO_Open ADIO_Set_view ADIO_Get_shared_fp ADIO_Set_shared_fp \
   ADIOI_Shfp_fname ADIOI_Flatten_and_find ADIOI_Get_position ADIOI_Get_byte_offset ADIOI_Get_eof_offset
 
+# libgcc: from 5.0 on MPL asks what the processor can do.
 libromio_dedup_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version \
-  -Wl,--whole-archive,romio/libromio.a,romio/libmpl.a,--no-whole-archive \
+  -Wl,--whole-archive,romio/libromio.a,romio/libmpl.a,--no-whole-archive,-lgcc \
   -Wl,--undefined=dedup_admin_heal -Wl,--version-script=$(srcdir)/adio/libromio-dedup.map -Wl,-z,defs -Wl,-z,now \
   $(romio_waiting_calls:%=-Wl,--wrap=PMPI_%) $(romio_wrapped:%=-Wl,--wrap=%)
 libromio_dedup_la_LIBADD = libdedup_engine.la libdedup_core.la $(MPI_LIBS) -ldl
