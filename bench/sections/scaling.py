@@ -25,7 +25,7 @@ def run(bench):
         for ranks in [1, 4] if bench.quick else [1, 2, 4, 8, 16, 32]:
             bench.say(f"{profile}, {ranks} ranks")
             # Many ranks on few cores take minutes.
-            repeats = 1 if bench.quick or ranks > 16 else 3
+            repeats = 1 if bench.quick or ranks > 8 else 3
             variants = {(mode, REPLICATION): mode for mode in MODES}
             # The overhead's own: other K, as far as there are nodes for them, and the baseline.
             for replication in OVERHEAD_REPLICATIONS if ranks > 1 and not bench.quick else []:
