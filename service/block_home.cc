@@ -34,10 +34,6 @@ std::vector<plan::Extent> gaps_between(std::span<const plan::Extent> extents, st
   return gaps;
 }
 
-void add_once(std::vector<Lease>& leases, const Lease& lease) {
-  if (std::find(leases.begin(), leases.end(), lease) == leases.end()) leases.push_back(lease);
-}
-
 Status check_attempt(const Id128& attempt) {
   if (!attempt.is_zero()) return Status::ok();
   return {Code::kInternal, "a commit without an attempt id"};
@@ -100,14 +96,17 @@ Result<BlockHomes::File*> BlockHomes::find(const Id128& identity) {
 
 // ---- Writes -----------------------------------------------------------------------------------
 
+void BlockHomes::add_lease(const File& file, std::uint64_t block, std::vector<Lease>& leases) {
+  const auto at = file.blocks.find(block);
+  if (at == file.blocks.end() || !at->second.is_leased()) return;
+  const Lease& lease = at->second.lease;
+  if (std::find(leases.begin(), leases.end(), lease) == leases.end()) leases.push_back(lease);
+}
+
 template <typename Update>
 std::vector<Lease> BlockHomes::leases_on(const File& file, const std::vector<Update>& updates) {
   std::vector<Lease> leases;
-  for (const Update& update : updates) {
-    const auto at = file.blocks.find(update.block);
-    if (at == file.blocks.end() || !at->second.is_leased()) continue;
-    add_once(leases, at->second.lease);
-  }
+  for (const Update& update : updates) add_lease(file, update.block, leases);
   return leases;
 }
 
@@ -223,9 +222,7 @@ Result<ResolveReply> BlockHomes::on(const Resolve& request) {
   reply.ranges.reserve(request.ranges.size());
   for (const ByteRange& range : request.ranges) {
     reply.ranges.push_back(resolve(request.identity, *file, range));
-    const auto at = file->blocks.find(range.offset / kBlockSpan);
-    if (at == file->blocks.end() || !at->second.is_leased()) continue;
-    add_once(reply.leases, at->second.lease);
+    add_lease(*file, range.offset / kBlockSpan, reply.leases);
   }
   return reply;
 }

@@ -103,6 +103,8 @@ class BlockHomes {
   };
 
   Result<File*> find(const Id128& identity);
+  // Adds the lease on a block, if there is one, once.
+  static void add_lease(const File& file, std::uint64_t block, std::vector<Lease>& leases);
   // The leases on blocks that the updates are of.
   template <typename Update>
   static std::vector<Lease> leases_on(const File& file, const std::vector<Update>& updates);

@@ -37,9 +37,8 @@ class LeaseTable {
   // `mapping`: kBytes of a log, zeros at first.
   explicit LeaseTable(fs::Mapping mapping);
 
-  // --- The process that writes the log: one thread at a time
-  // -------------------------------------- A slot that is free gets lease `serial`, never used
-  // before in this table, nor 0.
+  // --- The process that writes the log: one thread at a time ------------------------------------
+  // A slot that is free gets lease `serial`, never used before in this table, nor 0.
   void begin(std::uint32_t slot, std::uint64_t serial);
   // kRecalled: whoever recalled the lease may or may not have seen this write.
   enum class Noted { kYes, kFull, kRecalled };

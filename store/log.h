@@ -25,8 +25,8 @@ class LogWriter {
   ~LogWriter();
 
   // When it returns, readers in other processes see the data. Returns the offset of the data in the
-  // log. After a failure the log is as it was before: appending may be tried
-  // again, when space was freed.
+  // log. After a failure the log is as it was before: appending may be tried again, when space was
+  // freed.
   Result<std::uint64_t> append(std::span<const std::byte> data);
   // Takes the space for the table of leases. Once.
   Result<std::unique_ptr<LeaseTable>> make_leases();

@@ -17,7 +17,7 @@ namespace dedup::store {
 
 inline constexpr std::uint32_t kChunkHeaderSize = 44;  // what stands before each chunk's data
 
-// Chunks read or written with one system call: two parts each, and a buffer, within IOV_MAX.
+// Chunks read or written at once: two parts each, and a buffer, within IOV_MAX.
 inline constexpr std::size_t kRunChunks = 511;
 
 // Where a chunk is within one store.
