@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/codec.h"
+#include "engine/wait.h"
 
 namespace dedup::engine {
 namespace {
@@ -12,16 +13,25 @@ namespace {
 // MPI counts are int: longer byte strings travel in pieces.
 constexpr std::size_t kLargestCount = std::size_t{1} << 30;
 
+// Of one value.
+int allreduce(const void* mine, void* result, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+              Waiting waiting) {
+  if (waiting == Waiting::kPolling) return PMPI_Allreduce(mine, result, 1, type, op, comm);
+  MPI_Request request;
+  const int error = PMPI_Iallreduce(mine, result, 1, type, op, comm, &request);
+  return error == MPI_SUCCESS ? wait(request) : error;
+}
+
 }  // namespace
 
-Status agree(MPI_Comm comm, const Status& mine) {
+Status agree(MPI_Comm comm, const Status& mine, Waiting waiting) {
   int rank;
   int size;
   PMPI_Comm_rank(comm, &rank);
   PMPI_Comm_size(comm, &size);
   const int candidate = mine.is_ok() ? size : rank;
   int failed = size;
-  if (PMPI_Allreduce(&candidate, &failed, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS) {
+  if (allreduce(&candidate, &failed, MPI_INT, MPI_MIN, comm, waiting) != MPI_SUCCESS) {
     return {Code::kUnreachable, "MPI_Allreduce failed: another rank cannot be reached"};
   }
   if (failed == size) return Status::ok();
@@ -39,7 +49,9 @@ Status agree(MPI_Comm comm, const Status& mine) {
 
 void broadcast(MPI_Comm comm, int root, Bytes& bytes) {
   std::uint64_t size = bytes.size();
-  PMPI_Bcast(&size, 1, MPI_UINT64_T, root, comm);
+  MPI_Request request;
+  PMPI_Ibcast(&size, 1, MPI_UINT64_T, root, comm, &request);
+  wait(request);
   bytes.resize(size);
   for (std::size_t at = 0; at < size; at += kLargestCount) {
     const auto count = static_cast<int>(std::min(kLargestCount, size - at));
@@ -54,7 +66,9 @@ std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine) {
   PMPI_Comm_size(comm, &size);
   const auto count = static_cast<int>(mine.size());
   std::vector<int> counts(rank == 0 ? static_cast<std::size_t>(size) : 0);
-  PMPI_Gather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, comm);
+  MPI_Request request;
+  PMPI_Igather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, comm, &request);
+  wait(request);
   std::vector<int> offsets(counts.size());
   std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), 0);
   Bytes all(counts.empty() ? 0 : static_cast<std::size_t>(offsets.back() + counts.back()));
@@ -69,15 +83,15 @@ std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine) {
   return out;
 }
 
-std::uint64_t all_max(MPI_Comm comm, std::uint64_t value) {
+std::uint64_t all_max(MPI_Comm comm, std::uint64_t value, Waiting waiting) {
   std::uint64_t result = 0;
-  PMPI_Allreduce(&value, &result, 1, MPI_UINT64_T, MPI_MAX, comm);
+  allreduce(&value, &result, MPI_UINT64_T, MPI_MAX, comm, waiting);
   return result;
 }
 
 std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value) {
   std::uint64_t result = 0;
-  PMPI_Allreduce(&value, &result, 1, MPI_UINT64_T, MPI_SUM, comm);
+  allreduce(&value, &result, MPI_UINT64_T, MPI_SUM, comm, Waiting::kPatient);
   return result;
 }
 
@@ -88,7 +102,9 @@ void MpiRanks::broadcast(Bytes& bytes) const {
   engine::broadcast(topology_->comm(), 0, bytes);
 }
 void MpiRanks::broadcast(Id128& id) const {
-  PMPI_Bcast(&id, sizeof id, MPI_BYTE, 0, topology_->comm());
+  MPI_Request request;
+  PMPI_Ibcast(&id, sizeof id, MPI_BYTE, 0, topology_->comm(), &request);
+  wait(request);
 }
 std::vector<Bytes> MpiRanks::gather(const Bytes& mine) const {
   return engine::gather(topology_->comm(), mine);

@@ -16,9 +16,13 @@
 
 namespace dedup::engine {
 
+// How a rank waits for the others: polling, where they are all about to come, or leaving its core
+// to them (wait.h), where they have work to do first.
+enum class Waiting { kPolling, kPatient };
+
 // Collective. Ok if all ranks' statuses are; else, on every rank, the error of the lowest rank that
 // has one: the same code everywhere, and the same message. Synchronises.
-Status agree(MPI_Comm comm, const Status& mine);
+Status agree(MPI_Comm comm, const Status& mine, Waiting waiting = Waiting::kPatient);
 
 // Collective. `bytes` of rank `root` on all ranks.
 void broadcast(MPI_Comm comm, int root, Bytes& bytes);
@@ -27,7 +31,7 @@ void broadcast(MPI_Comm comm, int root, Bytes& bytes);
 std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine);
 
 // Collective: the largest, or the sum, over all ranks.
-std::uint64_t all_max(MPI_Comm comm, std::uint64_t value);
+std::uint64_t all_max(MPI_Comm comm, std::uint64_t value, Waiting waiting = Waiting::kPatient);
 std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value);
 
 // The ranks of a communicator. The topology must outlive it.

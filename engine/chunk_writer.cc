@@ -72,27 +72,39 @@ Status ChunkWriter::append(std::span<const store::SegmentChunk> chunks, std::siz
   return Status::ok();
 }
 
+Result<std::vector<std::uint8_t>> ChunkWriter::claim(std::span<const StoredChunk> chunks) {
+  std::vector<std::uint8_t> granted(chunks.size(), 1);
+  std::vector<std::size_t> asked;
+  service::Claim request{identity_, {}};
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (chunks[i].single) continue;
+    asked.push_back(i);
+    request.fingerprints.push_back(chunks[i].fingerprint);
+  }
+  if (asked.empty()) return granted;
+  DEDUP_ASSIGN(const service::ClaimReply reply, client_.call(client_.self(), request));
+  if (reply.granted.size() != asked.size()) {
+    return Status(Code::kInternal, "a service answered a claim with a wrong count");
+  }
+  for (std::size_t k = 0; k < asked.size(); ++k) granted[asked[k]] = reply.granted[k];
+  return granted;
+}
+
 Status ChunkWriter::store(std::span<const StoredChunk> chunks) {
   while (!chunks.empty()) {
     const auto batch = chunks.first(std::min(chunks.size(), kClaimsAtOnce));
     chunks = chunks.subspan(batch.size());
-    service::Claim claim{identity_, {}};
-    claim.fingerprints.reserve(batch.size());
-    for (const StoredChunk& chunk : batch) claim.fingerprints.push_back(chunk.fingerprint);
-    DEDUP_ASSIGN(const service::ClaimReply reply, client_.call(client_.self(), claim));
-    if (reply.granted.size() != batch.size()) {
-      return {Code::kInternal, "a service answered a claim with a wrong count"};
-    }
+    DEDUP_ASSIGN(const std::vector<std::uint8_t> granted, claim(batch));
     // After a failure the rest of the batch is remembered as claimed, to be given back.
     const std::size_t first = claimed_.size();
-    std::vector<store::SegmentChunk> granted;
-    granted.reserve(batch.size());
+    std::vector<store::SegmentChunk> appended;
+    appended.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (reply.granted[i] == 0) continue;
+      if (granted[i] == 0) continue;
       claimed_.push_back({batch[i].fingerprint, 0, 0, batch[i].holders});
-      granted.push_back({batch[i].fingerprint, batch[i].data});
+      appended.push_back({batch[i].fingerprint, batch[i].data});
     }
-    DEDUP_TRY(append(granted, first));
+    DEDUP_TRY(append(appended, first));
   }
   return Status::ok();
 }

@@ -22,6 +22,7 @@ struct StoredChunk {
   Fingerprint fingerprint;
   std::span<const std::byte> data;
   std::uint32_t holders = 0;  // number of a set in ChunkWriter::holder_sets()
+  bool single = false;        // its name is new: nobody else can have it, nor be storing it
 };
 
 // Appends chunks to segments of this rank. What a dump stores counts only once settle() has
@@ -35,7 +36,8 @@ class ChunkWriter {
 
   Numbered<NodeSet>& holder_sets() { return holder_sets_; }
 
-  // Claims the chunks at this node's service and appends those that nobody else has or is storing.
+  // Appends the single ones, and, after claiming them at this node's service, those of the others
+  // that nobody else has or is storing.
   Status store(std::span<const StoredChunk> chunks);
   // Hands what was appended to the kernel. Before settle(true).
   Status write_out();
@@ -53,7 +55,7 @@ class ChunkWriter {
   void new_segment();
 
  private:
-  // A chunk that was claimed, and where it was appended. 48 bytes.
+  // A chunk that is this writer's to store, and where it was appended. 48 bytes.
   struct Claimed {
     Fingerprint fingerprint;
     std::uint64_t offset = 0;
@@ -61,6 +63,8 @@ class ChunkWriter {
     std::uint32_t holders = 0;
   };
 
+  // Whether each is this writer's to store.
+  Result<std::vector<std::uint8_t>> claim(std::span<const StoredChunk> chunks);
   Status append(std::span<const store::SegmentChunk> chunks, std::size_t first_claimed);
   Status open_segment();
   Status register_all();

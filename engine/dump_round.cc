@@ -13,8 +13,11 @@
 namespace dedup::engine {
 namespace {
 
-constexpr std::size_t kAskAtOnce = 65536;    // fingerprints
-constexpr std::size_t kStoreAtOnce = 16384;  // chunks
+constexpr std::size_t kAskAtOnce = 65536;  // fingerprints
+// Bytes stored at once while others' chunks are on their way: little, but where the node's service
+// has to be asked first, so that asking costs little.
+constexpr std::size_t kKeepAtOnce = std::size_t{1} << 20;
+constexpr std::size_t kKeepAskedAtOnce = std::size_t{8} << 20;
 
 class Timer {
  public:
@@ -51,8 +54,8 @@ DumpRound::DumpRound(DumpState& state, std::uint32_t longest, Numbered<NodeSet>&
       result_(result),
       stats_(result.stats),
       first_piece_(result.pieces.size()),
-      header_size_((sizeof(Fingerprint) + 14 + sizeof(NodeIndex) * state.copies + 7) / 8 * 8),
-      slot_size_(header_size_ + (longest + 7) / 8 * 8) {}
+      header_size_(sizeof(Fingerprint) + 11 + sizeof(NodeIndex) * state.copies),
+      longest_(longest) {}
 
 Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
   {
@@ -83,10 +86,11 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
     const bool ring = state_.hints.mode != hints::Mode::kCollective ||
                       state_.hints.partners == hints::Partners::kRing;
     Status failure;
-    plan = agree_on_placement(state_.topology, state_.client,
-                              {state_.copies, ring, state_.exchange->slots_per_round(slot_size_),
-                               state_.identity, &frequent_, mine, status_},
-                              state_.order, failure);
+    plan = agree_on_placement(
+        state_.topology, state_.client,
+        {state_.copies, ring, state_.exchange->slots_per_round(header_size_, longest_),
+         state_.identity, &frequent_, mine, status_},
+        state_.order, failure);
     remember(failure);
     if (plan.proceed) {
       if (chunks) judge(std::move(*chunks), plan.dealer);
@@ -95,14 +99,10 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
     }
   }
   if (plan.proceed) {
-    {
-      const Timer timer(stats_.seconds_storing);
-      keep_own();
-    }
     failpoint("dump.storing");
     {
       const Timer timer(stats_.seconds_exchanging);
-      exchange(plan);
+      store_and_exchange(plan);
       put_to_guests();
     }
     stats_.seconds_exchanging -= storing_in_exchange_;
@@ -355,21 +355,24 @@ void DumpRound::judge_singles(const plan::Dealer& dealer) {
 
 // ---- Storing and sending ----------------------------------------------------------------------
 
-void DumpRound::keep_own() {
+bool DumpRound::keep_some() {
+  const Timer timer(storing_in_exchange_);
   std::vector<StoredChunk> batch;
-  const auto store = [&] {
-    if (status_.is_ok()) remember(state_.writer.store(batch));
-    batch.clear();
-  };
-  for (const Unique& u : uniques_) {
+  std::size_t bytes = 0;
+  std::size_t most = kKeepAtOnce;
+  for (; next_own_ < uniques_.size(); ++next_own_) {
+    const Unique& u = uniques_[next_own_];
     const Verdict& verdict = verdicts_[u.verdict];
     if (!verdict.keep) continue;
+    if (bytes >= most) break;
     stats_.bytes_unique_collective += u.length;
-    batch.push_back(
-        {fingerprint_of(u), data_of(u), state_.writer.holder_sets().number(verdict.holders)});
-    if (batch.size() == kStoreAtOnce) store();
+    bytes += u.length;
+    if (!u.single) most = kKeepAskedAtOnce;
+    batch.push_back({fingerprint_of(u), data_of(u),
+                     state_.writer.holder_sets().number(verdict.holders), u.single});
   }
-  if (!batch.empty()) store();
+  if (status_.is_ok()) remember(state_.writer.store(batch));
+  return next_own_ < uniques_.size();
 }
 
 // Sorts what is to be sent by target, and finds the numbers that the chunks of this rank have among
@@ -411,69 +414,62 @@ void DumpRound::prepare_sends(const NodePlan& plan) {
   }
 }
 
-void DumpRound::exchange(const NodePlan& plan) {
-  if (plan.rounds == 0) return;
+void DumpRound::store_and_exchange(const NodePlan& plan) {
+  if (plan.rounds == 0) {
+    while (keep_some()) {
+    }
+    return;
+  }
   ++state_.exchanges;
   ExchangePlan out;
   out.ranges = ranges_;
   out.incoming = plan.incoming;
   out.rounds = plan.rounds;
-  out.slot_size = slot_size_;
-  out.slots_per_round = state_.exchange->slots_per_round(slot_size_);
-  out.fill = [this](std::size_t range, std::uint64_t number, std::byte* slot) {
-    const Send& send = sends_[range_sends_[range] + number];
-    fill_slot(uniques_[send.unique], ranges_[range].first + number, slot);
+  out.header_size = header_size_;
+  out.longest = longest_;
+  out.fill = [this](std::size_t range, std::uint64_t number, std::byte* header) {
+    const Unique& u = uniques_[sends_[range_sends_[range] + number].unique];
+    describe(u, ranges_[range].first + number, header);
+    return data_of(u);
   };
-  out.drain = [this](std::uint64_t first, std::span<const std::byte> slots) {
-    const Timer timer(storing_in_exchange_);
-    take_slots(first, slots);
-  };
+  out.drain = [this](std::span<const Parcel> parcels) { take(parcels); };
+  out.meanwhile = [this] { return keep_some(); };
   state_.exchange->run(out);
 }
 
-void DumpRound::fill_slot(const Unique& u, std::uint64_t slot, std::byte* out) {
-  const Verdict& verdict = verdicts_[u.verdict];
-  Encoder header;
-  header.bytes().reserve(header_size_);
-  header.put(fingerprint_of(u));
-  header.put(u.length);
+void DumpRound::describe(const Unique& u, std::uint64_t slot, std::byte* header) {
+  Encoder encoder;
+  encoder.bytes().reserve(header_size_);
+  encoder.put(fingerprint_of(u));
   // Whatever is left in a window from before does not pass for this.
-  header.put(state_.exchanges);
-  header.put(static_cast<std::uint32_t>(slot));
-  header.put(verdict.holders);
-  std::memcpy(out, header.bytes().data(), header.size());
-  std::memcpy(out + header_size_, u.data, u.length);
+  encoder.put(state_.exchanges);
+  encoder.put(static_cast<std::uint32_t>(slot));
+  encoder.put(static_cast<std::uint8_t>(u.single ? 1 : 0));
+  encoder.put(verdicts_[u.verdict].holders);
+  std::memcpy(header, encoder.bytes().data(), encoder.size());
 }
 
-void DumpRound::take_slots(std::uint64_t first, std::span<const std::byte> slots) {
+void DumpRound::take(std::span<const Parcel> parcels) {
   if (!status_.is_ok()) return;
-  const Topology& topology = state_.topology;
+  const Timer timer(storing_in_exchange_);
   std::vector<StoredChunk> batch;
-  for (std::size_t at = 0; at < slots.size(); at += slot_size_) {
-    // Slots go round this node's ranks.
-    const std::uint64_t slot = first++ * static_cast<std::uint64_t>(topology.node_size()) +
-                               static_cast<std::uint64_t>(topology.node_rank());
-    Decoder header(slots.subspan(at, header_size_));
+  for (const Parcel& parcel : parcels) {
+    Decoder header(parcel.header);
     StoredChunk chunk;
     chunk.fingerprint = header.get_fingerprint();
-    const auto length = header.get<std::uint32_t>();
     const auto exchange = header.get<std::uint32_t>();
     const auto number = header.get<std::uint32_t>();
+    chunk.single = header.get<std::uint8_t>() != 0;
     const NodeSet holders = header.get_nodes();
-    if (!header.ok() || length > slot_size_ - header_size_ || exchange != state_.exchanges ||
-        number != static_cast<std::uint32_t>(slot)) {
+    if (!header.ok() || exchange != state_.exchanges ||
+        number != static_cast<std::uint32_t>(parcel.slot)) {
       remember({Code::kInternal, "a copy that another node sent did not arrive"});
       return;
     }
-    chunk.data = slots.subspan(at + header_size_, length);
+    chunk.data = parcel.data;
     chunk.holders = state_.writer.holder_sets().number(holders);
-    stats_.bytes_received += length;
+    stats_.bytes_received += parcel.data.size();
     batch.push_back(chunk);
-    if (batch.size() == kStoreAtOnce) {
-      remember(state_.writer.store(batch));
-      batch.clear();
-      if (!status_.is_ok()) return;
-    }
   }
   remember(state_.writer.store(batch));
 }
@@ -487,7 +483,7 @@ void DumpRound::put_to_guests() {
       if (reached) continue;
       const Unique& u = uniques_[it->unique];
       batch.push_back({fingerprint_of(u), data_of(u),
-                       state_.writer.holder_sets().number(verdicts_[u.verdict].holders)});
+                       state_.writer.holder_sets().number(verdicts_[u.verdict].holders), u.single});
     }
     if (!batch.empty()) remember(state_.writer.put(target, batch));
     batch.clear();

@@ -96,7 +96,7 @@ class DumpRound {
     std::uint32_t length = 0;
     std::uint32_t piece = 0;    // the first that consists of it, counted from first_piece_
     std::uint32_t verdict = 0;  // number in verdicts_
-    bool single = false;        // nobody else has it, nor this node's store
+    bool single = false;        // nobody else has it, nor its name
   };
   enum class Known : std::uint8_t { kNew, kHeld, kSettled };
 
@@ -122,11 +122,13 @@ class DumpRound {
   void judge_singles(const plan::Dealer& dealer);
   Verdict judge_frequent(const plan::FrequentSet::Element& element, const plan::Dealer& dealer);
   Verdict judge_unique(bool held, const plan::Dealer& dealer);
-  void keep_own();
   void prepare_sends(const NodePlan& plan);
-  void exchange(const NodePlan& plan);
-  void fill_slot(const Unique& u, std::uint64_t slot, std::byte* out);
-  void take_slots(std::uint64_t first, std::span<const std::byte> slots);
+  void store_and_exchange(const NodePlan& plan);
+  // Stores some of what this rank keeps; false once all is stored.
+  bool keep_some();
+  // Writes what is said of a copy (header_size_ bytes).
+  void describe(const Unique& u, std::uint64_t slot, std::byte* header);
+  void take(std::span<const Parcel> parcels);
   void put_to_guests();
   void finish_pieces();
   void settle(const plan::Dealer& dealer);
@@ -157,7 +159,8 @@ class DumpRound {
   std::vector<SlotRange> ranges_;         // of those that go through the exchange
   std::vector<std::size_t> range_sends_;  // for each range the first of its sends
   std::size_t header_size_;
-  std::size_t slot_size_;
+  std::size_t longest_;
+  std::size_t next_own_ = 0;  // of uniques_, to be stored if this rank is to keep it
   double storing_in_exchange_ = 0;
 };
 

@@ -1,11 +1,12 @@
 #include "engine/exchange.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <vector>
 
 #include "engine/failpoint.h"
 #include "engine/pace.h"
-#include "plan/slots.h"
 
 namespace dedup::engine {
 namespace {
@@ -16,20 +17,27 @@ Memory allocate(std::size_t size) {
   return Memory(new std::byte[size]);
 }
 
-// Chunks of one round that follow each other in one rank's window.
+// Chunks that follow each other in one rank's window.
 struct Batch {
-  int rank = 0;                // of the communicator
-  std::uint64_t position = 0;  // of the first slot in that rank's window
+  int rank = 0;              // of the communicator
+  std::uint64_t slot = 0;    // of the first
+  std::size_t range = 0;     // of the plan's
+  std::uint64_t number = 0;  // of the first, in its range
   std::uint64_t count = 0;
 };
 
-// Walks what this rank sends in one round, in batches of at most `most` slots, and has each filled
-// in. Starts with the targets after this rank's node, so that not all ranks send to one at a time.
-class RoundSender {
+// Walks what this rank sends of slots [grid.first_of(round), grid.first_of(end_round)) of every
+// node. Starts with the targets after this rank's node, so that not all ranks send to one at a
+// time.
+class Outgoing {
  public:
-  RoundSender(const Topology& topology, const ExchangePlan& plan, std::uint64_t round,
-              std::uint64_t most)
-      : topology_(topology), plan_(plan), round_(round), most_(most) {
+  Outgoing(const Topology& topology, const ExchangePlan& plan, std::uint64_t slots_per_round,
+           std::uint64_t round, std::uint64_t end_round)
+      : topology_(topology),
+        plan_(plan),
+        per_round_(slots_per_round),
+        round_(round),
+        end_round_(end_round) {
     const auto after =
         std::find_if(plan.ranges.begin(), plan.ranges.end(),
                      [&](const SlotRange& r) { return r.target > topology.my_node(); });
@@ -37,69 +45,52 @@ class RoundSender {
     enter();
   }
 
-  // The next batch, filled in at `out`; count 0 at the end.
-  Batch next(std::byte* out) {
-    while (step_ < plan_.ranges.size()) {
+  // The next batch, of at most `most`; count 0 at the end.
+  Batch next(std::uint64_t most) {
+    for (; step_ < plan_.ranges.size(); ++step_, enter()) {
+      if (slot_ >= end_) continue;
       const plan::SlotGrid grid = grid_of(range());
-      if (member_ == grid.ranks) {
-        ++step_;
-        enter();
-        continue;
-      }
-      if (slot_ >= end_) {
-        start_member(member_ + 1);
-        continue;
-      }
-      Batch batch;
-      batch.rank = topology_.ranks_on(range().target)[grid.rank_of(slot_)];
-      batch.position = grid.position_of(slot_);
-      for (; slot_ < end_ && batch.count < most_; slot_ += grid.ranks) {
-        plan_.fill(range_index(), slot_ - range().first, out + batch.count * plan_.slot_size);
-        ++batch.count;
-      }
+      const std::uint64_t end = std::min(end_, (slot_ / grid.block() + 1) * grid.block());
+      const Batch batch{topology_.ranks_on(range().target)[grid.rank_of(slot_)], slot_,
+                        range_index(), slot_ - range().first, std::min(most, end - slot_)};
+      slot_ += batch.count;
       return batch;
     }
     return {};
+  }
+
+  // Where a slot stands in the window of the rank that receives it.
+  std::uint64_t position_of(const Batch& batch) const {
+    return grid_of(plan_.ranges[batch.range]).position_of(batch.slot);
   }
 
  private:
   std::size_t range_index() const { return (start_ + step_) % plan_.ranges.size(); }
   const SlotRange& range() const { return plan_.ranges[range_index()]; }
   plan::SlotGrid grid_of(const SlotRange& r) const {
-    return {topology_.ranks_on(r.target).size(), plan_.slots_per_round};
+    return {topology_.ranks_on(r.target).size(), per_round_};
   }
 
   void enter() {
     if (step_ == plan_.ranges.size()) return;
     const plan::SlotGrid grid = grid_of(range());
-    begin_ = std::max(range().first, grid.first_of(round_));
-    end_ = std::min(range().first + range().count, grid.first_of(round_ + 1));
-    start_member(0);
-  }
-
-  void start_member(std::uint64_t member) {
-    const std::uint64_t ranks = grid_of(range()).ranks;
-    member_ = member;
-    // The first slot from begin_ on that is this member's.
-    slot_ = begin_ + (member + ranks - begin_ % ranks) % ranks;
+    slot_ = std::max(range().first, grid.first_of(round_));
+    end_ = std::min(range().first + range().count, grid.first_of(end_round_));
   }
 
   const Topology& topology_;
   const ExchangePlan& plan_;
+  std::uint64_t per_round_;
   std::uint64_t round_;
-  std::uint64_t most_;
+  std::uint64_t end_round_;
   std::size_t start_ = 0;
   std::size_t step_ = 0;
-  std::uint64_t begin_ = 0;  // of the current range in this round
+  std::uint64_t slot_ = 0;  // the next of the current range
   std::uint64_t end_ = 0;
-  std::uint64_t member_ = 0;  // of the target's ranks
-  std::uint64_t slot_ = 0;
 };
 
-std::uint64_t expected_slots(const Topology& topology, const ExchangePlan& plan,
-                             std::uint64_t round) {
-  const plan::SlotGrid grid{static_cast<std::uint64_t>(topology.node_size()), plan.slots_per_round};
-  return grid.expected(plan.incoming, static_cast<std::uint64_t>(topology.node_rank()), round);
+plan::SlotGrid own_grid(const Topology& topology, std::uint64_t slots_per_round) {
+  return {static_cast<std::uint64_t>(topology.node_size()), slots_per_round};
 }
 
 // One window over the same memory for all exchanges, open to all ranks at all times. A round: put,
@@ -113,31 +104,41 @@ class PutExchange final : public Exchange {
   void release() override { free_window(); }
 
   void run(const ExchangePlan& plan) override {
+    while (plan.meanwhile()) {
+    }
     if (!window_memory_) open();
-    const std::uint64_t batch_slots = std::max<std::uint64_t>(1, staging_size_ / plan.slot_size);
-    const Memory staging = allocate(batch_slots * plan.slot_size);
+    const std::size_t slot_size = Exchange::slot_size(plan.header_size, plan.longest);
+    const std::uint64_t per_round = slots_per_round(plan.header_size, plan.longest);
+    const std::uint64_t most = std::max<std::uint64_t>(1, staging_size_ / slot_size);
+    const Memory staging = allocate(most * slot_size);
+    const plan::SlotGrid grid = own_grid(topology_, per_round);
+    const auto me = static_cast<std::uint64_t>(topology_.node_rank());
     for (std::uint64_t round = 0; round < plan.rounds; ++round) {
       if (round > 0) PMPI_Barrier(topology_.comm());
-      RoundSender sender(topology_, plan, round, batch_slots);
-      const std::uint64_t expected = expected_slots(topology_, plan, round);
-      PacedLink link(expected * plan.slot_size);
-      std::uint64_t filled = 0;
-      for (;;) {
-        const Batch batch = sender.next(staging.get());
-        if (batch.count == 0) break;
-        put(batch, staging.get(), plan.slot_size);
-        // The staging memory is needed for the next batch.
-        PMPI_Win_flush_local(batch.rank, window_);
-        link.send(batch.count * plan.slot_size);
-        filled += batch.count;
+      const std::uint64_t expected = grid.expected(plan.incoming, me, round);
+      PacedLink link(expected * slot_size);
+      Outgoing outgoing(topology_, plan, per_round, round, round + 1);
+      bool any = false;
+      for (Batch batch = outgoing.next(most); batch.count != 0; batch = outgoing.next(most)) {
+        for (std::uint64_t i = 0; i < batch.count; ++i) {
+          fill_slot(plan, batch, i, staging.get() + i * slot_size);
+        }
+        put(batch.rank, outgoing.position_of(batch) * slot_size,
+            {staging.get(), batch.count * slot_size});
+        link.send(batch.count * slot_size);
+        any = true;
       }
-      if (filled > 0) PMPI_Win_flush_all(window_);
+      if (any) PMPI_Win_flush_all(window_);
       link.wait();
       failpoint("dump.exchanging");
       PMPI_Barrier(topology_.comm());
       PMPI_Win_sync(window_);
-      if (expected == 0) continue;
-      plan.drain(round * plan.slots_per_round, {window_memory_.get(), expected * plan.slot_size});
+      std::vector<Parcel> parcels;
+      for (std::uint64_t position = 0; position < expected; ++position) {
+        parcels.push_back(parcel(plan, window_memory_.get() + position * slot_size,
+                                 grid.slot_at(me, round * per_round + position)));
+      }
+      if (expected != 0) plan.drain(parcels);
     }
   }
 
@@ -156,20 +157,41 @@ class PutExchange final : public Exchange {
     window_memory_.reset();
   }
 
-  void put(const Batch& batch, const std::byte* data, std::size_t slot_size) {
-    const auto bytes = static_cast<int>(batch.count * slot_size);
-    PMPI_Put(data, bytes, MPI_BYTE, batch.rank, static_cast<MPI_Aint>(batch.position * slot_size),
-             bytes, MPI_BYTE, window_);
+  static void fill_slot(const ExchangePlan& plan, const Batch& batch, std::uint64_t i,
+                        std::byte* slot) {
+    const auto data = plan.fill(batch.range, batch.number + i, slot + sizeof(std::uint32_t));
+    const auto length = static_cast<std::uint32_t>(data.size());
+    std::memcpy(slot, &length, sizeof length);
+    std::memcpy(slot + sizeof length + plan.header_size, data.data(), length);
+  }
+
+  // Whatever a window holds from before is not taken for longer than a chunk can be.
+  static Parcel parcel(const ExchangePlan& plan, const std::byte* slot, std::uint64_t number) {
+    std::uint32_t length = 0;
+    std::memcpy(&length, slot, sizeof length);
+    const std::byte* const header = slot + sizeof length;
+    return {number,
+            {header, plan.header_size},
+            {header + plan.header_size, std::min<std::size_t>(length, plan.longest)}};
+  }
+
+  // Returns once `data` may be used again.
+  void put(int rank, std::uint64_t at, std::span<const std::byte> data) {
+    const auto bytes = static_cast<int>(data.size());
+    PMPI_Put(data.data(), bytes, MPI_BYTE, rank, static_cast<MPI_Aint>(at), bytes, MPI_BYTE,
+             window_);
+    PMPI_Win_flush_local(rank, window_);
   }
 
   Memory window_memory_;
   MPI_Win window_ = MPI_WIN_NULL;
 };
 
-// The same as messages, without rounds: each is stored as it comes, so that nothing is waited for
-// but messages, and little memory is used over and over. The receiver knows how many slots come,
-// not from whom; a message says where its slots stand among them. Its tag is the exchange's number,
-// so that a fast rank's next exchange is left alone.
+// Two messages for some chunks that follow each other: what there is to say of them, and their
+// bytes; these from where they are if they stand together there. The first one may come from
+// anybody, and says how long the second is, which goes straight to where it is stored from.
+// Nothing is waited for as long as there is something else to do. Tags alternate, so that a fast
+// rank's next exchange is left alone.
 class SendExchange final : public Exchange {
  public:
   SendExchange(const Topology& topology, std::size_t window, std::size_t staging)
@@ -180,76 +202,192 @@ class SendExchange final : public Exchange {
   }
   void release() override {}
 
-  void run(const ExchangePlan& given) override {
-    if (comm_ == MPI_COMM_NULL) {
-      // Of its own, since it receives from anybody.
-      PMPI_Comm_dup(topology_.comm(), &comm_);
-    }
+  void run(const ExchangePlan& plan) override {
+    // Of its own, since it receives from anybody.
+    if (comm_ == MPI_COMM_NULL) PMPI_Comm_dup(topology_.comm(), &comm_);
     ++exchanges_;
-    ExchangePlan plan = given;
-    plan.slots_per_round = kNoRounds;
-    const std::uint64_t slots =
-        std::max<std::uint64_t>(1, staging_size_ / (kParts + 1) / plan.slot_size);
-    const std::size_t part = kPositionSize + slots * plan.slot_size;
-    const Memory memory = allocate((kParts + 1) * part);
-    std::byte* const incoming = memory.get() + kParts * part;
-    RoundSender sender(topology_, plan, 0, slots);
-    const std::uint64_t expected = expected_slots(topology_, plan, 0);
-    PacedLink link(expected * plan.slot_size);
-    MPI_Request requests[kParts];
-    std::fill(std::begin(requests), std::end(requests), MPI_REQUEST_NULL);
-    std::uint64_t received = 0;
-    bool sending = true;
-    while (sending || received < expected) {
-      if (sending) sending = send(sender, plan, memory.get(), part, requests, link);
-      if (received < expected) received += receive(plan, incoming, part);
-    }
-    failpoint("dump.exchanging");
-    PMPI_Waitall(kParts, requests, MPI_STATUSES_IGNORE);
-    link.wait();
+    Run(*this, plan).run();
   }
 
  private:
-  static constexpr int kParts = 8;  // of the staging memory, each for a message under way
-  static constexpr std::size_t kPositionSize = sizeof(std::uint64_t);
-  static constexpr std::uint64_t kNoRounds = std::uint64_t{1} << 40;  // slots in one
+  static constexpr std::size_t kParts = 4;  // messages under way, each for sending and receiving
+  static constexpr std::size_t kLargestPart = std::size_t{512} << 10;
 
-  int tag() const { return static_cast<int>(exchanges_ % 32768); }  // what every MPI takes
+  // Before each chunk's length and header.
+  struct Announcement {
+    std::uint64_t slot = 0;  // of the first
+    std::uint64_t count = 0;
+  };
 
-  // Starts as many messages as there are free parts. False once there are no more.
-  bool send(RoundSender& sender, const ExchangePlan& plan, std::byte* staging, std::size_t part,
-            MPI_Request* requests, PacedLink& link) {
-    for (int i = 0; i < kParts; ++i) {
-      int done = 1;
-      PMPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);
-      if (done == 0) continue;
-      std::byte* const message = staging + static_cast<std::size_t>(i) * part;
-      const Batch batch = sender.next(message + kPositionSize);
-      if (batch.count == 0) return false;
-      std::memcpy(message, &batch.position, kPositionSize);
-      PMPI_Isend(message, static_cast<int>(kPositionSize + batch.count * plan.slot_size), MPI_BYTE,
-                 batch.rank, tag(), comm_, &requests[i]);
-      link.send(batch.count * plan.slot_size);
+  // Memory for one pair of messages.
+  struct Part {
+    Memory announcement;
+    Memory data;
+  };
+
+  class Run {
+   public:
+    Run(SendExchange& owner, const ExchangePlan& plan)
+        : owner_(owner),
+          plan_(plan),
+          per_round_(owner.slots_per_round(plan.header_size, plan.longest)),
+          part_size_(
+              std::max(plan.longest, std::min(owner.window_size_ / kParts / 2, kLargestPart))),
+          most_(std::min(part_size_ / plan.longest, plan::SlotGrid::kLargestBlock)),
+          entry_size_(sizeof(std::uint32_t) + plan.header_size),
+          outgoing_(owner.topology_, plan, per_round_, 0, plan.rounds),
+          expected_(own_grid(owner.topology_, per_round_)
+                        .expected(plan.incoming,
+                                  static_cast<std::uint64_t>(owner.topology_.node_rank()))),
+          link_(expected_ * (plan.header_size + plan.longest)) {
+      requests_.fill(MPI_REQUEST_NULL);
     }
-    return true;
-  }
 
-  // Takes one message if there is one, and stores it; returns its slots.
-  std::uint64_t receive(const ExchangePlan& plan, std::byte* memory, std::size_t size) {
-    int found = 0;
-    MPI_Message message;
-    MPI_Status status;
-    PMPI_Improbe(MPI_ANY_SOURCE, tag(), comm_, &found, &message, &status);
-    if (found == 0) return 0;
-    PMPI_Mrecv(memory, static_cast<int>(size), MPI_BYTE, &message, &status);
-    int bytes = 0;
-    PMPI_Get_count(&status, MPI_BYTE, &bytes);
-    const std::uint64_t slots = (static_cast<std::size_t>(bytes) - kPositionSize) / plan.slot_size;
-    std::uint64_t position = 0;
-    std::memcpy(&position, memory, kPositionSize);
-    plan.drain(position, {memory + kPositionSize, slots * plan.slot_size});
-    return slots;
-  }
+    void run() {
+      bool more = true;
+      for (;;) {
+        receive();
+        send();
+        int index = MPI_UNDEFINED;
+        int done = 1;
+        MPI_Status status;
+        if (more) {
+          PMPI_Testany(kRequests, requests_.data(), &index, &done, &status);
+        } else {
+          PMPI_Waitany(kRequests, requests_.data(), &index, &status);
+        }
+        if (done != 0 && index != MPI_UNDEFINED) {
+          if (index < static_cast<int>(kParts)) arrived(static_cast<std::size_t>(index), status);
+        } else if (more) {
+          more = plan_.meanwhile();
+        } else {
+          break;
+        }
+      }
+      failpoint("dump.exchanging");
+      link_.wait();
+    }
+
+   private:
+    // In their order: of receiving parts, of sent announcements, of sent data.
+    static constexpr std::size_t kRequests = 3 * kParts;
+
+    int tag(bool data) const {
+      return static_cast<int>(owner_.exchanges_ % 2 * 2) + (data ? 1 : 0);
+    }
+
+    Part make_part() const {
+      return {allocate(sizeof(Announcement) + most_ * entry_size_), allocate(part_size_)};
+    }
+    std::byte* entry(const Part& part, std::uint64_t i) const {
+      return part.announcement.get() + sizeof(Announcement) + i * entry_size_;
+    }
+    std::uint32_t length(const Part& part, std::uint64_t i) const {
+      std::uint32_t length = 0;
+      std::memcpy(&length, entry(part, i), sizeof length);
+      return length;
+    }
+
+    // Waits for announcements with every free part, but not for more than are sure to come.
+    void receive() {
+      for (std::size_t p = 0; p < kParts; ++p) {
+        if (requests_[p] != MPI_REQUEST_NULL) continue;
+        if (awaited_ * most_ >= expected_ - announced_) return;
+        if (!incoming_[p].data) incoming_[p] = make_part();
+        PMPI_Irecv(incoming_[p].announcement.get(),
+                   static_cast<int>(sizeof(Announcement) + most_ * entry_size_), MPI_BYTE,
+                   MPI_ANY_SOURCE, tag(false), owner_.comm_, &requests_[p]);
+        ++awaited_;
+      }
+    }
+
+    void send() {
+      for (std::size_t p = 0; p < kParts && sending_; ++p) {
+        MPI_Request& announcement = requests_[kParts + p];
+        MPI_Request& data = requests_[2 * kParts + p];
+        if (announcement != MPI_REQUEST_NULL || data != MPI_REQUEST_NULL) continue;
+        const Batch batch = outgoing_.next(most_);
+        sending_ = batch.count != 0;
+        if (!sending_) return;
+        if (!parts_[p].data) parts_[p] = make_part();
+        const Part& part = parts_[p];
+        const std::span<const std::byte> bytes = pack(batch, part);
+        const std::size_t announced = sizeof(Announcement) + batch.count * entry_size_;
+        PMPI_Isend(part.announcement.get(), static_cast<int>(announced), MPI_BYTE, batch.rank,
+                   tag(false), owner_.comm_, &announcement);
+        PMPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, batch.rank, tag(true),
+                   owner_.comm_, &data);
+        link_.send(announced + bytes.size());
+      }
+    }
+
+    // Fills the announcement; returns the chunks' bytes, which it copies if they do not stand
+    // together.
+    std::span<const std::byte> pack(const Batch& batch, const Part& part) const {
+      const Announcement announcement{batch.slot, batch.count};
+      std::memcpy(part.announcement.get(), &announcement, sizeof announcement);
+      std::array<std::span<const std::byte>, plan::SlotGrid::kLargestBlock> chunks;
+      bool together = true;
+      std::size_t size = 0;
+      for (std::uint64_t i = 0; i < batch.count; ++i) {
+        std::byte* const to = entry(part, i);
+        chunks[i] = plan_.fill(batch.range, batch.number + i, to + sizeof(std::uint32_t));
+        const auto length = static_cast<std::uint32_t>(chunks[i].size());
+        std::memcpy(to, &length, sizeof length);
+        together = together && chunks[i].data() == chunks[0].data() + size;
+        size += length;
+      }
+      if (together) return {chunks[0].data(), size};
+      std::byte* to = part.data.get();
+      for (std::uint64_t i = 0; i < batch.count; ++i) {
+        to = std::copy(chunks[i].begin(), chunks[i].end(), to);
+      }
+      return {part.data.get(), size};
+    }
+
+    // An announcement, or the data that were announced.
+    void arrived(std::size_t p, const MPI_Status& status) {
+      const Part& part = incoming_[p];
+      Announcement announcement;
+      std::memcpy(&announcement, part.announcement.get(), sizeof announcement);
+      if (status.MPI_TAG == tag(false)) {
+        --awaited_;
+        announced_ += announcement.count;
+        std::size_t bytes = 0;
+        for (std::uint64_t i = 0; i < announcement.count; ++i) bytes += length(part, i);
+        PMPI_Irecv(part.data.get(), static_cast<int>(bytes), MPI_BYTE, status.MPI_SOURCE, tag(true),
+                   owner_.comm_, &requests_[p]);
+        return;
+      }
+      const std::byte* at = part.data.get();
+      parcels_.clear();
+      for (std::uint64_t i = 0; i < announcement.count; ++i) {
+        const std::uint32_t bytes = length(part, i);
+        parcels_.push_back({announcement.slot + i,
+                            {entry(part, i) + sizeof(std::uint32_t), plan_.header_size},
+                            {at, bytes}});
+        at += bytes;
+      }
+      plan_.drain(parcels_);
+    }
+
+    SendExchange& owner_;
+    const ExchangePlan& plan_;
+    std::uint64_t per_round_;
+    std::size_t part_size_;
+    std::uint64_t most_;  // chunks in a message
+    std::size_t entry_size_;
+    Outgoing outgoing_;
+    std::uint64_t expected_;  // chunks
+    PacedLink link_;
+    std::uint64_t announced_ = 0;  // of them
+    std::uint64_t awaited_ = 0;    // announcements
+    bool sending_ = true;
+    std::array<Part, kParts> incoming_;
+    std::array<Part, kParts> parts_;  // to send from
+    std::array<MPI_Request, kRequests> requests_;
+    std::vector<Parcel> parcels_;
+  };
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::uint64_t exchanges_ = 0;  // the same on all ranks

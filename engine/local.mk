@@ -95,6 +95,8 @@ libdedup_engine_la_SOURCES += \
   engine/topology.h \
   engine/twins.cc \
   engine/twins.h \
+  engine/wait.cc \
+  engine/wait.h \
   engine/verdict.h \
   engine/writer.cc \
   engine/writer.h

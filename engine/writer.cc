@@ -259,8 +259,8 @@ Status begin_dumps(OpenFile& file) {
 }
 
 Status write_collective(OpenFile& file, const plan::Access& access) {
-  if (file.atomic || all_max(file.comm(), access.bytes) < kWorthADump) {
-    return agree(file.comm(), write_independent(file, access));
+  if (file.atomic || all_max(file.comm(), access.bytes, Waiting::kPolling) < kWorthADump) {
+    return agree(file.comm(), write_independent(file, access), Waiting::kPolling);
   }
   file.changed = true;
   // All ranks are here now, so whoever waits for a commit of this file to end does not keep a rank

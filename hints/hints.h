@@ -40,7 +40,7 @@ struct Hints {
   Visibility visibility = Visibility::kImmediate;
   Fsync fsync = Fsync::kCommit;
   Flush flush = Flush::kNone;
-  Exchange exchange = Exchange::kPut;
+  Exchange exchange = Exchange::kSend;
   std::uint64_t buffer = std::uint64_t{64} << 20;  // bytes a rank
   std::string report;                              // a path; empty: no report
 

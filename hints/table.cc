@@ -179,7 +179,7 @@ const std::vector<Entry>& entries() {
        "next ones",
        true, Agreement::kAll, parse_choice<&Hints::partners, kPartners>,
        print_choice<&Hints::partners, kPartners>},
-      {"dedup_exchange", "put", names(kExchanges),
+      {"dedup_exchange", "send", names(kExchanges),
        "how copies travel: `put` into windows (one-sided), `send` as messages", true,
        Agreement::kAll, parse_choice<&Hints::exchange, kExchanges>,
        print_choice<&Hints::exchange, kExchanges>},

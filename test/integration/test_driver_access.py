@@ -50,7 +50,7 @@ def test_all_cases_in_one_job(mpirun, stores, program, layout):
     {"DEDUP_CHUNK_SIZE": "512", "DEDUP_THRESHOLD": "4"},
     {"DEDUP_CHUNK_SIZE": "1 MiB", "DEDUP_FINGERPRINT": "sha1"},
     {"DEDUP_MODE": "local"},
-    {"DEDUP_MODE": "none", "DEDUP_EXCHANGE": "send"},
+    {"DEDUP_MODE": "none", "DEDUP_EXCHANGE": "put"},
     {"DEDUP_BUFFER": "1 MiB", "DEDUP_PARTNERS": "ring", "DEDUP_FSYNC": "never"},
 ], ids=lambda e: "-".join(f"{k.removeprefix('DEDUP_').lower()}={v}" for k, v in e.items()))
 @pytest.mark.parametrize("program, case", [

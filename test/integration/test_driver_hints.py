@@ -103,7 +103,7 @@ def test_after_a_failed_open_the_job_goes_on(hints, stores):
 @pytest.mark.parametrize("hint, value", [
     ("dedup_replication", "3"), ("dedup_threshold", "77"), ("dedup_chunk_size", "8192"),
     ("dedup_mode", "none"), ("dedup_fingerprint", "sha1"), ("dedup_partners", "ring"),
-    ("dedup_exchange", "send"), ("dedup_visibility", "sync"), ("dedup_fsync", "never"),
+    ("dedup_exchange", "put"), ("dedup_visibility", "sync"), ("dedup_fsync", "never"),
     ("dedup_buffer", "2 MiB")])
 def test_hint_on_one_rank_only_is_not_the_same(hints, stores, hint, value):
     for rank in (0, 2):
@@ -152,7 +152,7 @@ def test_get_info_returns_the_defaults(hints, stores):
         assert info["dedup_mode"] == "collective"
         assert info["dedup_fingerprint"] == "sha256"
         assert info["dedup_partners"] == "load"
-        assert info["dedup_exchange"] == "put"
+        assert info["dedup_exchange"] == "send"
         assert info["dedup_visibility"] == "immediate"
         assert info["dedup_fsync"] == "commit"
         assert info["dedup_flush"] == "none"

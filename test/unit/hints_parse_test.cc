@@ -174,7 +174,7 @@ TEST(HintsResolve, ChoicesAreExactWords) {
   EXPECT_EQ(with("dedup_visibility", "sync")->visibility, Visibility::kSync);
   EXPECT_EQ(with("dedup_fsync", "never")->fsync, Fsync::kNever);
   EXPECT_EQ(with("dedup_flush", "close")->flush, Flush::kClose);
-  EXPECT_EQ(with("dedup_exchange", "send")->exchange, Exchange::kSend);
+  EXPECT_EQ(with("dedup_exchange", "put")->exchange, Exchange::kPut);
   for (const Entry& entry : table()) {
     const std::string name(entry.name);
     if (name == "dedup_report") continue;  // any path will do

@@ -23,7 +23,7 @@ Hints unusual() {
   hints.visibility = Visibility::kSync;
   hints.fsync = Fsync::kNever;
   hints.flush = Flush::kClose;
-  hints.exchange = Exchange::kSend;
+  hints.exchange = Exchange::kPut;
   hints.buffer = (std::uint64_t{5} << 30) + 1;
   hints.report = "reports/run 1.jsonl";
   return hints;

@@ -384,8 +384,8 @@ TEST(PlanPlace, SaysHowMuchRoomIsMissing) {
 TEST(PlanSlots, EverySlotHasItsOwnPlaceAndIsExpected) {
   std::mt19937 random(10);
   for (int round = 0; round < 500; ++round) {
-    const SlotGrid grid{1 + random() % 5, 1 + random() % 7};
-    const std::uint64_t count = random() % 100;
+    const SlotGrid grid{1 + random() % 5, SlotGrid::round_down(1 + random() % 70)};
+    const std::uint64_t count = random() % 1000;
     std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> places;
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> arrived;
     for (std::uint64_t s = 0; s < count; ++s) {
@@ -395,14 +395,36 @@ TEST(PlanSlots, EverySlotHasItsOwnPlaceAndIsExpected) {
       ASSERT_GE(s, grid.first_of(grid.round_of(s)));
       ASSERT_LT(s, grid.first_of(grid.round_of(s) + 1));
       ASSERT_TRUE(places.emplace(grid.rank_of(s), grid.round_of(s), grid.position_of(s)).second);
+      ASSERT_EQ(s, grid.slot_at(grid.rank_of(s), grid.place_of(s)));
       // Positions are filled from 0 on.
       ASSERT_EQ(grid.position_of(s), (arrived[{grid.rank_of(s), grid.round_of(s)}]++));
     }
     for (std::uint64_t r = 0; r < grid.ranks; ++r) {
+      std::uint64_t all = 0;
       for (std::uint64_t k = 0; k < grid.rounds(count) + 1; ++k) {
         ASSERT_EQ(grid.expected(count, r, k), (arrived[{r, k}]));
+        all += arrived[{r, k}];
       }
+      ASSERT_EQ(grid.expected(count, r), all);
     }
+  }
+}
+
+TEST(PlanSlots, BlocksStayTogether) {
+  const SlotGrid grid{3, 256};
+  ASSERT_EQ(grid.block(), 128u);
+  for (std::uint64_t s = 0; s < 5000; ++s) {
+    EXPECT_EQ(grid.rank_of(s), s / 128 % 3);
+    if (s % 128 != 0) {
+      EXPECT_EQ(grid.place_of(s), grid.place_of(s - 1) + 1);
+    }
+  }
+  EXPECT_EQ((SlotGrid{3, 7}).block(), 1u);
+  for (std::uint64_t slots = 1; slots < 5000; ++slots) {
+    const std::uint64_t rounded = SlotGrid::round_down(slots);
+    EXPECT_LE(rounded, slots);
+    EXPECT_GE(rounded * 8, slots * 7) << slots;
+    EXPECT_GE((SlotGrid{1, rounded}).block() * 16, std::min<std::uint64_t>(slots, 2048)) << slots;
   }
 }
 
