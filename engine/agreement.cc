@@ -13,12 +13,13 @@ namespace {
 // MPI counts are int: longer byte strings travel in pieces.
 constexpr std::size_t kLargestCount = std::size_t{1} << 30;
 
-// Of one value.
-int allreduce(const void* mine, void* result, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
-              Waiting waiting) {
-  if (waiting == Waiting::kPolling) return PMPI_Allreduce(mine, result, 1, type, op, comm);
+// The smallest of all ranks' values. MPI's code.
+int all_min(MPI_Comm comm, int mine, int& result, Waiting waiting) {
+  if (waiting == Waiting::kPolling) {
+    return PMPI_Allreduce(&mine, &result, 1, MPI_INT, MPI_MIN, comm);
+  }
   MPI_Request request;
-  const int error = PMPI_Iallreduce(mine, result, 1, type, op, comm, &request);
+  const int error = PMPI_Iallreduce(&mine, &result, 1, MPI_INT, MPI_MIN, comm, &request);
   return error == MPI_SUCCESS ? wait(request) : error;
 }
 
@@ -31,7 +32,7 @@ Status agree(MPI_Comm comm, const Status& mine, Waiting waiting) {
   PMPI_Comm_size(comm, &size);
   const int candidate = mine.is_ok() ? size : rank;
   int failed = size;
-  if (allreduce(&candidate, &failed, MPI_INT, MPI_MIN, comm, waiting) != MPI_SUCCESS) {
+  if (all_min(comm, candidate, failed, waiting) != MPI_SUCCESS) {
     return {Code::kUnreachable, "MPI_Allreduce failed: another rank cannot be reached"};
   }
   if (failed == size) return Status::ok();
@@ -49,9 +50,7 @@ Status agree(MPI_Comm comm, const Status& mine, Waiting waiting) {
 
 void broadcast(MPI_Comm comm, int root, Bytes& bytes) {
   std::uint64_t size = bytes.size();
-  MPI_Request request;
-  PMPI_Ibcast(&size, 1, MPI_UINT64_T, root, comm, &request);
-  wait(request);
+  PMPI_Bcast(&size, 1, MPI_UINT64_T, root, comm);
   bytes.resize(size);
   for (std::size_t at = 0; at < size; at += kLargestCount) {
     const auto count = static_cast<int>(std::min(kLargestCount, size - at));
@@ -66,9 +65,7 @@ std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine) {
   PMPI_Comm_size(comm, &size);
   const auto count = static_cast<int>(mine.size());
   std::vector<int> counts(rank == 0 ? static_cast<std::size_t>(size) : 0);
-  MPI_Request request;
-  PMPI_Igather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, comm, &request);
-  wait(request);
+  PMPI_Gather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, comm);
   std::vector<int> offsets(counts.size());
   std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), 0);
   Bytes all(counts.empty() ? 0 : static_cast<std::size_t>(offsets.back() + counts.back()));
@@ -83,28 +80,29 @@ std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine) {
   return out;
 }
 
-std::uint64_t all_max(MPI_Comm comm, std::uint64_t value, Waiting waiting) {
+std::uint64_t all_max(MPI_Comm comm, std::uint64_t value) {
   std::uint64_t result = 0;
-  allreduce(&value, &result, MPI_UINT64_T, MPI_MAX, comm, waiting);
+  PMPI_Allreduce(&value, &result, 1, MPI_UINT64_T, MPI_MAX, comm);
   return result;
 }
 
 std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value) {
   std::uint64_t result = 0;
-  allreduce(&value, &result, MPI_UINT64_T, MPI_SUM, comm, Waiting::kPatient);
+  PMPI_Allreduce(&value, &result, 1, MPI_UINT64_T, MPI_SUM, comm);
   return result;
 }
 
 Status MpiRanks::agree(const Status& mine) const {
   return engine::agree(topology_->comm(), mine);
 }
+Status MpiRanks::agree_after_work(const Status& mine) const {
+  return engine::agree(topology_->comm(), mine, Waiting::kPatient);
+}
 void MpiRanks::broadcast(Bytes& bytes) const {
   engine::broadcast(topology_->comm(), 0, bytes);
 }
 void MpiRanks::broadcast(Id128& id) const {
-  MPI_Request request;
-  PMPI_Ibcast(&id, sizeof id, MPI_BYTE, 0, topology_->comm(), &request);
-  wait(request);
+  PMPI_Bcast(&id, sizeof id, MPI_BYTE, 0, topology_->comm());
 }
 std::vector<Bytes> MpiRanks::gather(const Bytes& mine) const {
   return engine::gather(topology_->comm(), mine);

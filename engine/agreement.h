@@ -16,13 +16,13 @@
 
 namespace dedup::engine {
 
-// How a rank waits for the others: polling, where they are all about to come, or leaving its core
-// to them (wait.h), where they have work to do first.
+// How a rank waits for the others: polling, where all are about to come, or leaving its core to
+// them (wait.h), where they, or the services that they wait for, have work to do first.
 enum class Waiting { kPolling, kPatient };
 
 // Collective. Ok if all ranks' statuses are; else, on every rank, the error of the lowest rank that
 // has one: the same code everywhere, and the same message. Synchronises.
-Status agree(MPI_Comm comm, const Status& mine, Waiting waiting = Waiting::kPatient);
+Status agree(MPI_Comm comm, const Status& mine, Waiting waiting = Waiting::kPolling);
 
 // Collective. `bytes` of rank `root` on all ranks.
 void broadcast(MPI_Comm comm, int root, Bytes& bytes);
@@ -31,7 +31,7 @@ void broadcast(MPI_Comm comm, int root, Bytes& bytes);
 std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine);
 
 // Collective: the largest, or the sum, over all ranks.
-std::uint64_t all_max(MPI_Comm comm, std::uint64_t value, Waiting waiting = Waiting::kPatient);
+std::uint64_t all_max(MPI_Comm comm, std::uint64_t value);
 std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value);
 
 // The ranks of a communicator. The topology must outlive it.
@@ -43,6 +43,7 @@ class MpiRanks : public Ranks {
   int size() const override { return topology_->size(); }
   bool speaks_for(NodeIndex node) const override { return topology_->speaker_for(node) == rank(); }
   Status agree(const Status& mine) const override;
+  Status agree_after_work(const Status& mine) const override;
   void broadcast(Bytes& bytes) const override;
   void broadcast(Id128& id) const override;
   std::vector<Bytes> gather(const Bytes& mine) const override;

@@ -6,6 +6,10 @@
 namespace dedup::engine {
 namespace {
 
+// Bytes of chunks in one request: what fits into the processors' caches while it is passed on, and
+// does not keep a service from others for long.
+constexpr std::size_t kAskAtOnce = std::size_t{512} << 10;
+
 // In which order to ask the holders of a chunk: one's own node first, then from a position that
 // differs from chunk to chunk and from node to node, so that readers spread over the copies.
 NodeIndex nth_choice(const WantedChunk& chunk, NodeIndex self, NodeIndex nodes, std::size_t n,
@@ -132,7 +136,7 @@ ChunkSource::Asked ChunkSource::ask_service(NodeIndex node, std::span<const Want
   std::size_t bytes = 0;
   std::size_t count = 0;
   while (count < which.size() &&
-         (count == 0 || bytes + wanted[which[count]].length <= service::kPayload)) {
+         (count == 0 || bytes + wanted[which[count]].length <= kAskAtOnce)) {
     request.fingerprints.push_back(wanted[which[count]].fingerprint);
     bytes += wanted[which[count]].length;
     ++count;

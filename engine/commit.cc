@@ -52,8 +52,9 @@ Status commit_locked(OpenFile& file) {
   DEDUP_TRY(agree(file.comm(), file.refresh_view()));
   DEDUP_TRY(take_over(file));
   failpoint("commit.dumped");
-  DEDUP_TRY(
-      agree(file.comm(), file.dumper->finish_segments(file.hints.fsync == hints::Fsync::kCommit)));
+  DEDUP_TRY(agree(file.comm(),
+                  file.dumper->finish_segments(file.hints.fsync == hints::Fsync::kCommit),
+                  Waiting::kPatient));
   // What the commit takes of memory comes in place of what the dumps took.
   file.dumper->release_buffers();
   Attempt attempt(file);

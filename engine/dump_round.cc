@@ -112,13 +112,13 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
     failpoint("dump.stored");
   }
   const Timer timer(stats_.seconds_storing);
-  const Status all = agree(state_.topology.comm(), status_);
+  const Status all = agree(state_.topology.comm(), status_, Waiting::kPatient);
   stats_.bytes_stored += state_.writer.bytes_stored();
   finish_pieces();
   const Status settled = state_.writer.settle(all.is_ok());
   if (!all.is_ok()) return all;
   if (deduplicate()) settle(plan.dealer);
-  return agree(state_.topology.comm(), settled);
+  return agree(state_.topology.comm(), settled, Waiting::kPatient);
 }
 
 // ---- Cutting and fingerprints -----------------------------------------------------------------

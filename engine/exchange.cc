@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "engine/failpoint.h"
@@ -189,7 +190,9 @@ class PutExchange final : public Exchange {
 
 // Two messages for some chunks that follow each other: what there is to say of them, and their
 // bytes; these from where they are if they stand together there. The first one may come from
-// anybody, and says how long the second is, which goes straight to where it is stored from.
+// anybody, and says how long the second is, which goes straight to where it is stored from. Since
+// announcements may be complete in another order than they were sent in, they are numbered for each
+// receiver: data are received in the order of these numbers, which is the one that MPI keeps.
 // Nothing is waited for as long as there is something else to do. Tags alternate, so that a fast
 // rank's next exchange is left alone.
 class SendExchange final : public Exchange {
@@ -217,12 +220,14 @@ class SendExchange final : public Exchange {
   struct Announcement {
     std::uint64_t slot = 0;  // of the first
     std::uint64_t count = 0;
+    std::uint64_t number = 0;  // from 0 on, of this sender's for this receiver
   };
 
   // Memory for one pair of messages.
   struct Part {
     Memory announcement;
     Memory data;
+    int held_from = MPI_PROC_NULL;  // announced from there, and not yet received
   };
 
   class Run {
@@ -277,7 +282,13 @@ class SendExchange final : public Exchange {
     }
 
     Part make_part() const {
-      return {allocate(sizeof(Announcement) + most_ * entry_size_), allocate(part_size_)};
+      return {allocate(sizeof(Announcement) + most_ * entry_size_), allocate(part_size_),
+              MPI_PROC_NULL};
+    }
+    static Announcement announcement_of(const Part& part) {
+      Announcement announcement;
+      std::memcpy(&announcement, part.announcement.get(), sizeof announcement);
+      return announcement;
     }
     std::byte* entry(const Part& part, std::uint64_t i) const {
       return part.announcement.get() + sizeof(Announcement) + i * entry_size_;
@@ -291,7 +302,7 @@ class SendExchange final : public Exchange {
     // Waits for announcements with every free part, but not for more than are sure to come.
     void receive() {
       for (std::size_t p = 0; p < kParts; ++p) {
-        if (requests_[p] != MPI_REQUEST_NULL) continue;
+        if (requests_[p] != MPI_REQUEST_NULL || incoming_[p].held_from != MPI_PROC_NULL) continue;
         if (awaited_ * most_ >= expected_ - announced_) return;
         if (!incoming_[p].data) incoming_[p] = make_part();
         PMPI_Irecv(incoming_[p].announcement.get(),
@@ -323,8 +334,8 @@ class SendExchange final : public Exchange {
 
     // Fills the announcement; returns the chunks' bytes, which it copies if they do not stand
     // together.
-    std::span<const std::byte> pack(const Batch& batch, const Part& part) const {
-      const Announcement announcement{batch.slot, batch.count};
+    std::span<const std::byte> pack(const Batch& batch, const Part& part) {
+      const Announcement announcement{batch.slot, batch.count, sent_to_[batch.rank]++};
       std::memcpy(part.announcement.get(), &announcement, sizeof announcement);
       std::array<std::span<const std::byte>, plan::SlotGrid::kLargestBlock> chunks;
       bool together = true;
@@ -347,18 +358,36 @@ class SendExchange final : public Exchange {
 
     // An announcement, or the data that were announced.
     void arrived(std::size_t p, const MPI_Status& status) {
-      const Part& part = incoming_[p];
-      Announcement announcement;
-      std::memcpy(&announcement, part.announcement.get(), sizeof announcement);
-      if (status.MPI_TAG == tag(false)) {
-        --awaited_;
-        announced_ += announcement.count;
-        std::size_t bytes = 0;
-        for (std::uint64_t i = 0; i < announcement.count; ++i) bytes += length(part, i);
-        PMPI_Irecv(part.data.get(), static_cast<int>(bytes), MPI_BYTE, status.MPI_SOURCE, tag(true),
-                   owner_.comm_, &requests_[p]);
+      if (status.MPI_TAG == tag(true)) {
+        take(incoming_[p]);
         return;
       }
+      --awaited_;
+      announced_ += announcement_of(incoming_[p]).count;
+      incoming_[p].held_from = status.MPI_SOURCE;
+      receive_data(status.MPI_SOURCE);
+    }
+
+    // As far as the sender's announcements are here in their order.
+    void receive_data(int source) {
+      for (std::size_t p = 0; p < kParts;) {
+        Part& part = incoming_[p];
+        if (part.held_from != source || announcement_of(part).number != received_from_[source]) {
+          ++p;
+          continue;
+        }
+        std::size_t bytes = 0;
+        for (std::uint64_t i = 0; i < announcement_of(part).count; ++i) bytes += length(part, i);
+        PMPI_Irecv(part.data.get(), static_cast<int>(bytes), MPI_BYTE, source, tag(true),
+                   owner_.comm_, &requests_[p]);
+        part.held_from = MPI_PROC_NULL;
+        ++received_from_[source];
+        p = 0;
+      }
+    }
+
+    void take(const Part& part) {
+      const Announcement announcement = announcement_of(part);
       const std::byte* at = part.data.get();
       parcels_.clear();
       for (std::uint64_t i = 0; i < announcement.count; ++i) {
@@ -386,6 +415,9 @@ class SendExchange final : public Exchange {
     std::array<Part, kParts> incoming_;
     std::array<Part, kParts> parts_;  // to send from
     std::array<MPI_Request, kRequests> requests_;
+    // Announcements, by rank: those numbered, and those whose data were asked for.
+    std::map<int, std::uint64_t> sent_to_;
+    std::map<int, std::uint64_t> received_from_;
     std::vector<Parcel> parcels_;
   };
 

@@ -102,7 +102,8 @@ libdedup_engine_la_SOURCES += \
   engine/writer.h
 
 if BUILD_DRIVER
-noinst_PROGRAMS += test/integration/programs/rounds_check test/integration/programs/twins_check
+noinst_PROGRAMS += test/integration/programs/exchange_check \
+  test/integration/programs/rounds_check test/integration/programs/twins_check
 endif
 test_integration_programs_rounds_check_SOURCES = test/integration/programs/rounds_check.cc
 test_integration_programs_rounds_check_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) \
@@ -112,3 +113,7 @@ test_integration_programs_twins_check_SOURCES = test/integration/programs/twins_
 test_integration_programs_twins_check_CPPFLAGS = \
   $(test_integration_programs_rounds_check_CPPFLAGS)
 test_integration_programs_twins_check_LDADD = $(test_integration_programs_rounds_check_LDADD)
+test_integration_programs_exchange_check_SOURCES = test/integration/programs/exchange_check.cc
+test_integration_programs_exchange_check_CPPFLAGS = \
+  $(test_integration_programs_rounds_check_CPPFLAGS)
+test_integration_programs_exchange_check_LDADD = $(test_integration_programs_rounds_check_LDADD)

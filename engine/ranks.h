@@ -22,6 +22,8 @@ class Ranks {
 
   // Ok if all ranks' statuses are; else, on every rank, the error of the lowest rank that has one.
   virtual Status agree(const Status& mine) const = 0;
+  // The same, where some may still work for long.
+  virtual Status agree_after_work(const Status& mine) const { return agree(mine); }
   // What rank 0 has, on all ranks.
   virtual void broadcast(Bytes& bytes) const = 0;
   virtual void broadcast(Id128& id) const = 0;

@@ -211,15 +211,19 @@ Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
 }
 
 void ShardBuild::refer(const Block& block) {
+  std::vector<std::vector<std::vector<Fingerprint>*>> lists;  // of each set's nodes
+  for (const NodeSet& set : block.holder_sets) {
+    lists.emplace_back();
+    for (const NodeIndex node : set) lists.back().push_back(&references_[node]);
+  }
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero()) continue;
-    for (const NodeIndex node : block.holder_sets[piece.holders]) {
-      auto& list = references_[node];
-      if (!list.empty() && list.back() == piece.fingerprint) continue;
-      list.push_back(piece.fingerprint);
+    for (std::vector<Fingerprint>* list : lists[piece.holders]) {
+      if (!list->empty() && list->back() == piece.fingerprint) continue;
+      list->push_back(piece.fingerprint);
       ++reference_count_;
     }
-    lengths_[piece.fingerprint] = piece.chunk_length;
+    referred_.emplace_back(piece.fingerprint, piece.chunk_length);
   }
 }
 
@@ -227,6 +231,7 @@ Status ShardBuild::send_references() {
   std::vector<NodeIndex> asked;
   std::vector<service::Client::Pending<service::References>> pending;
   for (auto& [node, fingerprints] : references_) {
+    if (fingerprints.empty()) continue;
     std::sort(fingerprints.begin(), fingerprints.end());
     fingerprints.erase(std::unique(fingerprints.begin(), fingerprints.end()), fingerprints.end());
     asked.push_back(node);
@@ -249,10 +254,12 @@ Status ShardBuild::send_references() {
     }
   }
   DEDUP_TRY(status);
+  if (!missing.empty()) lengths_.insert(referred_.begin(), referred_.end());
   for (const auto& [node, fingerprints] : missing) {
     DEDUP_TRY(restore_missing(node, fingerprints));
   }
-  references_.clear();
+  for (auto& [node, fingerprints] : references_) fingerprints.clear();
+  referred_.clear();
   lengths_.clear();
   reference_count_ = 0;
   return Status::ok();

@@ -65,9 +65,10 @@ class ShardBuild {
   Bytes unsent_;
   std::uint64_t sent_ = 0;
 
-  // References that were not sent yet, by node; with each chunk's length, to be able to copy it.
+  // References that were not sent yet, by node; and each chunk's length, to be able to copy it.
   std::map<NodeIndex, std::vector<Fingerprint>> references_;
-  std::map<Fingerprint, std::uint32_t> lengths_;
+  std::vector<std::pair<Fingerprint, std::uint32_t>> referred_;
+  std::map<Fingerprint, std::uint32_t> lengths_;  // of chunks that are copied
   std::size_t reference_count_ = 0;
 };
 

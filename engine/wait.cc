@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::microseconds kPolling{100};
+constexpr std::chrono::milliseconds kPolling{1};
 constexpr std::chrono::microseconds kLongestSleep{200};
 constexpr int kPart = 8;  // of the time waited
 

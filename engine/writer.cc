@@ -217,7 +217,7 @@ Status dump_rounds(OpenFile& file, const plan::Access& access, std::uint64_t& en
     failpoint("write.dumped");
     file.since_commit += result->stats;
     end = std::max(end, end_of(*result));
-    DEDUP_TRY(agree(file.comm(), publish(file, *result, false)));
+    DEDUP_TRY(agree(file.comm(), publish(file, *result, false), Waiting::kPatient));
   }
 }
 
@@ -259,8 +259,8 @@ Status begin_dumps(OpenFile& file) {
 }
 
 Status write_collective(OpenFile& file, const plan::Access& access) {
-  if (file.atomic || all_max(file.comm(), access.bytes, Waiting::kPolling) < kWorthADump) {
-    return agree(file.comm(), write_independent(file, access), Waiting::kPolling);
+  if (file.atomic || all_max(file.comm(), access.bytes) < kWorthADump) {
+    return agree(file.comm(), write_independent(file, access));
   }
   file.changed = true;
   // All ranks are here now, so whoever waits for a commit of this file to end does not keep a rank

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/piece.h"
@@ -158,19 +159,32 @@ void ChunkIndex::clear_marks() {
 }
 
 std::vector<std::uint32_t> ChunkIndex::marked_in_order() const {
-  const auto is_marked = [&](std::uint32_t i) {
-    return registered(entry(i)) && (entry(i).holders & kMark) != 0;
+  // Dealt by their first bits, so that what is sorted at once is in the processor's cache.
+  constexpr unsigned kParts = 1024;
+  const auto part_of = [&](std::uint32_t i) {
+    return static_cast<std::size_t>(entry(i).fingerprint.leading() /
+                                    (~std::uint64_t{0} / kParts + 1));
   };
-  std::size_t count = 0;
-  for (std::uint32_t i = 0; i < entries_; ++i) count += is_marked(i) ? 1 : 0;
-  std::vector<std::uint32_t> numbers;
-  numbers.reserve(count);
-  for (std::uint32_t i = 0; i < entries_; ++i) {
-    if (is_marked(i)) numbers.push_back(i);
+  const auto for_each_marked = [&](const auto& visit) {
+    for (std::uint32_t i = 0; i < entries_; ++i) {
+      if (registered(entry(i)) && (entry(i).holders & kMark) != 0) visit(i);
+    }
+  };
+  std::vector<std::size_t> ends(kParts + 1);
+  for_each_marked([&](std::uint32_t i) { ++ends[part_of(i) + 1]; });
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<std::uint32_t> numbers(ends.back());
+  // From here on ends[p] is where the next of part p goes, and in the end where part p + 1 begins.
+  for_each_marked([&](std::uint32_t i) { numbers[ends[part_of(i)]++] = i; });
+  std::size_t begin = 0;
+  for (unsigned p = 0; p < kParts; ++p) {
+    std::sort(numbers.begin() + static_cast<std::ptrdiff_t>(begin),
+              numbers.begin() + static_cast<std::ptrdiff_t>(ends[p]),
+              [&](std::uint32_t a, std::uint32_t b) {
+                return entry(a).fingerprint < entry(b).fingerprint;
+              });
+    begin = ends[p];
   }
-  std::sort(numbers.begin(), numbers.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return entry(a).fingerprint < entry(b).fingerprint;
-  });
   return numbers;
 }
 

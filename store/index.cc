@@ -57,6 +57,42 @@ IndexEntry get_entry(Decoder& in) {
   return entry;
 }
 
+// Of `count` sorted fingerprints the number of those that are before a place: `before(i)` says
+// whether the i-th is. Begins at `guess`, and finds a good one in a few steps.
+template <typename Before>
+std::size_t count_before(std::size_t count, std::size_t guess, const Before& before) {
+  std::size_t low = 0;
+  std::size_t high = count;
+  if (guess < count && before(guess)) {
+    low = guess + 1;
+    std::size_t step = 1;
+    for (; low + step <= count && before(low + step - 1); step *= 2) low += step;
+    high = std::min(count, low + step - 1);
+  } else {
+    high = std::min(count, guess);
+    std::size_t step = 1;
+    for (; step <= high && !before(high - step); step *= 2) high -= step;
+    low = step <= high ? high - step + 1 : 0;
+  }
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (before(middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// Where `value` stands among `count` numbers spread evenly from `begin` to `end`.
+std::size_t even_guess(std::uint64_t value, std::uint64_t begin, std::uint64_t end,
+                       std::size_t count) {
+  if (value <= begin || end <= begin) return 0;
+  const double part = static_cast<double>(value - begin) / static_cast<double>(end - begin);
+  return std::min(count, static_cast<std::size_t>(part * static_cast<double>(count)));
+}
+
 }  // namespace
 
 // Pages go out through a buffer; the header, which has the tables' checksum, comes last.
@@ -172,21 +208,22 @@ struct IndexReader::Private {
 
   // The place of the first entry that is not before `fingerprint`.
   Result<std::uint64_t> lower_bound(const Fingerprint& fingerprint) {
-    const auto after = std::upper_bound(fences.begin(), fences.end(), fingerprint);
-    if (after == fences.begin()) return std::uint64_t{0};
-    const auto page = static_cast<std::uint64_t>(after - fences.begin() - 1);
+    // Fingerprints are spread evenly.
+    const std::uint64_t leading = fingerprint.leading();
+    const std::size_t after =
+        count_before(fences.size(), even_guess(leading, 0, ~std::uint64_t{0}, fences.size()),
+                     [&](std::size_t i) { return !(fingerprint < fences[i]); });
+    if (after == 0) return std::uint64_t{0};
+    const std::size_t page = after - 1;
     DEDUP_ASSIGN(const auto bytes, load(page));
-    std::size_t low = 0, high = entries_of(page);
-    while (low < high) {
-      const std::size_t middle = (low + high) / 2;
-      Fingerprint there;
-      std::memcpy(there.bytes.data(), bytes.data() + middle * kEntrySize, there.bytes.size());
-      if (there < fingerprint) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
+    const std::size_t count = entries_of(page);
+    const std::uint64_t end = after < fences.size() ? fences[after].leading() : ~std::uint64_t{0};
+    const std::size_t low = count_before(
+        count, even_guess(leading, fences[page].leading(), end, count), [&](std::size_t i) {
+          Fingerprint there;
+          std::memcpy(there.bytes.data(), bytes.data() + i * kEntrySize, there.bytes.size());
+          return there < fingerprint;
+        });
     return page * kPageEntries + low;
   }
 

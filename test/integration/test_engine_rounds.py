@@ -20,3 +20,12 @@ def test_twins(mpirun, build, ranks):
     program = build / "test" / "integration" / "programs" / "twins_check"
     result = mpirun(ranks, program)
     assert "twins_check: 200 calls" in result.stdout
+
+
+@only_dedup
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("kind", ["send", "put"])
+def test_exchange(mpirun, build, ranks, kind):
+    program = build / "test" / "integration" / "programs" / "exchange_check"
+    result = mpirun(ranks, program, kind)
+    assert "exchange_check: 60 exchanges" in result.stdout
