@@ -210,20 +210,36 @@ Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
   return Status::ok();
 }
 
-void ShardBuild::refer(const Block& block) {
-  std::vector<std::vector<std::vector<Fingerprint>*>> lists;  // of each set's nodes
-  for (const NodeSet& set : block.holder_sets) {
-    lists.emplace_back();
-    for (const NodeIndex node : set) lists.back().push_back(&references_[node]);
+void ShardBuild::make_room_to_refer(std::size_t pieces) {
+  if (referred_.size() + pieces <= referred_room_) return;
+  referred_room_ = std::max(kReferencesAtOnce, 2 * (referred_.size() + pieces));
+  referred_table_.reset(referred_room_);
+  for (std::uint32_t i = 0; i < referred_.size(); ++i) {
+    referred_table_.find_or_enter(referred_[i].fingerprint, i,
+                                  [&](std::uint32_t n) { return referred_[n].fingerprint; });
   }
+}
+
+// A chunk that is there often is referred to once.
+void ShardBuild::refer(const Block& block) {
+  make_room_to_refer(block.pieces.size());
+  std::vector<std::uint32_t> sets;
+  for (const NodeSet& set : block.holder_sets) sets.push_back(referred_sets_.number(set));
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero()) continue;
-    for (std::vector<Fingerprint>* list : lists[piece.holders]) {
-      if (!list->empty() && list->back() == piece.fingerprint) continue;
-      list->push_back(piece.fingerprint);
+    const auto next = static_cast<std::uint32_t>(referred_.size());
+    const std::uint32_t found = referred_table_.find_or_enter(
+        piece.fingerprint, next, [&](std::uint32_t n) { return referred_[n].fingerprint; });
+    const std::uint32_t set = sets[piece.holders];
+    if (found == next) {
+      referred_.push_back({piece.fingerprint, piece.chunk_length, set});
+    } else if (referred_[found].set == set) {
+      continue;
+    }
+    for (const NodeIndex node : block.holder_sets[piece.holders]) {
+      references_[node].push_back(piece.fingerprint);
       ++reference_count_;
     }
-    referred_.emplace_back(piece.fingerprint, piece.chunk_length);
   }
 }
 
@@ -231,9 +247,6 @@ Status ShardBuild::send_references() {
   std::vector<NodeIndex> asked;
   std::vector<service::Client::Pending<service::References>> pending;
   for (auto& [node, fingerprints] : references_) {
-    if (fingerprints.empty()) continue;
-    std::sort(fingerprints.begin(), fingerprints.end());
-    fingerprints.erase(std::unique(fingerprints.begin(), fingerprints.end()), fingerprints.end());
     asked.push_back(node);
     pending.push_back(
         file_.client().start(node, service::References{file_.identity(), attempt_, fingerprints}));
@@ -254,12 +267,16 @@ Status ShardBuild::send_references() {
     }
   }
   DEDUP_TRY(status);
-  if (!missing.empty()) lengths_.insert(referred_.begin(), referred_.end());
+  if (!missing.empty()) {
+    for (const Referred& r : referred_) lengths_.emplace(r.fingerprint, r.chunk_length);
+  }
   for (const auto& [node, fingerprints] : missing) {
     DEDUP_TRY(restore_missing(node, fingerprints));
   }
-  for (auto& [node, fingerprints] : references_) fingerprints.clear();
+  references_.clear();
   referred_.clear();
+  referred_room_ = 0;
+  referred_sets_ = {};
   lengths_.clear();
   reference_count_ = 0;
   return Status::ok();

@@ -10,6 +10,8 @@
 #include "base/piece.h"
 #include "base/status.h"
 #include "engine/job_file.h"
+#include "engine/verdict.h"
+#include "plan/cut.h"
 #include "store/commit_record.h"
 #include "store/shard.h"
 
@@ -44,6 +46,7 @@ class ShardBuild {
   Status keep_copies(Block& block);
   Status copy_chunks(const std::vector<Fingerprint>& fingerprints,
                      std::map<Fingerprint, NodeSet>& holders);
+  void make_room_to_refer(std::size_t pieces);
   void refer(const Block& block);
   Status send_references();
   Status restore_missing(NodeIndex node, const std::vector<Fingerprint>& missing);
@@ -65,9 +68,18 @@ class ShardBuild {
   Bytes unsent_;
   std::uint64_t sent_ = 0;
 
-  // References that were not sent yet, by node; and each chunk's length, to be able to copy it.
+  // A chunk that there are references to, and the set of nodes that got the first ones.
+  struct Referred {
+    Fingerprint fingerprint;
+    std::uint32_t chunk_length = 0;
+    std::uint32_t set = 0;  // number in referred_sets_
+  };
+  // References that were not sent yet, by node; and the chunks.
   std::map<NodeIndex, std::vector<Fingerprint>> references_;
-  std::vector<std::pair<Fingerprint, std::uint32_t>> referred_;
+  std::vector<Referred> referred_;
+  plan::FingerprintTable referred_table_;
+  std::size_t referred_room_ = 0;  // in the table
+  Numbered<NodeSet> referred_sets_;
   std::map<Fingerprint, std::uint32_t> lengths_;  // of chunks that are copied
   std::size_t reference_count_ = 0;
 };
