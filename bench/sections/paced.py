@@ -24,13 +24,13 @@ def pace(of_node):
     return ",".join(f"{device}={rate}" for device, rate in of_node.items())
 
 
-def at_rates(line, nodes, of_node):
-    """Seconds that a node's devices need for the job's bytes, one device after the other, if the
-    load is even."""
-    seconds = checkpoint.total(line, "bytes_stored") / nodes / of_node["store"]
-    seconds += checkpoint.total(line, "bytes_sent") / nodes / of_node["link"]
-    seconds += checkpoint.total(line, "bytes_fingerprinted") / nodes / of_node["hash"]
-    return seconds
+def at_rates(line, nodes, of_node, exchange):
+    """Seconds that a node's devices need for the job's bytes if the load is even: one device after
+    the other, or, with `send`, storing and sending at the same time."""
+    store = checkpoint.total(line, "bytes_stored") / nodes / of_node["store"]
+    link = checkpoint.total(line, "bytes_sent") / nodes / of_node["link"]
+    hashing = checkpoint.total(line, "bytes_fingerprinted") / nodes / of_node["hash"]
+    return hashing + (max(store, link) if exchange == "send" else store + link)
 
 
 def write(site, nodes, options, hints, of_node):
@@ -44,32 +44,34 @@ def write(site, nodes, options, hints, of_node):
     return line
 
 
-def measure(bench, site, profile, nodes, bytes_a_rank, of_node, repeats):
+def measure(bench, site, profile, exchange, nodes, bytes_a_rank, of_node, repeats):
     found = bench.alternate(
         {mode: lambda mode=mode: write(
             site, nodes, ["--profile", profile, "--bytes", bytes_a_rank],
-            {"mode": mode, "replication": REPLICATION}, of_node) for mode in MODES}, repeats)
+            {"mode": mode, "replication": REPLICATION, "exchange": exchange}, of_node)
+         for mode in MODES}, repeats)
     for mode, lines in found.items():
-        bench.record(kind="paced", profile=profile, mode=mode, nodes=nodes, ranks=nodes,
+        bench.record(kind="paced", profile=profile, exchange=exchange, mode=mode, nodes=nodes,
+                     ranks=nodes,
                      replication=REPLICATION, bytes_a_rank=bytes_a_rank, rates=of_node,
                      medium=site.medium,
                      seconds=statistics.summary([line["write"]["total"] for line in lines]),
-                     at_rates=at_rates(lines[0], nodes, of_node),
+                     at_rates=at_rates(lines[0], nodes, of_node, exchange),
                      stored=checkpoint.total(lines[0], "bytes_stored"),
                      sent=checkpoint.total(lines[0], "bytes_sent"),
                      reducing=checkpoint.total(lines[0], "bytes_reducing"),
                      phases=checkpoint.phases(lines))
 
 
-def target(bench, profile, other, limit, per_byte):
+def target(bench, profile, exchange, other, limit, per_byte):
     """Time with mode `other` over that of collective; per_byte: as a share of the bytes' ratio."""
     found = {r["mode"]: r for r in bench.records()
-             if r["kind"] == "paced" and r["profile"] == profile}
+             if r["kind"] == "paced" and r["profile"] == profile and r["exchange"] == exchange}
     mine, theirs = found["collective"], found[other]
     ratio = theirs["stored"] / mine["stored"] if per_byte else 1
     measured = statistics.ratio(theirs["seconds"]["samples"], mine["seconds"]["samples"])
     what = (f"{other} against collective, paced, data like {PROFILES[profile]}, "
-            f"{mine['nodes']} nodes of one rank: ")
+            f"{mine['nodes']} nodes of one rank, `dedup_exchange={exchange}`: ")
     what += (f"ratio of times, as a share of that of bytes stored ({ratio:.2f})" if per_byte
              else "times less time")
     bench.target(what=what, limit=limit, at_least=True,
@@ -84,12 +86,14 @@ def run(bench):
     nodes, bytes_a_rank, of_node, repeats = NODES, 8 * MIB, rates(1.5 * MIB), 2
     if bench.quick:
         nodes, bytes_a_rank, of_node, repeats = 4, MIB, rates(4 * MIB), 1
-    for profile in list(PROFILES)[:1] if bench.quick else PROFILES:
-        measure(bench, site, profile, nodes, bytes_a_rank, of_node, repeats)
-    target(bench, "hpccg-408", "none", 9.5, per_byte=False)
-    target(bench, "hpccg-408", "local", 2.8, per_byte=False)
+    measure(bench, site, "hpccg-408", "put", nodes, bytes_a_rank, of_node, repeats)
+    measure(bench, site, "hpccg-408", "send", nodes, bytes_a_rank, of_node, 1)
+    for exchange in ("put", "send"):
+        target(bench, "hpccg-408", exchange, "none", 9.5, per_byte=False)
+        target(bench, "hpccg-408", exchange, "local", 2.8, per_byte=False)
     if not bench.quick:
-        target(bench, "hpccg-16", "none", 0.8, per_byte=True)
+        measure(bench, site, "hpccg-16", "put", nodes, bytes_a_rank, of_node, 1)
+        target(bench, "hpccg-16", "put", "none", 0.8, per_byte=True)
 
 
 def tables(records):
@@ -97,8 +101,9 @@ def tables(records):
     rows = []
     for r in found:
         mine = next(c for c in found
-                    if c["mode"] == "collective" and c["profile"] == r["profile"])
-        rows.append([r["profile"], r["mode"], text.spread(r["seconds"]),
+                    if c["mode"] == "collective" and c["profile"] == r["profile"]
+                    and c["exchange"] == r["exchange"])
+        rows.append([r["profile"], r["exchange"], r["mode"], text.spread(r["seconds"]),
                      text.number(r["at_rates"]),
                      f"{r['seconds']['median'] / mine['seconds']['median']:.2f}",
                      f"{r['at_rates'] / mine['at_rates']:.2f}",
@@ -110,14 +115,14 @@ def tables(records):
                + ", ".join(f"{name} {text.size(rate)}/s" for name, rate in one["rates"].items())
                + ". Seconds of a checkpoint, what the bytes alone take at these rates, both as "
                "multiples of the mode collective's, and MiB of all nodes")
-    return [(caption, ["data", "mode", "seconds", "at the rates", "times coll.", "at the rates",
+    return [(caption, ["data", "exchange", "mode", "seconds", "at the rates", "times coll.", "at the rates",
                        "bytes stored", "stored", "sent", "reduction"], rows),
-            checkpoint.phase_table([(f"{r['profile']}, {r['mode']}", r["phases"])
+            checkpoint.phase_table([(f"{r['profile']}, {r['exchange']}, {r['mode']}", r["phases"])
                                     for r in found])]
 
 
 def figures(records):
-    found = [r for r in records if r["kind"] == "paced"]
+    found = [r for r in records if r["kind"] == "paced" and r["exchange"] == "put"]
     profiles = list(dict.fromkeys(r["profile"] for r in found))
 
     def draw(figure):

@@ -95,7 +95,7 @@ def record(bench, profile, mode, hosts, of_node, bytes_a_rank, lines):
                  replication=REPLICATION, bytes_a_rank=bytes_a_rank, rates=of_node,
                  medium="tmpfs",
                  seconds=statistics.summary([line["write"]["total"] for line in lines]),
-                 at_rates=paced.at_rates(lines[0], hosts, of_node) if of_node else None,
+                 at_rates=paced.at_rates(lines[0], hosts, of_node, "put") if of_node else None,
                  stored=checkpoint.total(lines[0], "bytes_stored"),
                  written=checkpoint.total(lines[0], "bytes_written"),
                  sent=checkpoint.total(lines[0], "bytes_sent"), phases=checkpoint.phases(lines))
@@ -108,12 +108,13 @@ def measure(bench, model, hosts):
         options = ["--profile", profile, "--bytes", bytes_a_rank]
         found = bench.alternate(
             {mode: lambda mode=mode: model.write(
-                options, {"mode": mode, "replication": REPLICATION,
+                options, {"mode": mode, "replication": REPLICATION, "exchange": "put",
                           "test_pace": paced.pace(of_node)}) for mode in MODES}, 1)
         for mode, lines in found.items():
             record(bench, profile, mode, hosts, of_node, bytes_a_rank, lines)
         # What so many processes take on these cores, whatever the rates.
-        line = model.write(options, {"mode": "collective", "replication": REPLICATION})
+        line = model.write(options, {"mode": "collective", "replication": REPLICATION,
+                                    "exchange": "put"})
         record(bench, profile, "collective, not paced", hosts, None, bytes_a_rank, [line])
 
 
