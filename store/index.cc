@@ -89,7 +89,8 @@ std::size_t count_before(std::size_t count, std::size_t guess, const Before& bef
 std::size_t even_guess(std::uint64_t value, std::uint64_t begin, std::uint64_t end,
                        std::size_t count) {
   if (value <= begin || end <= begin) return 0;
-  const double part = static_cast<double>(value - begin) / static_cast<double>(end - begin);
+  const double part =
+      static_cast<double>(std::min(value, end) - begin) / static_cast<double>(end - begin);
   return std::min(count, static_cast<std::size_t>(part * static_cast<double>(count)));
 }
 
