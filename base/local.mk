@@ -11,6 +11,7 @@ libdedup_core_la_SOURCES += \
   base/text.h \
   base/types.cc \
   base/types.h \
+  base/varint.h \
   base/xxh3.h
 
 unit_tests_SOURCES += \

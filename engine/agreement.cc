@@ -92,11 +92,8 @@ std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value) {
   return result;
 }
 
-Status MpiRanks::agree(const Status& mine) const {
-  return engine::agree(topology_->comm(), mine);
-}
-Status MpiRanks::agree_after_work(const Status& mine) const {
-  return engine::agree(topology_->comm(), mine, Waiting::kPatient);
+Status MpiRanks::agree(const Status& mine, Waiting waiting) const {
+  return engine::agree(topology_->comm(), mine, waiting);
 }
 void MpiRanks::broadcast(Bytes& bytes) const {
   engine::broadcast(topology_->comm(), 0, bytes);

@@ -16,10 +16,6 @@
 
 namespace dedup::engine {
 
-// How a rank waits for the others: polling, where all are about to come, or leaving its core to
-// them (wait.h), where they, or the services that they wait for, have work to do first.
-enum class Waiting { kPolling, kPatient };
-
 // Collective. Ok if all ranks' statuses are; else, on every rank, the error of the lowest rank that
 // has one: the same code everywhere, and the same message. Synchronises.
 Status agree(MPI_Comm comm, const Status& mine, Waiting waiting = Waiting::kPolling);
@@ -42,8 +38,7 @@ class MpiRanks : public Ranks {
   int rank() const override { return topology_->rank(); }
   int size() const override { return topology_->size(); }
   bool speaks_for(NodeIndex node) const override { return topology_->speaker_for(node) == rank(); }
-  Status agree(const Status& mine) const override;
-  Status agree_after_work(const Status& mine) const override;
+  Status agree(const Status& mine, Waiting waiting) const override;
   void broadcast(Bytes& bytes) const override;
   void broadcast(Id128& id) const override;
   std::vector<Bytes> gather(const Bytes& mine) const override;

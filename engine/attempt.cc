@@ -62,9 +62,10 @@ Status Attempt::prepare() {
   failpoint("commit.shards");
   DEDUP_TRY(file_.ranks().agree(make_record()));
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
-  DEDUP_TRY(file_.ranks().agree_after_work(
-      at_my_nodes(file_, service::Prepare{file_.identity(), encoded_, flush})));
-  return file_.ranks().agree(file_.rank() == 0 ? fence_.prepare(record_) : Status::ok());
+  const auto prepared = at_my_nodes(file_, service::Prepare{file_.identity(), encoded_, flush});
+  DEDUP_TRY(file_.ranks().agree(prepared, Waiting::kPatient));
+  const Status fence = file_.rank() == 0 ? fence_.prepare(record_) : Status::ok();
+  return file_.ranks().agree(fence);
 }
 
 Status Attempt::build_shards() {
@@ -81,7 +82,7 @@ Status Attempt::build_shards() {
     mine.put_raw(entry->digest.data(), entry->digest.size());
     mine.put(NodeSet(entry->stores.begin(), entry->stores.end()));
   }
-  DEDUP_TRY(file_.ranks().agree_after_work(status));
+  DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
   gathered_ = file_.ranks().gather(mine.bytes());
   gather_facts(build.facts());
   return Status::ok();

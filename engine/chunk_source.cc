@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 namespace dedup::engine {
 namespace {
@@ -66,17 +67,18 @@ std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wan
   std::vector<std::size_t> own;
   if (const auto self = by_node.extract(client_->self())) own = std::move(self.mapped());
   // All nodes read at the same time, each for one request of this rank.
-  do {
-    std::vector<Asked> asked;
-    for (auto it = by_node.begin(); it != by_node.end();) {
-      asked.push_back(ask_service(it->first, wanted, it->second));
-      it = it->second.empty() ? by_node.erase(it) : std::next(it);
+  std::deque<Asked> asked;
+  for (auto& [node, which] : by_node) asked.push_back(ask_service(node, wanted, which));
+  if (!own.empty()) try_own_store(wanted, own);
+  left.insert(left.end(), own.begin(), own.end());
+  for (; !asked.empty(); asked.pop_front()) {
+    Asked& one = asked.front();
+    const auto reply = one.pending.wait();
+    if (std::vector<std::size_t>& rest = by_node[one.node]; !rest.empty()) {
+      asked.push_back(ask_service(one.node, wanted, rest));
     }
-    if (!own.empty()) try_own_store(wanted, own);
-    left.insert(left.end(), own.begin(), own.end());
-    own.clear();
-    for (Asked& one : asked) take_answer(wanted, one, left);
-  } while (!by_node.empty());
+    take_answer(wanted, one.which, reply, left);
+  }
   return left;
 }
 
@@ -142,21 +144,22 @@ ChunkSource::Asked ChunkSource::ask_service(NodeIndex node, std::span<const Want
     ++count;
   }
   const auto end = which.begin() + static_cast<std::ptrdiff_t>(count);
-  Asked asked{{which.begin(), end}, client_->start(node, request)};
+  Asked asked{node, {which.begin(), end}, client_->start(node, request)};
   which.erase(which.begin(), end);
   return asked;
 }
 
-void ChunkSource::take_answer(std::span<const WantedChunk> wanted, Asked& asked,
+void ChunkSource::take_answer(std::span<const WantedChunk> wanted,
+                              const std::vector<std::size_t>& which,
+                              const Result<service::ChunksReply>& reply,
                               std::vector<std::size_t>& left) {
-  const auto reply = asked.pending.wait();
-  const bool usable = reply.is_ok() && reply->chunks.size() == asked.which.size();
-  for (std::size_t k = 0; k < asked.which.size(); ++k) {
-    const WantedChunk& chunk = wanted[asked.which[k]];
+  const bool usable = reply.is_ok() && reply->chunks.size() == which.size();
+  for (std::size_t k = 0; k < which.size(); ++k) {
+    const WantedChunk& chunk = wanted[which[k]];
     if (usable && reply->chunks[k].size() == chunk.length) {
       std::memcpy(chunk.out, reply->chunks[k].data(), chunk.length);
     } else {
-      left.push_back(asked.which[k]);
+      left.push_back(which[k]);
     }
   }
 }

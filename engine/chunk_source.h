@@ -38,6 +38,7 @@ class ChunkSource {
   using ByNode = std::map<NodeIndex, std::vector<std::size_t>>;
   // A request to a node's service, under way.
   struct Asked {
+    NodeIndex node = kNoNode;
     std::vector<std::size_t> which;
     service::Client::Pending<service::GetChunks> pending;
   };
@@ -46,10 +47,12 @@ class ChunkSource {
   std::vector<std::size_t> try_nodes(std::span<const WantedChunk> wanted, ByNode by_node) const;
   // Those that it did not give are left in `which`.
   void try_own_store(std::span<const WantedChunk> wanted, std::vector<std::size_t>& which) const;
-  // As many of `which` as one message's answer holds; they are taken out.
+  // As many of `which` as are asked for at once; they are taken out.
   Asked ask_service(NodeIndex node, std::span<const WantedChunk> wanted,
                     std::vector<std::size_t>& which) const;
-  static void take_answer(std::span<const WantedChunk> wanted, Asked& asked,
+  static void take_answer(std::span<const WantedChunk> wanted,
+                          const std::vector<std::size_t>& which,
+                          const Result<service::ChunksReply>& reply,
                           std::vector<std::size_t>& left);
 
   service::Client* client_;

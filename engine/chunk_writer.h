@@ -22,11 +22,12 @@ struct StoredChunk {
   Fingerprint fingerprint;
   std::span<const std::byte> data;
   std::uint32_t holders = 0;  // number of a set in ChunkWriter::holder_sets()
-  bool single = false;        // its name is new: nobody else can have it, nor be storing it
+  bool single = false;        // for store(): its name is new, nobody else has it or is storing it
 };
 
 // Appends chunks to segments of this rank. What a dump stores counts only once settle() has
-// registered it: until then others who ask for the chunks are told that somebody is storing them.
+// registered it: until then others who ask for chunks that are not single are told that somebody is
+// storing them.
 // One thread at a time; nothing here communicates but with services.
 class ChunkWriter {
  public:

@@ -12,7 +12,7 @@
 namespace dedup::engine {
 namespace {
 
-// Of hints.buffer: what a rank receives at once, and what it sends at once.
+// Of hints.buffer: what a rank receives at once, and, with `put`, what it sends at once.
 constexpr std::uint64_t kWindowPart = 8;
 constexpr std::uint64_t kStagingPart = 32;
 // Of hints.buffer: what a round may take besides, and what each of its chunks and copies needs
@@ -53,14 +53,22 @@ struct Dumper::Private {
   Private(const Topology& topology, service::Client& client, const Id128& identity,
           const hints::Hints& hints)
       : state(topology, client, identity, hints) {
-    const std::size_t slot =
-        hints.chunk_size + sizeof(Fingerprint) + 32 + sizeof(NodeIndex) * std::size_t{state.copies};
-    state.exchange = Exchange::create(hints.exchange, topology,
-                                      std::max<std::size_t>(hints.buffer / kWindowPart, slot),
-                                      std::max<std::size_t>(hints.buffer / kStagingPart, slot));
+    make_exchange();
   }
 
+  void make_exchange() {
+    const hints::Hints& hints = state.hints;
+    const std::size_t slot =
+        hints.chunk_size + sizeof(Fingerprint) + 32 + sizeof(NodeIndex) * std::size_t{state.copies};
+    state.exchange = Exchange::create(hints.exchange, state.topology,
+                                      std::max<std::size_t>(hints.buffer / kWindowPart, slot),
+                                      std::max<std::size_t>(hints.buffer / kStagingPart, slot));
+    exchange_kind = hints.exchange;
+  }
+
+  // Collective. The hint may have been set since.
   Status prepare() {
+    if (exchange_kind != state.hints.exchange) make_exchange();
     if (state.hasher || state.hints.mode == hints::Mode::kNone) return Status::ok();
     DEDUP_ASSIGN(state.hasher, Hasher::create(state.hints.fingerprint));
     return Status::ok();
@@ -87,6 +95,7 @@ struct Dumper::Private {
   }
 
   DumpState state;
+  hints::Exchange exchange_kind = hints::Exchange::kSend;  // of state.exchange
 };
 
 Dumper::Dumper(const Topology& topology, service::Client& client, const Id128& identity,

@@ -410,6 +410,12 @@ void DumpRound::prepare_sends(const NodePlan& plan) {
       before[i] = std::min(before[i], target.chunks);
       counts[i] = target.chunks - before[i];
     }
+    if (before[i] + counts[i] < target.chunks &&
+        state_.topology.node_rank() == state_.topology.node_size() - 1) {
+      // Never fewer either: they are waited for.
+      remember({Code::kInternal, "a node has less to send than its leader announced"});
+      counts[i] = target.chunks - before[i];
+    }
     ranges_.push_back({target.node, target.first + before[i], counts[i]});
   }
 }
@@ -428,7 +434,13 @@ void DumpRound::store_and_exchange(const NodePlan& plan) {
   out.header_size = header_size_;
   out.longest = longest_;
   out.fill = [this](std::size_t range, std::uint64_t number, std::byte* header) {
-    const Unique& u = uniques_[sends_[range_sends_[range] + number].unique];
+    const std::size_t send = range_sends_[range] + number;
+    if (send >= sends_.size() || sends_[send].target != ranges_[range].target) {
+      // What is not there: no exchange has this header.
+      std::memset(header, 0, header_size_);
+      return std::span<const std::byte>();
+    }
+    const Unique& u = uniques_[sends_[send].unique];
     describe(u, ranges_[range].first + number, header);
     return data_of(u);
   };
@@ -483,7 +495,7 @@ void DumpRound::put_to_guests() {
       if (reached) continue;
       const Unique& u = uniques_[it->unique];
       batch.push_back({fingerprint_of(u), data_of(u),
-                       state_.writer.holder_sets().number(verdicts_[u.verdict].holders), u.single});
+                       state_.writer.holder_sets().number(verdicts_[u.verdict].holders)});
     }
     if (!batch.empty()) remember(state_.writer.put(target, batch));
     batch.clear();

@@ -1,5 +1,7 @@
 #include "engine/exchange.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -193,8 +195,7 @@ class PutExchange final : public Exchange {
 // anybody, and says how long the second is, which goes straight to where it is stored from. Since
 // announcements may be complete in another order than they were sent in, they are numbered for each
 // receiver: data are received in the order of these numbers, which is the one that MPI keeps.
-// Nothing is waited for as long as there is something else to do. Tags alternate, so that a fast
-// rank's next exchange is left alone.
+// Nothing is waited for as long as there is something else to do.
 class SendExchange final : public Exchange {
  public:
   SendExchange(const Topology& topology, std::size_t window, std::size_t staging)
@@ -208,13 +209,14 @@ class SendExchange final : public Exchange {
   void run(const ExchangePlan& plan) override {
     // Of its own, since it receives from anybody.
     if (comm_ == MPI_COMM_NULL) PMPI_Comm_dup(topology_.comm(), &comm_);
-    ++exchanges_;
     Run(*this, plan).run();
   }
 
  private:
   static constexpr std::size_t kParts = 4;  // messages under way, each for sending and receiving
   static constexpr std::size_t kLargestPart = std::size_t{512} << 10;
+  static constexpr int kAnnouncementTag = 1;
+  static constexpr int kDataTag = 2;
 
   // Before each chunk's length and header.
   struct Announcement {
@@ -253,20 +255,13 @@ class SendExchange final : public Exchange {
       for (;;) {
         receive();
         send();
-        int index = MPI_UNDEFINED;
-        int done = 1;
-        MPI_Status status;
+        if (poll()) continue;
         if (more) {
-          PMPI_Testany(kRequests, requests_.data(), &index, &done, &status);
-        } else {
-          PMPI_Waitany(kRequests, requests_.data(), &index, &status);
-        }
-        if (done != 0 && index != MPI_UNDEFINED) {
-          if (index < static_cast<int>(kParts)) arrived(static_cast<std::size_t>(index), status);
-        } else if (more) {
           more = plan_.meanwhile();
-        } else {
+        } else if (idle()) {
           break;
+        } else {
+          sched_yield();
         }
       }
       failpoint("dump.exchanging");
@@ -277,8 +272,26 @@ class SendExchange final : public Exchange {
     // In their order: of receiving parts, of sent announcements, of sent data.
     static constexpr std::size_t kRequests = 3 * kParts;
 
-    int tag(bool data) const {
-      return static_cast<int>(owner_.exchanges_ % 2 * 2) + (data ? 1 : 0);
+    bool idle() const {
+      return std::all_of(requests_.begin(), requests_.end(),
+                         [](MPI_Request request) { return request == MPI_REQUEST_NULL; });
+    }
+
+    // Deals with all that is complete; false if nothing is. One request after the other: an error
+    // of MPI_Testany would not come to this communicator's handler, which ends the job.
+    bool poll() {
+      bool any = false;
+      for (std::size_t r = 0; r < requests_.size(); ++r) {
+        if (requests_[r] == MPI_REQUEST_NULL) continue;
+        int done = 0;
+        MPI_Status status;
+        PMPI_Test(&requests_[r], &done, &status);
+        if (done == 0) continue;
+        any = true;
+        failpoint("dump.exchanging");
+        if (r < kParts) arrived(r, status);
+      }
+      return any;
     }
 
     Part make_part() const {
@@ -307,7 +320,7 @@ class SendExchange final : public Exchange {
         if (!incoming_[p].data) incoming_[p] = make_part();
         PMPI_Irecv(incoming_[p].announcement.get(),
                    static_cast<int>(sizeof(Announcement) + most_ * entry_size_), MPI_BYTE,
-                   MPI_ANY_SOURCE, tag(false), owner_.comm_, &requests_[p]);
+                   MPI_ANY_SOURCE, kAnnouncementTag, owner_.comm_, &requests_[p]);
         ++awaited_;
       }
     }
@@ -325,8 +338,8 @@ class SendExchange final : public Exchange {
         const std::span<const std::byte> bytes = pack(batch, part);
         const std::size_t announced = sizeof(Announcement) + batch.count * entry_size_;
         PMPI_Isend(part.announcement.get(), static_cast<int>(announced), MPI_BYTE, batch.rank,
-                   tag(false), owner_.comm_, &announcement);
-        PMPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, batch.rank, tag(true),
+                   kAnnouncementTag, owner_.comm_, &announcement);
+        PMPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, batch.rank, kDataTag,
                    owner_.comm_, &data);
         link_.send(announced + bytes.size());
       }
@@ -358,7 +371,7 @@ class SendExchange final : public Exchange {
 
     // An announcement, or the data that were announced.
     void arrived(std::size_t p, const MPI_Status& status) {
-      if (status.MPI_TAG == tag(true)) {
+      if (status.MPI_TAG == kDataTag) {
         take(incoming_[p]);
         return;
       }
@@ -378,7 +391,7 @@ class SendExchange final : public Exchange {
         }
         std::size_t bytes = 0;
         for (std::uint64_t i = 0; i < announcement_of(part).count; ++i) bytes += length(part, i);
-        PMPI_Irecv(part.data.get(), static_cast<int>(bytes), MPI_BYTE, source, tag(true),
+        PMPI_Irecv(part.data.get(), static_cast<int>(bytes), MPI_BYTE, source, kDataTag,
                    owner_.comm_, &requests_[p]);
         part.held_from = MPI_PROC_NULL;
         ++received_from_[source];
@@ -422,7 +435,6 @@ class SendExchange final : public Exchange {
   };
 
   MPI_Comm comm_ = MPI_COMM_NULL;
-  std::uint64_t exchanges_ = 0;  // the same on all ranks
 };
 
 }  // namespace

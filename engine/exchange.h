@@ -50,7 +50,8 @@ struct ExchangePlan {
   std::function<bool()> meanwhile;
 };
 
-// One per Dumper: its memory is used again by every exchange. One thread at a time.
+// One per Dumper. One thread at a time. Between two calls of run() all ranks agree on something, so
+// that nobody begins the next one while others are in the last.
 class Exchange {
  public:
   // Not collective. `topology` must outlive it. `window`: bytes that a rank receives at once.

@@ -59,10 +59,9 @@ Status heal_open(OpenFile& file, const HealOptions& options, Healed& healed) {
   }
   keep_ways(view->record, options.replication, file.hints);
   if (options.verify) {
-    const Status mine = check_own_part(file, healed);
+    DEDUP_TRY(agree(file.comm(), check_own_part(file, healed), Waiting::kPatient));
     healed.checked = all_sum(file.comm(), healed.checked);
     healed.bad = all_sum(file.comm(), healed.bad);
-    DEDUP_TRY(agree(file.comm(), mine));
   }
   file.refuse_loss = !options.accept_loss;
   file.changed = true;

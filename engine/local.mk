@@ -95,9 +95,9 @@ libdedup_engine_la_SOURCES += \
   engine/topology.h \
   engine/twins.cc \
   engine/twins.h \
+  engine/verdict.h \
   engine/wait.cc \
   engine/wait.h \
-  engine/verdict.h \
   engine/writer.cc \
   engine/writer.h
 

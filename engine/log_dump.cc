@@ -153,11 +153,11 @@ Status dump_logs(OpenFile& file) {
   Round round(file, std::min(capacity, std::max<std::uint64_t>(bytes, 1)));
   std::size_t next = 0;
   while (all_max(file.comm(), next < logged.size()) != 0) {
-    DEDUP_TRY(agree(file.comm(), round.load(logged, next)));
+    DEDUP_TRY(agree(file.comm(), round.load(logged, next), Waiting::kPatient));
     auto result = file.dumper->dump(round.runs());
     DEDUP_TRY(result.status());
     file.since_commit += result->stats;
-    DEDUP_TRY(agree(file.comm(), round.convert(*result)));
+    DEDUP_TRY(agree(file.comm(), round.convert(*result), Waiting::kPatient));
   }
   return agree(file.comm(), [&] {
     const std::lock_guard writing(file.local->writing());

@@ -10,6 +10,10 @@
 
 namespace dedup::engine {
 
+// How a rank waits for the others: polling, where all are about to come, or leaving its core to
+// them (wait.h), where they, or the services that they wait for, have work to do first.
+enum class Waiting { kPolling, kPatient };
+
 // All functions but the first three are collective.
 class Ranks {
  public:
@@ -21,9 +25,7 @@ class Ranks {
   virtual bool speaks_for(NodeIndex node) const = 0;
 
   // Ok if all ranks' statuses are; else, on every rank, the error of the lowest rank that has one.
-  virtual Status agree(const Status& mine) const = 0;
-  // The same, where some may still work for long.
-  virtual Status agree_after_work(const Status& mine) const { return agree(mine); }
+  virtual Status agree(const Status& mine, Waiting waiting = Waiting::kPolling) const = 0;
   // What rank 0 has, on all ranks.
   virtual void broadcast(Bytes& bytes) const = 0;
   virtual void broadcast(Id128& id) const = 0;

@@ -210,13 +210,20 @@ Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
   return Status::ok();
 }
 
+// The number in referred_ of a chunk that has these holders; its size if it is to be entered there.
+std::uint32_t ShardBuild::number_of(const Fingerprint& fingerprint, std::uint32_t set,
+                                    std::uint32_t fresh) {
+  return referred_table_.find_or_enter_if(fingerprint.prefix(), fresh, [&](std::uint32_t n) {
+    return referred_[n].set == set && referred_[n].fingerprint == fingerprint;
+  });
+}
+
 void ShardBuild::make_room_to_refer(std::size_t pieces) {
   if (referred_.size() + pieces <= referred_room_) return;
   referred_room_ = std::max(kReferencesAtOnce, 2 * (referred_.size() + pieces));
   referred_table_.reset(referred_room_);
   for (std::uint32_t i = 0; i < referred_.size(); ++i) {
-    referred_table_.find_or_enter(referred_[i].fingerprint, i,
-                                  [&](std::uint32_t n) { return referred_[n].fingerprint; });
+    number_of(referred_[i].fingerprint, referred_[i].set, i);
   }
 }
 
@@ -227,15 +234,10 @@ void ShardBuild::refer(const Block& block) {
   for (const NodeSet& set : block.holder_sets) sets.push_back(referred_sets_.number(set));
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero()) continue;
-    const auto next = static_cast<std::uint32_t>(referred_.size());
-    const std::uint32_t found = referred_table_.find_or_enter(
-        piece.fingerprint, next, [&](std::uint32_t n) { return referred_[n].fingerprint; });
+    const auto fresh = static_cast<std::uint32_t>(referred_.size());
     const std::uint32_t set = sets[piece.holders];
-    if (found == next) {
-      referred_.push_back({piece.fingerprint, piece.chunk_length, set});
-    } else if (referred_[found].set == set) {
-      continue;
-    }
+    if (number_of(piece.fingerprint, set, fresh) != fresh) continue;
+    referred_.push_back({piece.fingerprint, piece.chunk_length, set});
     for (const NodeIndex node : block.holder_sets[piece.holders]) {
       references_[node].push_back(piece.fingerprint);
       ++reference_count_;

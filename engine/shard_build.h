@@ -46,6 +46,7 @@ class ShardBuild {
   Status keep_copies(Block& block);
   Status copy_chunks(const std::vector<Fingerprint>& fingerprints,
                      std::map<Fingerprint, NodeSet>& holders);
+  std::uint32_t number_of(const Fingerprint& fingerprint, std::uint32_t set, std::uint32_t fresh);
   void make_room_to_refer(std::size_t pieces);
   void refer(const Block& block);
   Status send_references();
@@ -68,7 +69,7 @@ class ShardBuild {
   Bytes unsent_;
   std::uint64_t sent_ = 0;
 
-  // A chunk that there are references to, and the set of nodes that got the first ones.
+  // A chunk that there are references to, one to each node of a set.
   struct Referred {
     Fingerprint fingerprint;
     std::uint32_t chunk_length = 0;

@@ -27,11 +27,11 @@ class TakeOver {
     for (std::uint64_t done = 0; done < each; done += at_once_) {
       const std::uint64_t begin = std::min(blocks_, first + done);
       const std::uint64_t end = std::min(blocks_, first + std::min(each, done + at_once_));
-      DEDUP_TRY(agree(file_.comm(), load(begin, end)));
+      DEDUP_TRY(agree(file_.comm(), load(begin, end), Waiting::kPatient));
       auto result = file_.dumper->dump(runs_);
       DEDUP_TRY(result.status());
       file_.since_commit += result->stats;
-      DEDUP_TRY(agree(file_.comm(), publish(file_, *result, true)));
+      DEDUP_TRY(agree(file_.comm(), publish(file_, *result, true), Waiting::kPatient));
     }
     return Status::ok();
   }

@@ -10,8 +10,9 @@
 
 namespace dedup::engine {
 
-// Until `request` is complete; later by at most an eighth of what it took, and 0.1 ms. MPI's
-// code. Any thread.
+// Until `request` is complete; returns MPI's code. Sleeps are an eighth of the time waited, and 0.2
+// ms at most. A nonblocking collective goes on only when it is tested: each of its steps may wait
+// for a rank that sleeps. Any thread.
 int wait(MPI_Request& request);
 
 }  // namespace dedup::engine

@@ -61,7 +61,7 @@ Status write_back_to(JobFile& file, std::uint64_t size) {
     if (status.is_ok()) replacement = std::move(*joined);
   }
   if (status.is_ok()) status = copy_part(file, size, *replacement);
-  DEDUP_TRY(file.ranks().agree(status));
+  DEDUP_TRY(file.ranks().agree(status, Waiting::kPatient));
   failpoint("writeback.copied");
   if (file.rank() == 0) {
     status = check_placeholder(file);
@@ -70,7 +70,7 @@ Status write_back_to(JobFile& file, std::uint64_t size) {
     if (status.is_ok()) status = replacement->put();
   }
   failpoint("writeback.renamed");
-  return file.ranks().agree(status);
+  return file.ranks().agree(status, Waiting::kPatient);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "plan/reduce.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+
+#include "base/varint.h"
 
 namespace dedup::plan {
 namespace {
@@ -145,9 +148,61 @@ void FrequentSet::drop_singles() {
   designated_ = std::move(kept);
 }
 
+namespace {
+
+using Load = std::pair<NodeIndex, std::uint32_t>;
+
+// Near the root of the tree the loads of all nodes are in a message: a byte or two for each. Runs
+// of nodes that follow each other, as the gap before the first and how many they are; each load as
+// the difference to the one before, its sign in the lowest bit.
+void encode_loads(const std::vector<Load>& loads, Encoder& e) {
+  e.put(static_cast<std::uint32_t>(loads.size()));
+  std::uint64_t next = 0;
+  std::int64_t before = 0;
+  for (std::size_t begin = 0, end; begin < loads.size(); begin = end) {
+    const std::uint64_t first = loads[begin].first;
+    end = begin + 1;
+    while (end < loads.size() && loads[end].first == first + (end - begin)) ++end;
+    put_varint(e, first - next);
+    put_varint(e, end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::int64_t difference = std::int64_t{loads[i].second} - before;
+      put_varint(e, static_cast<std::uint64_t>(difference) << 1 ^
+                        static_cast<std::uint64_t>(difference >> 63));
+      before = loads[i].second;
+    }
+    next = std::uint64_t{loads[end - 1].first} + 1;
+  }
+}
+
+std::vector<Load> decode_loads(Decoder& d) {
+  constexpr std::uint64_t kNodes = std::uint64_t{std::numeric_limits<NodeIndex>::max()} + 1;
+  std::vector<Load> loads(d.get_count(1));
+  std::uint64_t next = 0;
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < loads.size() && d.ok();) {
+    next += get_varint(d);
+    const std::uint32_t run = get_varint_below(d, loads.size() - i + 1);
+    if (run == 0 || next >= kNodes || run > kNodes - next) d.fail();
+    for (std::uint32_t k = 0; k < run && d.ok(); ++k, ++i, ++next) {
+      const std::uint64_t coded = get_varint(d);
+      before += static_cast<std::int64_t>(coded >> 1) ^ -static_cast<std::int64_t>(coded & 1);
+      if (before < 0 || before > std::numeric_limits<std::uint32_t>::max()) {
+        d.fail();
+        before = 0;
+      }
+      loads[i] = {static_cast<NodeIndex>(next), static_cast<std::uint32_t>(before)};
+    }
+  }
+  if (!d.ok()) loads.clear();
+  return loads;
+}
+
+}  // namespace
+
 void FrequentSet::encode(Encoder& e) const {
   e.bytes().reserve(e.size() + 12 + elements_.size() * 46 + designated_.size() * 3 +
-                    outside_.size() * 6);
+                    outside_.size() * 2);
   e.put(static_cast<std::uint32_t>(elements_.size()));
   for (const Element& element : elements_) {
     e.put(element.fingerprint);
@@ -160,11 +215,7 @@ void FrequentSet::encode(Encoder& e) const {
       e.put(static_cast<std::uint8_t>((d.held ? kHeldBit : 0) | (d.has_data ? kDataBit : 0)));
     }
   }
-  e.put(static_cast<std::uint32_t>(outside_.size()));
-  for (const auto& [node, chunks] : outside_) {
-    e.put(node);
-    e.put(chunks);
-  }
+  encode_loads(outside_, e);
 }
 
 FrequentSet FrequentSet::decode(Decoder& d) {
@@ -186,11 +237,7 @@ FrequentSet FrequentSet::decode(Decoder& d) {
     }
     set.elements_.push_back(e);
   }
-  const std::uint32_t outside = d.get_count(6);
-  for (std::uint32_t i = 0; i < outside && d.ok(); ++i) {
-    const auto node = d.get<NodeIndex>();
-    set.outside_.emplace_back(node, d.get<std::uint32_t>());
-  }
+  set.outside_ = decode_loads(d);
   return set;
 }
 

@@ -3,7 +3,7 @@
 #include <cassert>
 #include <map>
 
-#include "base/codec.h"
+#include "base/varint.h"
 #include "store/format.h"
 #include "store/shard.h"
 
@@ -22,29 +22,6 @@ enum Flag : std::uint8_t {
 };
 
 constexpr std::size_t kShortFingerprint = 20;
-
-void put_varint(Encoder& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out.put(static_cast<std::uint8_t>(value | 0x80));
-  out.put(static_cast<std::uint8_t>(value));
-}
-
-std::uint64_t get_varint(Decoder& in) {
-  std::uint64_t value = 0;
-  for (unsigned shift = 0; shift < 63; shift += 7) {
-    const auto byte = in.get<std::uint8_t>();
-    value |= std::uint64_t{byte & 0x7fu} << shift;
-    if (byte < 0x80) return value;
-  }
-  in.fail();
-  return 0;
-}
-
-std::uint32_t get_varint_below(Decoder& in, std::uint64_t bound) {
-  const std::uint64_t value = get_varint(in);
-  if (value < bound) return static_cast<std::uint32_t>(value);
-  in.fail();
-  return 0;
-}
 
 bool is_short(const Fingerprint& fingerprint) {
   return std::all_of(fingerprint.bytes.begin() + kShortFingerprint, fingerprint.bytes.end(),

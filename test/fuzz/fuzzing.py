@@ -90,7 +90,7 @@ def draw_hints(draw):
     if draw.random() < 0.25:
         hints["DEDUP_THRESHOLD"] = draw.choice(["1", "4", "100"])
     if draw.random() < 0.25:
-        hints["DEDUP_EXCHANGE"] = "send"
+        hints["DEDUP_EXCHANGE"] = "put"
     if draw.random() < 0.25:
         hints["DEDUP_PARTNERS"] = "ring"
     if draw.random() < 0.15:

@@ -93,7 +93,7 @@ class OneRank final : public engine::Ranks {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   bool speaks_for(NodeIndex) const override { return true; }
-  Status agree(const Status& mine) const override { return mine; }
+  Status agree(const Status& mine, engine::Waiting) const override { return mine; }
   void broadcast(Bytes&) const override {}
   void broadcast(Id128&) const override {}
   std::vector<Bytes> gather(const Bytes& mine) const override { return {mine}; }

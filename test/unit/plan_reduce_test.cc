@@ -286,6 +286,37 @@ TEST(PlanReduce, TravelsUnchanged) {
   EXPECT_FALSE(d.ok());
 }
 
+Bytes encoded(const FrequentSet& set) {
+  Encoder e;
+  set.encode(e);
+  return e.take();
+}
+
+TEST(PlanReduce, LoadsTravelInAByteOrTwo) {
+  FrequentSet alike;
+  for (NodeIndex n = 0; n < 1000; ++n) alike.add_outside(n, 100'000);
+  EXPECT_LT(encoded(alike).size(), 1020u);
+
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    FrequentSet set;
+    for (std::uint32_t n = 0; n < 0x10000;) {
+      const std::uint32_t loads[] = {0, 1, static_cast<std::uint32_t>(random()), 0xffffffff};
+      set.add_outside(static_cast<NodeIndex>(n), loads[random() % 4]);
+      n += random() % 3 == 0 ? 1 + static_cast<std::uint32_t>(random() % 5000) : 1;
+      if (random() % 200 == 0) break;
+    }
+    Bytes bytes = encoded(set);
+    Decoder d(bytes);
+    EXPECT_EQ(encoded(FrequentSet::decode(d)), bytes);
+    EXPECT_TRUE(d.ok() && d.at_end());
+    // Whatever else comes is read without harm.
+    bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    Decoder damaged(bytes);
+    FrequentSet::decode(damaged);
+  }
+}
+
 TEST(PlanSettled, FindsWhatWasDecided) {
   SettledChunks settled(100);
   settled.add({{fingerprint_of(1), {0, 1}}, {fingerprint_of(2), {0, 1}}}, 4);
