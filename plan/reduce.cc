@@ -148,14 +148,10 @@ void FrequentSet::drop_singles() {
   designated_ = std::move(kept);
 }
 
-namespace {
-
-using Load = std::pair<NodeIndex, std::uint32_t>;
-
 // Near the root of the tree the loads of all nodes are in a message: a byte or two for each. Runs
 // of nodes that follow each other, as the gap before the first and how many they are; each load as
 // the difference to the one before, its sign in the lowest bit.
-void encode_loads(const std::vector<Load>& loads, Encoder& e) {
+void FrequentSet::encode_loads(const Loads& loads, Encoder& e) {
   e.put(static_cast<std::uint32_t>(loads.size()));
   std::uint64_t next = 0;
   std::int64_t before = 0;
@@ -175,9 +171,11 @@ void encode_loads(const std::vector<Load>& loads, Encoder& e) {
   }
 }
 
-std::vector<Load> decode_loads(Decoder& d) {
+namespace {
+
+FrequentSet::Loads decode_loads(Decoder& d) {
   constexpr std::uint64_t kNodes = std::uint64_t{std::numeric_limits<NodeIndex>::max()} + 1;
-  std::vector<Load> loads(d.get_count(1));
+  FrequentSet::Loads loads(d.get_count(1));
   std::uint64_t next = 0;
   std::int64_t before = 0;
   for (std::size_t i = 0; i < loads.size() && d.ok();) {

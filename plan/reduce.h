@@ -71,6 +71,10 @@ class FrequentSet {
   void encode(Encoder& e) const;
   static FrequentSet decode(Decoder& d);
 
+  // By node, ascending: chunks that count as load. How a message has them.
+  using Loads = std::vector<std::pair<NodeIndex, std::uint32_t>>;
+  static void encode_loads(const Loads& loads, Encoder& e);
+
   // The F most frequent of the union of two sets over disjoint nodes or disjoint fingerprints, with
   // frequencies added. Where both designate, and more than K together, those that do not hold the
   // chunk and have the most load are dropped; a node's load is the number of chunks that it is
@@ -84,7 +88,7 @@ class FrequentSet {
 
   std::vector<Element> elements_;
   std::vector<Designated> designated_;
-  std::vector<std::pair<NodeIndex, std::uint32_t>> outside_;  // sorted by node
+  Loads outside_;
 };
 
 }  // namespace dedup::plan

@@ -105,14 +105,12 @@ Bytes drawn(const Data& data, std::uint32_t first, std::uint32_t count) {
   Encoder out;
   out.put(data.limits.threshold);
   out.put_raw(elements.bytes().data(), elements.size());
-  const auto others =
-      std::count_if(kept.begin(), kept.end(), [&](std::uint32_t k) { return k < data.unique(); });
-  out.put(static_cast<std::uint32_t>(others));
+  plan::FrequentSet::Loads loads;
   for (std::uint32_t node = 0; node < count; ++node) {
     if (kept[node] == data.unique()) continue;
-    out.put(static_cast<NodeIndex>(first + node));
-    out.put(data.unique() - kept[node]);
+    loads.emplace_back(static_cast<NodeIndex>(first + node), data.unique() - kept[node]);
   }
+  plan::FrequentSet::encode_loads(loads, out);
   return out.take();
 }
 
