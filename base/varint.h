@@ -1,4 +1,5 @@
-// Numbers in as few bytes as they need: seven bits a byte, the lowest first (LEB128). Up to 63 bits.
+// Numbers in as few bytes as they need: seven bits a byte, the lowest first (LEB128). Up to 63
+// bits.
 #pragma once
 
 #include <cstdint>
