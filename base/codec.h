@@ -24,11 +24,9 @@ class Encoder {
   template <typename T>
   requires std::unsigned_integral<T>
   void put(T value) {
-    std::byte bytes[sizeof(T)];
     for (std::size_t i = 0; i < sizeof(T); ++i) {
-      bytes[i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
+      out_.push_back(static_cast<std::byte>(value >> (8 * i) & 0xff));
     }
-    put_raw(bytes, sizeof(T));
   }
   void put(const Id128& id) { put_raw(id.bytes.data(), id.bytes.size()); }
   void put(const Fingerprint& f) { put_raw(f.bytes.data(), f.bytes.size()); }
