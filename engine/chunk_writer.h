@@ -27,8 +27,7 @@ struct StoredChunk {
 
 // Appends chunks to segments of this rank. What a dump stores counts only once settle() has
 // registered it: until then others who ask for chunks that are not single are told that somebody is
-// storing them.
-// One thread at a time; nothing here communicates but with services.
+// storing them. One thread at a time; nothing here communicates but with services.
 class ChunkWriter {
  public:
   // `flush`: whether finish_segments() will be asked to flush; the disk may begin before.

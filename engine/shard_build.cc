@@ -210,7 +210,8 @@ Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
   return Status::ok();
 }
 
-// The number in referred_ of a chunk that has these holders; its size if it is to be entered there.
+// The number in referred_ of a chunk with this set of holders. If there is none it is `fresh`,
+// under which the table knows the chunk from then on.
 std::uint32_t ShardBuild::number_of(const Fingerprint& fingerprint, std::uint32_t set,
                                     std::uint32_t fresh) {
   return referred_table_.find_or_enter_if(fingerprint.prefix(), fresh, [&](std::uint32_t n) {
