@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
+#include <memory>
+
+#include "store/chunk_reader.h"
 
 namespace dedup::engine {
 namespace {
@@ -11,30 +15,53 @@ namespace {
 // does not keep a service from others for long.
 constexpr std::size_t kAskAtOnce = std::size_t{512} << 10;
 
-// In which order to ask the holders of a chunk: one's own node first, then from a position that
-// differs from chunk to chunk and from node to node, so that readers spread over the copies.
-NodeIndex nth_choice(const WantedChunk& chunk, NodeIndex self, NodeIndex nodes, std::size_t n,
-                     bool& none_left) {
-  none_left = false;
-  if (n == 0 && std::binary_search(chunk.holders->begin(), chunk.holders->end(), self)) return self;
-  NodeSet live;
+// What is wanted one after the other mostly stands one after the other, at each of its holders: so
+// many chunks of it are asked for at the same one.
+constexpr std::size_t kTogether = 128;
+
+// The node to ask for a chunk as the n-th; kNoNode if its holders are fewer. One's own node first,
+// then the others from a position that differs from place to place in what is wanted and from node
+// to node, so that readers spread over the copies.
+NodeIndex nth_choice(const WantedChunk& chunk, std::size_t place, NodeIndex self, NodeIndex nodes,
+                     std::size_t n) {
+  const bool here = std::binary_search(chunk.holders->begin(), chunk.holders->end(), self);
+  if (here && n == 0) return self;
+  if (here) --n;
+  const auto is_other = [&](NodeIndex node) { return node < nodes && node != self; };
+  const auto others = static_cast<std::size_t>(
+      std::count_if(chunk.holders->begin(), chunk.holders->end(), is_other));
+  if (n >= others) return kNoNode;
+  std::size_t skip = (place / kTogether + self + n) % others;
   for (const NodeIndex node : *chunk.holders) {
-    if (node < nodes) live.push_back(node);
+    if (is_other(node) && skip-- == 0) return node;
   }
-  none_left = n >= live.size();
-  if (none_left) return kNoNode;
-  const auto own = std::find(live.begin(), live.end(), self);
-  if (own != live.end()) {
-    std::rotate(live.begin(), own, own + 1);
-    std::rotate(
-        live.begin() + 1,
-        live.begin() + 1 +
-            static_cast<std::ptrdiff_t>((chunk.fingerprint.prefix() + self) % (live.size() - 1)),
-        live.end());
-    return live[n];
-  }
-  return live[(chunk.fingerprint.prefix() + self + n) % live.size()];
+  return kNoNode;
 }
+
+// This node's store, read by this process itself.
+class OwnStore : public store::ChunkReader {
+ public:
+  OwnStore(service::Client& client, LocalFile& local, const Id128& identity)
+      : client_(client), local_(local), identity_(identity) {}
+
+ private:
+  std::vector<store::ChunkLocation> locate(std::span<const Fingerprint> fingerprints) override {
+    const service::Locate request{identity_, {fingerprints.begin(), fingerprints.end()}};
+    const auto reply = client_.call(client_.self(), request);
+    if (!reply.is_ok() || reply->locations.size() != fingerprints.size()) return {};
+    return reply->locations;
+  }
+  const store::SegmentReader* segment(std::uint64_t number) override {
+    const auto reader = local_.segment(number);
+    segment_ = reader.is_ok() ? *reader : nullptr;
+    return segment_.get();
+  }
+
+  service::Client& client_;
+  LocalFile& local_;
+  const Id128& identity_;
+  std::shared_ptr<const store::SegmentReader> segment_;  // the last one
+};
 
 }  // namespace
 
@@ -45,10 +72,8 @@ std::vector<std::size_t> ChunkSource::fetch(std::span<const WantedChunk> wanted)
     ByNode by_node;
     std::vector<std::size_t> exhausted;
     for (const std::size_t i : left) {
-      bool none_left;
-      const NodeIndex node =
-          nth_choice(wanted[i], client_->self(), client_->nodes(), attempt, none_left);
-      (none_left ? exhausted : by_node[node]).push_back(i);
+      const NodeIndex node = nth_choice(wanted[i], i, client_->self(), client_->nodes(), attempt);
+      (node == kNoNode ? exhausted : by_node[node]).push_back(i);
     }
     if (by_node.empty()) break;
     left = try_nodes(wanted, std::move(by_node));
@@ -68,98 +93,61 @@ std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wan
   if (const auto self = by_node.extract(client_->self())) own = std::move(self.mapped());
   // All nodes read at the same time, each for one request of this rank.
   std::deque<Asked> asked;
-  for (auto& [node, which] : by_node) asked.push_back(ask_service(node, wanted, which));
+  std::map<NodeIndex, std::span<const std::size_t>> rest;
+  for (const auto& [node, which] : by_node) {
+    asked.push_back(ask_service(node, wanted, rest[node] = which));
+  }
   if (!own.empty()) try_own_store(wanted, own);
   left.insert(left.end(), own.begin(), own.end());
   for (; !asked.empty(); asked.pop_front()) {
     Asked& one = asked.front();
     const auto reply = one.pending.wait();
-    if (std::vector<std::size_t>& rest = by_node[one.node]; !rest.empty()) {
-      asked.push_back(ask_service(one.node, wanted, rest));
+    if (!rest[one.node].empty()) {
+      asked.push_back(ask_service(one.node, wanted, rest[one.node]));
     }
-    take_answer(wanted, one.which, reply, left);
+    take_answer(wanted, asked.front(), reply, left);
   }
   return left;
 }
 
 void ChunkSource::try_own_store(std::span<const WantedChunk> wanted,
                                 std::vector<std::size_t>& which) const {
-  service::Locate request{identity_, {}};
-  for (const std::size_t i : which) request.fingerprints.push_back(wanted[i].fingerprint);
-  const auto reply = client_->call(client_->self(), request);
-  if (!reply.is_ok() || reply->locations.size() != which.size()) return;
-
-  struct Found {
-    store::ChunkLocation location;
-    std::size_t index;
-  };
-  std::vector<Found> found;
-  std::vector<std::size_t> failed;
-  for (std::size_t k = 0; k < which.size(); ++k) {
-    const store::ChunkLocation& location = reply->locations[k];
-    if (location.length == wanted[which[k]].length && location.length != 0) {
-      found.push_back({location, which[k]});
-    } else {
-      failed.push_back(which[k]);
-    }
+  std::vector<store::ChunkTarget> targets;
+  targets.reserve(which.size());
+  for (const std::size_t i : which) {
+    targets.push_back({wanted[i].fingerprint, {wanted[i].out, wanted[i].length}});
   }
-  std::sort(found.begin(), found.end(),
-            [](const Found& a, const Found& b) { return a.location < b.location; });
-  for (std::size_t begin = 0; begin < found.size();) {
-    std::size_t end = begin;
-    std::vector<store::ChunkLocation> locations;
-    std::vector<Fingerprint> fingerprints;
-    std::vector<std::span<std::byte>> outs;
-    while (end < found.size() && found[end].location.segment == found[begin].location.segment) {
-      const WantedChunk& chunk = wanted[found[end].index];
-      locations.push_back(found[end].location);
-      fingerprints.push_back(chunk.fingerprint);
-      outs.emplace_back(chunk.out, chunk.length);
-      ++end;
-    }
-    const std::uint64_t segment = found[begin].location.segment;
-    if (!local_->read_chunks(segment, locations, fingerprints, outs).is_ok()) {
-      // One by one, so that a damaged chunk costs that chunk only.
-      for (std::size_t k = 0; k < locations.size(); ++k) {
-        const Status one = local_->read_chunks(segment, std::span(locations).subspan(k, 1),
-                                               std::span(fingerprints).subspan(k, 1),
-                                               std::span(outs).subspan(k, 1));
-        if (!one.is_ok()) failed.push_back(found[begin + k].index);
-      }
-    }
-    begin = end;
-  }
+  std::vector<std::size_t> failed = OwnStore(*client_, *local_, identity_).read(targets);
+  for (std::size_t& position : failed) position = which[position];
   which = std::move(failed);
 }
 
 ChunkSource::Asked ChunkSource::ask_service(NodeIndex node, std::span<const WantedChunk> wanted,
-                                            std::vector<std::size_t>& which) const {
+                                            std::span<const std::size_t>& which) const {
   service::GetChunks request{identity_, {}};
   std::size_t bytes = 0;
-  std::size_t count = 0;
-  while (count < which.size() &&
-         (count == 0 || bytes + wanted[which[count]].length <= kAskAtOnce)) {
-    request.fingerprints.push_back(wanted[which[count]].fingerprint);
-    bytes += wanted[which[count]].length;
-    ++count;
+  for (const std::size_t i : which) {
+    bytes += wanted[i].length;
+    if (!request.chunks.empty() && bytes > kAskAtOnce) break;
+    request.chunks.push_back({wanted[i].fingerprint, wanted[i].length});
   }
-  const auto end = which.begin() + static_cast<std::ptrdiff_t>(count);
-  Asked asked{node, {which.begin(), end}, client_->start(node, request)};
-  which.erase(which.begin(), end);
-  return asked;
+  const auto now = which.first(request.chunks.size());
+  which = which.subspan(now.size());
+  auto pending = client_->start(node, request);
+  return {node, now, std::move(request.chunks), std::move(pending)};
 }
 
-void ChunkSource::take_answer(std::span<const WantedChunk> wanted,
-                              const std::vector<std::size_t>& which,
+void ChunkSource::take_answer(std::span<const WantedChunk> wanted, const Asked& asked,
                               const Result<service::ChunksReply>& reply,
                               std::vector<std::size_t>& left) {
-  const bool usable = reply.is_ok() && reply->chunks.size() == which.size();
-  for (std::size_t k = 0; k < which.size(); ++k) {
-    const WantedChunk& chunk = wanted[which[k]];
-    if (usable && reply->chunks[k].size() == chunk.length) {
-      std::memcpy(chunk.out, reply->chunks[k].data(), chunk.length);
+  std::vector<std::span<const std::byte>> chunks;
+  if (reply.is_ok()) chunks = reply->chunks(asked.chunks);
+  for (std::size_t k = 0; k < asked.which.size(); ++k) {
+    const WantedChunk& chunk = wanted[asked.which[k]];
+    if (k < chunks.size() && chunks[k].size() == chunk.length) {
+      std::memcpy(chunk.out, chunks[k].data(), chunk.length);
     } else {
-      left.push_back(which[k]);
+      left.push_back(asked.which[k]);
     }
   }
 }

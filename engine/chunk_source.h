@@ -39,7 +39,8 @@ class ChunkSource {
   // A request to a node's service, under way.
   struct Asked {
     NodeIndex node = kNoNode;
-    std::vector<std::size_t> which;
+    std::span<const std::size_t> which;
+    std::vector<service::NamedChunk> chunks;
     service::Client::Pending<service::GetChunks> pending;
   };
 
@@ -47,11 +48,10 @@ class ChunkSource {
   std::vector<std::size_t> try_nodes(std::span<const WantedChunk> wanted, ByNode by_node) const;
   // Those that it did not give are left in `which`.
   void try_own_store(std::span<const WantedChunk> wanted, std::vector<std::size_t>& which) const;
-  // As many of `which` as are asked for at once; they are taken out.
+  // As many of `which` as are asked for at once; they are taken from its front.
   Asked ask_service(NodeIndex node, std::span<const WantedChunk> wanted,
-                    std::vector<std::size_t>& which) const;
-  static void take_answer(std::span<const WantedChunk> wanted,
-                          const std::vector<std::size_t>& which,
+                    std::span<const std::size_t>& which) const;
+  static void take_answer(std::span<const WantedChunk> wanted, const Asked& asked,
                           const Result<service::ChunksReply>& reply,
                           std::vector<std::size_t>& left);
 

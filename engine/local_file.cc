@@ -135,18 +135,12 @@ Status LocalFile::read_log(std::uint64_t number, std::uint64_t offset, std::span
   return reader->read(offset, out);
 }
 
-Status LocalFile::read_chunks(std::uint64_t segment,
-                              std::span<const store::ChunkLocation> locations,
-                              std::span<const Fingerprint> fingerprints,
-                              std::span<const std::span<std::byte>> outs) {
-  std::shared_ptr<store::SegmentReader> reader;
-  {
-    const std::lock_guard lock(mutex_);
-    DEDUP_ASSIGN(reader, cached(segments_, segment, [&] {
-                   return store::SegmentReader::open(store_->segment_path(identity_, segment));
-                 }));
-  }
-  return reader->read_run(locations, fingerprints, outs);
+Result<std::shared_ptr<const store::SegmentReader>> LocalFile::segment(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  DEDUP_ASSIGN(std::shared_ptr<const store::SegmentReader> reader, cached(segments_, number, [&] {
+                 return store::SegmentReader::open(store_->segment_path(identity_, number));
+               }));
+  return reader;
 }
 
 void LocalFile::forget_segments() {

@@ -65,9 +65,7 @@ class LocalFile {
 
   // Reading this node's store. kNotFound if the file is gone (a commit made something else of it).
   Status read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out);
-  Status read_chunks(std::uint64_t segment, std::span<const store::ChunkLocation> locations,
-                     std::span<const Fingerprint> fingerprints,
-                     std::span<const std::span<std::byte>> outs);
+  Result<std::shared_ptr<const store::SegmentReader>> segment(std::uint64_t number);
   // A commit may have removed segments: forget what is open.
   void forget_segments();
 

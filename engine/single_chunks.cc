@@ -44,11 +44,15 @@ Status SingleChunks::compare(std::span<const Candidate> candidates,
                              const std::function<std::span<const std::byte>(std::size_t)>& data,
                              Known& known) {
   service::GetChunks request{identity_, {}};
-  for (const Candidate& candidate : candidates) request.fingerprints.push_back(candidate.name);
+  for (const Candidate& candidate : candidates) {
+    const std::size_t length = data(candidate.chunk).size();
+    request.chunks.push_back({candidate.name, static_cast<std::uint32_t>(length)});
+  }
   DEDUP_ASSIGN(const service::ChunksReply reply, client_.call(client_.self(), request));
+  const auto theirs = reply.chunks(request.chunks);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const std::span<const std::byte> mine = data(candidates[i].chunk);
-    const bool same = i < reply.chunks.size() && std::ranges::equal(reply.chunks[i], mine);
+    const bool same = i < theirs.size() && std::ranges::equal(theirs[i], mine);
     if (same) {
       known.names[candidates[i].chunk] = candidates[i].name;
     } else {

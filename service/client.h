@@ -69,11 +69,18 @@ class Client {
     Pending(std::unique_ptr<Transport::Call> call, const Client& client, NodeIndex node)
         : call_(std::move(call)), client_(&client), node_(node) {}
     Result<typename Request::Reply> wait() {
+      using Reply = typename Request::Reply;
       DEDUP_ASSIGN(Bytes bytes, call_->receive());
-      Decoder decoder(bytes);
-      typename Request::Reply reply = Request::Reply::decode(decoder);
-      if (!decoder.ok()) return client_->bad_reply(node_);
-      return reply;
+      if constexpr (requires(Reply & reply) { Reply::from_body(std::move(bytes), reply); }) {
+        Reply reply;
+        if (!Reply::from_body(std::move(bytes), reply)) return client_->bad_reply(node_);
+        return reply;
+      } else {
+        Decoder decoder(bytes);
+        Reply reply = Reply::decode(decoder);
+        if (!decoder.ok()) return client_->bad_reply(node_);
+        return reply;
+      }
     }
 
    private:

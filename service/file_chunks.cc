@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "store/chunk_reader.h"
 #include "store/fs.h"
 
 namespace dedup::service {
@@ -117,51 +118,39 @@ AlikeReply FileChunks::alike(std::span<const FastHash> hashes) {
   return reply;
 }
 
-void FileChunks::read_run(const store::SegmentReader& reader,
-                          std::span<const store::ChunkLocation> locations,
-                          std::span<const Fingerprint> fingerprints, std::span<Bytes* const> outs) {
-  std::vector<std::span<std::byte>> buffers;
-  for (std::size_t i = 0; i < outs.size(); ++i) {
-    outs[i]->resize(locations[i].length);
-    buffers.emplace_back(*outs[i]);
-  }
-  if (reader.read_run(locations, fingerprints, buffers).is_ok()) return;
-  for (std::size_t i = 0; i < outs.size(); ++i) {
-    if (!reader.read(locations[i], fingerprints[i], buffers[i]).is_ok()) outs[i]->clear();
-  }
-}
+class FileChunks::Reader : public store::ChunkReader {
+ public:
+  explicit Reader(FileChunks& file) : file_(file) {}
 
-Result<std::vector<Bytes>> FileChunks::read(std::span<const Fingerprint> fingerprints) {
-  const std::vector<store::ChunkLocation> located = locate(fingerprints);
-  std::uint64_t bytes = 0;
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < located.size(); ++i) {
-    bytes += 4 + located[i].length;
-    if (located[i].length != 0) order.push_back(i);
+ private:
+  std::vector<store::ChunkLocation> locate(std::span<const Fingerprint> fingerprints) override {
+    return file_.locate(fingerprints);
   }
+  const store::SegmentReader* segment(std::uint64_t number) override {
+    const auto reader = file_.readers_.get({file_.identity_, {}, number}, [&] {
+      return store::SegmentReader::open(file_.store_.segment_path(file_.identity_, number));
+    });
+    return reader.is_ok() ? *reader : nullptr;
+  }
+
+  FileChunks& file_;
+};
+
+Result<ChunksReply> FileChunks::read(std::span<const NamedChunk> chunks) {
+  std::uint64_t bytes = 0;
+  for (const NamedChunk& chunk : chunks) bytes += 1 + chunk.length;
   if (bytes + 1024 > kMaxMessage) {
     return Status(Code::kArgument, std::to_string(bytes) + " bytes of chunks asked for at once");
   }
-  std::sort(order.begin(), order.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return located[a] < located[b]; });
-
-  std::vector<Bytes> out(fingerprints.size());
-  for (std::size_t begin = 0, end; begin < order.size(); begin = end) {
-    const std::uint64_t segment = located[order[begin]].segment;
-    std::vector<store::ChunkLocation> locations;
-    std::vector<Fingerprint> names;
-    std::vector<Bytes*> outs;
-    for (end = begin; end < order.size() && located[order[end]].segment == segment; ++end) {
-      locations.push_back(located[order[end]]);
-      names.push_back(fingerprints[order[end]]);
-      outs.push_back(&out[order[end]]);
-    }
-    const auto reader = readers_.get({identity_, {}, segment}, [&] {
-      return store::SegmentReader::open(store_.segment_path(identity_, segment));
-    });
-    if (reader.is_ok()) read_run(**reader, locations, names, outs);
+  ChunksReply reply(chunks);
+  const std::vector<std::span<std::byte>> room = reply.room(chunks);
+  std::vector<store::ChunkTarget> targets;
+  targets.reserve(chunks.size());
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    targets.push_back({chunks[i].fingerprint, room[i]});
   }
-  return out;
+  reply.leave_out(chunks, Reader(*this).read(targets));
+  return reply;
 }
 
 // ---- What comes in ----------------------------------------------------------------------------

@@ -41,9 +41,8 @@ class FileChunks {
   std::vector<store::ChunkLocation> locate(std::span<const Fingerprint> fingerprints);
   HeldReply held(std::span<const Fingerprint> fingerprints);
   AlikeReply alike(std::span<const FastHash> hashes);
-  // Each chunk's bytes, checked; empty if it is not here or damaged. kArgument if they are more
-  // than a message holds.
-  Result<std::vector<Bytes>> read(std::span<const Fingerprint> fingerprints);
+  // The chunks' bytes, checked. kArgument if they are more than a message holds.
+  Result<ChunksReply> read(std::span<const NamedChunk> chunks);
 
   // --- What comes in ----------------------------------------------------------------------------
   // A number for a new segment; it is open from now on: chunks in it may be registered.
@@ -78,6 +77,8 @@ class FileChunks {
   std::vector<std::uint64_t> open_segments() const;
 
  private:
+  class Reader;
+
   const store::IndexReader* base_index();  // null if there is none
   void locate_in_base(std::span<const Fingerprint> fingerprints, std::vector<std::uint32_t> which,
                       std::vector<store::ChunkLocation>& out);
@@ -85,8 +86,6 @@ class FileChunks {
   std::uint64_t segment_size(std::uint64_t segment);
   Status append(const PutChunks& request, std::span<const std::uint32_t> which,
                 std::vector<store::ChunkLocation>& locations);
-  void read_run(const store::SegmentReader& reader, std::span<const store::ChunkLocation> locations,
-                std::span<const Fingerprint> fingerprints, std::span<Bytes* const> outs);
 
   store::Store& store_;
   Id128 identity_;

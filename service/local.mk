@@ -8,6 +8,8 @@ libdedup_core_la_SOURCES += \
   service/block_home.h \
   service/chunk_index.cc \
   service/chunk_index.h \
+  service/chunks_reply.cc \
+  service/chunks_reply.h \
   service/client.cc \
   service/client.h \
   service/compaction.cc \
@@ -34,6 +36,7 @@ libdedup_core_la_SOURCES += \
 unit_tests_SOURCES += \
   test/unit/service_block_home_test.cc \
   test/unit/service_chunk_index_test.cc \
+  test/unit/service_chunks_reply_test.cc \
   test/unit/service_file_home_test.cc \
   test/unit/service_messages_test.cc \
   test/unit/service_node_handler_test.cc \

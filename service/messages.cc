@@ -59,6 +59,7 @@ struct Writer {
   void put(const StoreRef& store) { all(store.uuid, store.node); }
   void put(const ByteRange& range) { all(range.offset, range.length); }
   void put(const store::ChunkLocation& l) { all(l.segment, l.offset, l.length); }
+  void put(const NamedChunk& c) { all(c.fingerprint, c.length); }
   void put(const Registration& r) { all(r.fingerprint, r.location, r.holders); }
   void put(const PutChunk& c) { all(c.fingerprint, c.holders, c.data); }
   void put(const LogPiece& p) { all(p.begin, p.length, p.node, p.log, p.log_offset); }
@@ -156,6 +157,10 @@ struct Reader {
           range.length <= kBlockSpan - range.offset % kBlockSpan);
   }
   void get(store::ChunkLocation& l) { all(l.segment, l.offset, l.length); }
+  void get(NamedChunk& c) {
+    all(c.fingerprint, c.length);
+    check(c.length != 0 && c.length <= kMaxChunkSize);
+  }
   void get(Registration& r) { all(r.fingerprint, r.location, r.holders); }
   void get(PutChunk& c) {
     all(c.fingerprint, c.holders, c.data);
@@ -335,8 +340,7 @@ DEDUP_FIELDS(Release, m.identity, m.fingerprints)
 DEDUP_FIELDS(Distrust, m.identity, m.fingerprints)
 DEDUP_FIELDS(LocateReply, m.locations)
 DEDUP_FIELDS(Locate, m.identity, m.fingerprints)
-DEDUP_FIELDS(ChunksReply, m.chunks)
-DEDUP_FIELDS(GetChunks, m.identity, m.fingerprints)
+DEDUP_FIELDS(GetChunks, m.identity, m.chunks)
 DEDUP_FIELDS(PutReply, m.stored)
 DEDUP_CHECKED_FIELDS(PutChunks, holders_exist(m.chunks, m.holder_sets.size()), m.identity,
                      m.holder_sets, m.chunks)

@@ -21,6 +21,7 @@
 #include "base/codec.h"
 #include "base/piece.h"
 #include "base/types.h"
+#include "service/chunks_reply.h"
 #include "store/commit_record.h"
 #include "store/real_path.h"
 #include "store/segment.h"
@@ -604,15 +605,10 @@ struct Locate {
   DEDUP_MESSAGE(kLocate, LocateReply);
   static Locate decode(Decoder& d);
 };
-// Chunks' bytes, checked by their checksums. One that is missing or damaged here comes back empty.
-struct ChunksReply {
-  std::vector<Bytes> chunks;
-  void encode(Encoder& e) const;
-  static ChunksReply decode(Decoder& d);
-};
+// Chunks' bytes, checked by their checksums; one of another length counts as missing.
 struct GetChunks {
   Id128 identity;
-  std::vector<Fingerprint> fingerprints;  // at most kPayload bytes of chunks
+  std::vector<NamedChunk> chunks;  // at most kPayload bytes of them
   DEDUP_MESSAGE(kGetChunks, ChunksReply);
   static GetChunks decode(Decoder& d);
 };

@@ -66,12 +66,24 @@ class NodeHandler : public Handler {
     } else if constexpr (requires { home.on(request, std::move(responder)); }) {
       home.on(request, std::move(responder));
     } else {
-      const Result<typename Request::Reply> result = home.on(request);
-      Encoder encoder;
-      if (result.is_ok()) result->encode(encoder);
-      responder->reply(result.status(), encoder.take());
+      Result<typename Request::Reply> result = home.on(request);
+      Bytes reply;
+      if (result.is_ok()) reply = body_of(*std::move(result));
+      responder->reply(result.status(), std::move(reply));
     }
     return true;
+  }
+
+  // Encoded; large replies are kept so.
+  template <typename Reply>
+  static Bytes body_of(Reply&& reply) {
+    if constexpr (requires { std::move(reply).take_body(); }) {
+      return std::move(reply).take_body();
+    } else {
+      Encoder encoder;
+      reply.encode(encoder);
+      return encoder.take();
+    }
   }
 
   void reject(Responder& responder, const std::string& why) {

@@ -227,8 +227,7 @@ Result<LocateReply> StoreNode::on(const Locate& request) {
 
 Result<ChunksReply> StoreNode::on(const GetChunks& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<ChunksReply> {
-    DEDUP_ASSIGN(std::vector<Bytes> chunks, file.chunks().read(request.fingerprints));
-    return ChunksReply{std::move(chunks)};
+    return file.chunks().read(request.chunks);
   });
 }
 

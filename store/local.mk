@@ -2,6 +2,8 @@ libdedup_core_la_SOURCES += \
   store/block_encoding.cc \
   store/chunk_check.cc \
   store/chunk_check.h \
+  store/chunk_reader.cc \
+  store/chunk_reader.h \
   store/commit_record.cc \
   store/commit_record.h \
   store/deletion.cc \
@@ -47,6 +49,7 @@ libdedup_core_la_SOURCES += \
 
 unit_tests_SOURCES += \
   test/unit/store_chunk_check_test.cc \
+  test/unit/store_chunk_reader_test.cc \
   test/unit/store_commit_record_test.cc \
   test/unit/store_generations_test.cc \
   test/unit/store_helpers.h \

@@ -159,17 +159,42 @@ struct SegmentReader::Private {
   fs::File file;
   std::uint64_t number = 0;
 
-  Status check(const ChunkHeader& header, const ChunkLocation& location,
-               const Fingerprint& fingerprint, std::span<const std::byte> data) const {
+  Status check(const ChunkHeader& header, std::uint64_t offset, const Fingerprint& fingerprint,
+               std::span<const std::byte> data) const {
     Decoder in(header);
     const auto length = in.get<std::uint32_t>();
-    if (length != location.length || in.get_fingerprint() != fingerprint) {
-      return bad_chunk(file.path(), location.offset,
-                       "not the chunk " + fingerprint.hex() + " of " +
-                           std::to_string(location.length) + " bytes");
+    if (length != data.size() || in.get_fingerprint() != fingerprint) {
+      return bad_chunk(
+          file.path(), offset,
+          "not the chunk " + fingerprint.hex() + " of " + std::to_string(data.size()) + " bytes");
     }
     if (!checksum_holds(header, data)) {
-      return bad_chunk(file.path(), location.offset, "damaged: its checksum does not hold");
+      return bad_chunk(file.path(), offset, "damaged: its checksum does not hold");
+    }
+    return Status::ok();
+  }
+
+  // What chunks are read with, again and again.
+  struct Parts {
+    std::vector<ChunkHeader> headers;
+    std::vector<iovec> parts;
+  };
+
+  // At most kRunChunks that stand one after the other from `offset` on. `sound`: how many of them
+  // are what they should be, up to the first that is not.
+  Status read(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
+              std::span<const std::span<std::byte>> outs, Parts& with, std::size_t& sound) const {
+    sound = 0;
+    with.headers.resize(outs.size());
+    with.parts.clear();
+    for (std::size_t i = 0; i < outs.size(); ++i) {
+      with.parts.push_back({with.headers[i].data(), kChunkHeaderSize});
+      with.parts.push_back({outs[i].data(), outs[i].size()});
+    }
+    DEDUP_TRY(fs::readv_at(file, offset, with.parts));
+    for (; sound < outs.size(); ++sound) {
+      DEDUP_TRY(check(with.headers[sound], offset, fingerprints[sound], outs[sound]));
+      offset += kChunkHeaderSize + outs[sound].size();
     }
     return Status::ok();
   }
@@ -205,24 +230,37 @@ Status SegmentReader::read_run(std::span<const ChunkLocation> locations,
                                    " bytes for a chunk of " + std::to_string(locations[i].length)};
     }
   }
-  std::vector<ChunkHeader> headers(std::min(locations.size(), kRunChunks));
-  std::vector<iovec> parts;
-  parts.reserve(2 * headers.size());
+  Private::Parts parts;
   for (std::size_t begin = 0, end; begin < locations.size(); begin = end) {
-    parts.clear();
     std::uint64_t next = locations[begin].offset;
     for (end = begin; end < locations.size() && end - begin < kRunChunks; ++end) {
       if (locations[end].offset != next) break;
-      parts.push_back({headers[end - begin].data(), kChunkHeaderSize});
-      parts.push_back({outs[end].data(), outs[end].size()});
       next += kChunkHeaderSize + locations[end].length;
     }
-    DEDUP_TRY(fs::readv_at(p_->file, locations[begin].offset, parts));
-    for (std::size_t i = begin; i < end; ++i) {
-      DEDUP_TRY(p_->check(headers[i - begin], locations[i], fingerprints[i], outs[i]));
-    }
+    std::size_t sound;
+    DEDUP_TRY(p_->read(locations[begin].offset, fingerprints.subspan(begin, end - begin),
+                       outs.subspan(begin, end - begin), parts, sound));
   }
   return Status::ok();
+}
+
+std::size_t SegmentReader::read_following(std::uint64_t offset,
+                                          std::span<const Fingerprint> fingerprints,
+                                          std::span<const std::span<std::byte>> outs) const {
+  const std::size_t count = std::min(fingerprints.size(), outs.size());
+  Private::Parts parts;
+  std::size_t done = 0;
+  while (done < count) {
+    const std::size_t now = std::min(count - done, kRunChunks);
+    std::size_t sound;
+    // Why the run ends here is of no interest: whoever wants the next chunk looks it up.
+    const Status status =
+        p_->read(offset, fingerprints.subspan(done, now), outs.subspan(done, now), parts, sound);
+    for (std::size_t i = done; i < done + sound; ++i) offset += kChunkHeaderSize + outs[i].size();
+    done += sound;
+    if (!status.is_ok()) break;
+  }
+  return done;
 }
 
 std::uint64_t SegmentReader::first_offset() const {

@@ -76,6 +76,11 @@ class SegmentReader {
   Status read_run(std::span<const ChunkLocation> locations,
                   std::span<const Fingerprint> fingerprints,
                   std::span<const std::span<std::byte>> outs) const;
+  // For a reader that guesses: reads chunks from `offset` on, as if they stood there one after the
+  // other, with one system call for kRunChunks of them. How many do, up to the first that does not
+  // or is damaged; what is in the others' `outs` means nothing.
+  std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
+                             std::span<const std::span<std::byte>> outs) const;
 
   // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
   // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be

@@ -193,9 +193,10 @@ class StoreDamage : public testing::Test {
     for (const NodeIndex holder : recipe.holder_sets[piece.holders]) {
       const auto node = by_store.find(record.stores[holder].uuid);
       if (node == by_store.end()) continue;
-      const service::GetChunks get{record.identity, {piece.fingerprint}};
+      const service::GetChunks get{record.identity, {{piece.fingerprint, piece.chunk_length}}};
       DEDUP_ASSIGN(const auto reply, nodes.at(node->second)->on(get));
-      if (!reply.chunks[0].empty()) return reply.chunks[0];
+      const auto chunk = reply.chunks(get.chunks).front();
+      if (!chunk.empty()) return Bytes(chunk.begin(), chunk.end());
     }
     return Status(Code::kIo, "no node has the chunk");
   }

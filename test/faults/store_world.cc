@@ -161,12 +161,12 @@ std::string StoreWorld::check_content(const Generation& generation) {
   const auto block = store::decode_block(shard->blocks[0]);
   if (!block.is_ok()) return "block: " + block.status().message();
   if (block->pieces.size() != generation.chunks.size()) return "other pieces";
-  const auto chunks = node_->on(service::GetChunks{identity_, names(generation.chunks)});
+  const auto chunks = get_chunks(*node_, identity_, generation.chunks);
   if (!chunks.is_ok()) return "chunks: " + chunks.status().message();
   for (std::size_t i = 0; i < generation.chunks.size(); ++i) {
     if (block->pieces[i].fingerprint != generation.chunks[i].fingerprint) return "other pieces";
-    if (chunks->chunks[i].empty()) return "chunk " + std::to_string(i) + " is lost";
-    if (chunks->chunks[i] != generation.chunks[i].data) return "wrong bytes";
+    if ((*chunks)[i].empty()) return "chunk " + std::to_string(i) + " is lost";
+    if ((*chunks)[i] != generation.chunks[i].data) return "wrong bytes";
   }
   return "";
 }

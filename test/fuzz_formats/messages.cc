@@ -227,7 +227,8 @@ Script committed() {
   script.ask(CommitDone{kFile, bytes, {{some_id(2), "n"}, {some_id(3), "m"}}});
   script.ask(EndCommit{kFile, kAttempt, true}).ask(Collect{kFile, kAttempt});
   script.ask(Unlock{kFile, LockKind::kCommit, some_id(1)});
-  script.ask(GetChunks{kFile, {some_fingerprint(1)}}).ask(Held{kFile, {some_fingerprint(1)}});
+  script.ask(GetChunks{kFile, {{some_fingerprint(1), 100}}})
+      .ask(Held{kFile, {some_fingerprint(1)}});
   script.ask(ListShard{kFile, kAttempt, 0, builder.digest(), 0});
   return script.ask(ReadShard{kFile, kAttempt, 0, builder.digest(), {0}});
 }

@@ -83,7 +83,8 @@ inline constexpr bool is_vector<std::vector<T>> = true;
 template <typename T>
 inline constexpr bool is_leaf =
     std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
-    std::is_same_v<T, Id128> || std::is_same_v<T, Fingerprint> || std::is_same_v<T, store::Digest>;
+    std::is_same_v<T, Id128> || std::is_same_v<T, Fingerprint> ||
+    std::is_same_v<T, store::Digest> || std::is_same_v<T, ChunksReply>;
 
 template <typename T>
 bool equal(const T& a, const T& b) {
@@ -106,6 +107,8 @@ template <typename T>
 std::size_t allocated(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     return value.capacity();
+  } else if constexpr (std::is_same_v<T, ChunksReply>) {
+    return T(value).take_body().size();
   } else if constexpr (is_leaf<T>) {
     return 0;
   } else if constexpr (is_vector<T>) {
@@ -231,6 +234,19 @@ class Random {
     convert.node = static_cast<NodeIndex>(up_to(kNoNode));
     fill(convert.log);
     fill(convert.updates);
+  }
+  void fill(NamedChunk& chunk) {
+    fill(chunk.fingerprint);
+    chunk.length = static_cast<std::uint32_t>(1 + up_to(100));
+  }
+  void fill(ChunksReply& reply) {
+    std::vector<NamedChunk> asked;
+    fill(asked);
+    reply = ChunksReply(asked);
+    for (const auto room : reply.room(asked)) {
+      for (std::byte& byte : room) fill(byte);
+    }
+    if (!asked.empty()) reply.leave_out(asked, std::vector{up_to(asked.size())});
   }
   void fill(HeldReply& reply) {
     fill(reply.held);

@@ -129,10 +129,10 @@ TEST_F(ServiceStoreNode, CompactionIsLeftOutWhereItCannotBeDone) {
   const auto location = node_->on(Locate{identity_, {kept[4].fingerprint}})->locations[0];
   damage(segment_path(location.segment), location.offset + store::kChunkHeaderSize + 7);
   ASSERT_OK(commit(kept));
-  const auto reply = node_->on(GetChunks{identity_, names(kept)});
+  const auto reply = get_chunks(*node_, identity_, kept);
   ASSERT_OK(reply);
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    EXPECT_EQ(reply->chunks[i], i == 4 ? Bytes{} : kept[i].data);
+    EXPECT_EQ((*reply)[i], i == 4 ? Bytes{} : kept[i].data);
   }
   // The other segment's chunks have moved.
   EXPECT_TRUE(std::filesystem::exists(segment_path(location.segment)));
@@ -260,10 +260,10 @@ TEST_F(ServiceStoreNode, DamagedChunksComeBackEmpty) {
   };
   damage(segment_path(*segment), at(7) + store::kChunkHeaderSize + 500);
   damage(segment_path(*segment), at(20) + 1);
-  const auto reply = node_->on(GetChunks{identity_, names(what)});
+  const auto reply = get_chunks(*node_, identity_, what);
   ASSERT_OK(reply);
   for (std::size_t i = 0; i < what.size(); ++i) {
-    EXPECT_EQ(reply->chunks[i], i == 7 || i == 20 ? Bytes{} : what[i].data) << i;
+    EXPECT_EQ((*reply)[i], i == 7 || i == 20 ? Bytes{} : what[i].data) << i;
   }
 }
 
@@ -278,11 +278,11 @@ TEST_F(ServiceStoreNode, AStoreThatVanishesIsAnErrorAndNothingWorse) {
   std::filesystem::remove_all(directory());
 
   const auto code_of = [](const auto& reply) { return reply.status().code(); };
-  const auto reply = node_->on(GetChunks{identity_, names(what)});
+  const auto reply = get_chunks(*node_, identity_, what);
   if (reply.is_ok()) {
     // Files that were still open may be read to their end.
     for (std::size_t i = 0; i < what.size(); ++i) {
-      EXPECT_TRUE(reply->chunks[i].empty() || reply->chunks[i] == what[i].data);
+      EXPECT_TRUE((*reply)[i].empty() || (*reply)[i] == what[i].data);
     }
   }
   (void)node_->on(Held{identity_, names(what)});
@@ -435,9 +435,9 @@ TEST_F(ServiceStoreNode, AdoptsForReadingWhatIsOnlyPrepared) {
   ASSERT_OK(put(more));
   ASSERT_OK(commit(more));
   expect_absent(what);
-  const auto reply = reader->on(GetChunks{identity_, names(what)});
+  const auto reply = get_chunks(*reader, identity_, what);
   ASSERT_OK(reply);
-  EXPECT_EQ(reply->chunks[0], what[0].data);
+  EXPECT_EQ((*reply)[0], what[0].data);
   EXPECT_EQ(files_in("generations").size(), 2u);
 }
 

@@ -203,9 +203,9 @@ TEST_F(ServiceStoreNode, KeepsTheGenerationThatAnotherJobReads) {
   ASSERT_OK(put(second));
   ASSERT_OK(commit(second));
   EXPECT_EQ(files_in("generations").size(), 2u);
-  const auto reply = reader.on(GetChunks{identity_, names(first)});
+  const auto reply = get_chunks(reader, identity_, first);
   ASSERT_OK(reply);
-  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ(reply->chunks[i], first[i].data);
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_EQ((*reply)[i], first[i].data);
 
   EXPECT_CODE(reader.on(Attach{identity_, path_, template_, old_base, true, false}), kFileInUse);
   ASSERT_OK(reader.on(Detach{identity_, false, {}}));
@@ -328,7 +328,7 @@ TEST_F(ServiceStoreNode, RefusesRegistrationsThatCannotBe) {
   EXPECT_EQ(node_->on(Held{identity_, {f}})->held[0], 0);
   ASSERT_OK(try_it(location, 0, {1}));
   // Not its fingerprint: readers find out.
-  EXPECT_TRUE(node_->on(GetChunks{identity_, {f}})->chunks[0].empty());
+  EXPECT_TRUE((*get_chunks(*node_, identity_, {{f, what[0].data}}))[0].empty());
   ASSERT_OK(commit(what));
   EXPECT_CODE(try_it(location, 0, {1}), kArgument);  // that segment is committed
 }

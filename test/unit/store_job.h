@@ -32,6 +32,20 @@ inline std::vector<Fingerprint> names(const std::vector<Chunk>& chunks) {
   return out;
 }
 
+// What the node has of these chunks; no bytes for those that it does not have.
+inline Result<std::vector<Bytes>> get_chunks(StoreNode& node, const Id128& identity,
+                                             const std::vector<Chunk>& wanted) {
+  GetChunks request{identity, {}};
+  for (const Chunk& chunk : wanted) {
+    request.chunks.push_back({chunk.fingerprint, static_cast<std::uint32_t>(chunk.data.size())});
+  }
+  DEDUP_ASSIGN(const ChunksReply reply, node.on(request));
+  std::vector<Bytes> out;
+  for (const auto chunk : reply.chunks(request.chunks))
+    out.emplace_back(chunk.begin(), chunk.end());
+  return out;
+}
+
 inline std::vector<Chunk> slice(const std::vector<Chunk>& chunks, std::size_t begin,
                                 std::size_t end) {
   return {chunks.begin() + static_cast<std::ptrdiff_t>(begin),

@@ -74,20 +74,20 @@ class ServiceStoreNode : public testing::Test, protected StoreJob {
   }
 
   void expect_held(const std::vector<Chunk>& what) {
-    const auto reply = node_->on(GetChunks{identity_, names(what)});
+    const auto reply = get_chunks(*node_, identity_, what);
     ASSERT_OK(reply);
-    ASSERT_EQ(reply->chunks.size(), what.size());
+    ASSERT_EQ(reply->size(), what.size());
     for (std::size_t i = 0; i < what.size(); ++i) {
-      EXPECT_EQ(reply->chunks[i], what[i].data) << "chunk " << i;
+      EXPECT_EQ((*reply)[i], what[i].data) << "chunk " << i;
     }
     const auto held = node_->on(Held{identity_, names(what)});
     ASSERT_OK(held);
     EXPECT_EQ(held->held, std::vector<std::uint8_t>(what.size(), 1));
   }
   void expect_absent(const std::vector<Chunk>& what) {
-    const auto reply = node_->on(GetChunks{identity_, names(what)});
+    const auto reply = get_chunks(*node_, identity_, what);
     ASSERT_OK(reply);
-    for (const Bytes& chunk : reply->chunks) EXPECT_TRUE(chunk.empty());
+    for (const Bytes& chunk : *reply) EXPECT_TRUE(chunk.empty());
     const auto held = node_->on(Held{identity_, names(what)});
     ASSERT_OK(held);
     EXPECT_EQ(held->held, std::vector<std::uint8_t>(what.size(), 0));

@@ -131,6 +131,35 @@ TEST(Segment, ReadsRunsWithGaps) {
   }
 }
 
+TEST(Segment, FollowsChunksAsFarAsTheyStand) {
+  const TempDir dir;
+  test::Random random(4);
+  const auto chunks = write_segment(dir / "s", random, std::vector<std::size_t>(1200, 50));
+  auto reader = SegmentReader::open(dir / "s");
+  ASSERT_TRUE(reader.is_ok());
+  const auto follow = [&](std::size_t first, std::size_t count, std::size_t other) {
+    std::vector<Fingerprint> fingerprints;
+    std::vector<Bytes> got(count, Bytes(50));
+    for (std::size_t i = first; i < first + count; ++i) {
+      fingerprints.push_back(i == other || i >= chunks.size() ? random_fingerprint(random)
+                                                              : chunks[i].fingerprint);
+    }
+    const std::size_t done =
+        (*reader)->read_following(chunks[first].location.offset, fingerprints,
+                                  std::vector<std::span<std::byte>>(got.begin(), got.end()));
+    for (std::size_t i = 0; i < done; ++i) EXPECT_EQ(got[i], chunks[first + i].data);
+    return done;
+  };
+  EXPECT_EQ(follow(0, chunks.size(), SIZE_MAX), chunks.size());
+  EXPECT_EQ(follow(100, 0, SIZE_MAX), 0u);
+  for (const std::size_t other : {100u, 101u, 610u, 611u, 1100u}) {
+    EXPECT_EQ(follow(100, 1100, other), other - 100);
+  }
+  // What goes beyond the end is not read at all.
+  EXPECT_EQ(follow(1199, 2, SIZE_MAX), 0u);
+  EXPECT_EQ(follow(1199, 1, SIZE_MAX), 1u);
+}
+
 TEST(Segment, ReadsWhatWasWrittenOutBeforeAFlush) {
   const TempDir dir;
   test::Random random(3);

@@ -1,0 +1,104 @@
+#include "service/chunks_reply.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace dedup::service {
+namespace {
+
+constexpr std::byte kHere{1};
+
+void put_at(Bytes& body, std::size_t at, std::size_t value) {
+  for (std::size_t i = 0; i < 4; ++i) {
+    body[at + i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
+  }
+}
+
+// False if no such reply begins there; else it is behind it.
+bool skip_reply(Decoder& d) {
+  for (std::uint32_t left = d.get_count(1); left > 0; --left) {
+    if (d.get<std::uint8_t>() > 1) d.fail();
+  }
+  d.get_bytes();
+  return d.ok();
+}
+
+}  // namespace
+
+ChunksReply::ChunksReply(std::span<const NamedChunk> asked) {
+  std::size_t bytes = 0;
+  for (const NamedChunk& chunk : asked) bytes += chunk.length;
+  body_.resize(bytes_at(asked.size()) + bytes);
+  put_at(body_, 0, asked.size());
+  std::fill_n(body_.begin() + static_cast<std::ptrdiff_t>(flags_at()), asked.size(), kHere);
+  put_at(body_, bytes_at(asked.size()) - 4, bytes);
+}
+
+std::vector<std::span<std::byte>> ChunksReply::room(std::span<const NamedChunk> asked) {
+  std::vector<std::span<std::byte>> out;
+  out.reserve(asked.size());
+  std::size_t at = bytes_at(asked.size());
+  for (const NamedChunk& chunk : asked) {
+    out.push_back(std::span(body_).subspan(at, chunk.length));
+    at += chunk.length;
+  }
+  return out;
+}
+
+void ChunksReply::leave_out(std::span<const NamedChunk> asked,
+                            std::span<const std::size_t> missing) {
+  if (missing.empty()) return;
+  std::size_t from = bytes_at(asked.size());
+  std::size_t to = from;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (!missing.empty() && missing.front() == i) {
+      body_[flags_at() + i] = std::byte{0};
+      missing = missing.subspan(1);
+    } else {
+      std::memmove(body_.data() + to, body_.data() + from, asked[i].length);
+      to += asked[i].length;
+    }
+    from += asked[i].length;
+  }
+  body_.resize(to);
+  put_at(body_, bytes_at(asked.size()) - 4, to - bytes_at(asked.size()));
+}
+
+std::vector<std::span<const std::byte>> ChunksReply::chunks(
+    std::span<const NamedChunk> asked) const {
+  std::vector<std::span<const std::byte>> out;
+  Decoder in(body_);
+  if (in.get<std::uint32_t>() != asked.size()) return out;
+  out.reserve(asked.size());
+  std::size_t at = bytes_at(asked.size());
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const std::size_t length = body_[flags_at() + i] == kHere ? asked[i].length : 0;
+    if (length > body_.size() - at) return {};
+    out.push_back(std::span(body_).subspan(at, length));
+    at += length;
+  }
+  if (at != body_.size()) out.clear();
+  return out;
+}
+
+ChunksReply ChunksReply::decode(Decoder& d) {
+  ChunksReply reply;
+  Decoder behind = d;
+  if (!skip_reply(behind)) {
+    d.fail();
+    return reply;
+  }
+  reply.body_.resize(behind.position() - d.position());
+  d.get_raw(reply.body_.data(), reply.body_.size());
+  return reply;
+}
+
+bool ChunksReply::from_body(Bytes body, ChunksReply& out) {
+  Decoder d(body);
+  if (!skip_reply(d) || !d.at_end()) return false;
+  out.body_ = std::move(body);
+  return true;
+}
+
+}  // namespace dedup::service

@@ -1,0 +1,183 @@
+#include "store/chunk_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+
+#include "test/unit/store_helpers.h"
+#include "test/unit/temp_dir.h"
+
+namespace dedup::store {
+namespace {
+
+using test::random_bytes;
+using test::random_fingerprint;
+using test::TempDir;
+
+struct Chunk {
+  Fingerprint fingerprint;
+  Bytes data;
+};
+
+// Chunks in segments of a directory, and where each of them is.
+class Chunks : public ChunkReader {
+ public:
+  std::size_t looked_up = 0;
+  std::map<Fingerprint, ChunkLocation> locations;
+
+  void write(std::uint64_t number, std::span<const Chunk> chunks) {
+    auto writer = SegmentWriter::create(path(number), test::random_id(random), number);
+    ASSERT_TRUE(writer.is_ok());
+    for (const Chunk& chunk : chunks) {
+      const auto location = (*writer)->append(chunk.fingerprint, chunk.data);
+      ASSERT_TRUE(location.is_ok());
+      locations[chunk.fingerprint] = *location;
+    }
+    ASSERT_TRUE((*writer)->write_out().is_ok());
+  }
+  std::vector<Chunk> some(std::size_t count) {
+    std::vector<Chunk> out;
+    for (std::size_t i = 0; i < count; ++i) {
+      out.push_back(
+          {random_fingerprint(random), random_bytes(random, 1 + test::below(random, 500))});
+    }
+    return out;
+  }
+  void damage(const Chunk& chunk) {
+    const ChunkLocation& location = locations.at(chunk.fingerprint);
+    Bytes bytes = test::get_file(path(location.segment));
+    bytes[location.offset + kChunkHeaderSize] ^= std::byte{1};
+    test::put_file(path(location.segment), bytes);
+  }
+  void remove(std::uint64_t number) { std::filesystem::remove(path(number)); }
+
+  // Those that cannot be had; all others are compared.
+  std::vector<std::size_t> read(const std::vector<Chunk>& wanted) {
+    std::vector<Bytes> got;
+    std::vector<ChunkTarget> targets;
+    for (const Chunk& chunk : wanted) got.emplace_back(chunk.data.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      targets.push_back({wanted[i].fingerprint, got[i]});
+    }
+    looked_up = 0;
+    const std::vector<std::size_t> failed = ChunkReader::read(targets);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (next < failed.size() && failed[next] == i) {
+        ++next;
+      } else {
+        EXPECT_EQ(got[i], wanted[i].data) << "chunk " << i;
+      }
+    }
+    EXPECT_EQ(next, failed.size()) << "positions, ascending";
+    return failed;
+  }
+
+  test::Random random{1};
+
+ private:
+  std::string path(std::uint64_t number) const { return dir_ / std::to_string(number); }
+  std::vector<ChunkLocation> locate(std::span<const Fingerprint> fingerprints) override {
+    std::vector<ChunkLocation> out;
+    looked_up += fingerprints.size();
+    if (locations.empty()) return out;
+    for (const Fingerprint& f : fingerprints) {
+      const auto it = locations.find(f);
+      out.push_back(it == locations.end() ? ChunkLocation{} : it->second);
+    }
+    return out;
+  }
+  const SegmentReader* segment(std::uint64_t number) override {
+    auto opened = SegmentReader::open(path(number));
+    if (!opened.is_ok()) return nullptr;
+    reader_ = std::move(*opened);
+    return reader_.get();
+  }
+
+  TempDir dir_;
+  std::unique_ptr<SegmentReader> reader_;
+};
+
+const std::vector<std::size_t> kNone;
+
+TEST(ChunkReader, LooksUpFewOfThoseThatStandAsTheyAreWanted) {
+  Chunks chunks;
+  const auto wanted = chunks.some(1000);
+  chunks.write(1, wanted);
+  EXPECT_EQ(chunks.read(wanted), kNone);
+  EXPECT_EQ(chunks.looked_up, 16u);
+  EXPECT_EQ(chunks.read({wanted[0]}), kNone);
+  EXPECT_EQ(chunks.read({wanted[999]}), kNone);
+  EXPECT_EQ(chunks.read({}), kNone);
+}
+
+TEST(ChunkReader, FollowsFromSegmentToSegment) {
+  Chunks chunks;
+  const auto wanted = chunks.some(1000);
+  // In turn to three segments, 100 at once, as a store has the chunks of several writers.
+  std::vector<Chunk> of[3];
+  for (std::size_t i = 0; i < wanted.size(); ++i) of[i / 100 % 3].push_back(wanted[i]);
+  for (std::uint64_t s = 0; s < 3; ++s) chunks.write(s, of[s]);
+  EXPECT_EQ(chunks.read(wanted), kNone);
+  EXPECT_LT(chunks.looked_up, 200u);
+}
+
+TEST(ChunkReader, ReadsChunksInAnyOrder) {
+  Chunks chunks;
+  auto wanted = chunks.some(1000);
+  chunks.write(1, std::span(wanted).first(600));
+  chunks.write(2, std::span(wanted).subspan(600));
+  for (int i = 0; i < 10; ++i) {
+    std::shuffle(wanted.begin(), wanted.end(), chunks.random);
+    EXPECT_EQ(chunks.read(wanted), kNone);
+    EXPECT_LT(chunks.looked_up, 1100u);
+  }
+  for (std::size_t i = 0; i < 100; ++i) wanted.push_back(Chunk(wanted[i]));  // twice
+  EXPECT_EQ(chunks.read(wanted), kNone);
+}
+
+TEST(ChunkReader, GivesEverythingButWhatIsMissingOrDamaged) {
+  for (unsigned round = 0; round < 30; ++round) {
+    Chunks chunks;
+    chunks.random.seed(round);
+    auto wanted = chunks.some(300);
+    chunks.write(1, std::span(wanted).first(200));
+    chunks.write(2, std::span(wanted).subspan(200));
+    if (round % 2 == 1) std::shuffle(wanted.begin() + 50, wanted.end(), chunks.random);
+    std::vector<std::size_t> bad;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (test::below(chunks.random, 1 + 4 * round) != 0) continue;
+      bad.push_back(i);
+      const std::size_t how = test::below(chunks.random, 3);
+      if (how == 0) chunks.damage(wanted[i]);
+      if (how == 1) chunks.locations.erase(wanted[i].fingerprint);
+      if (how == 2) wanted[i].data.emplace_back();  // wanted longer than it is
+    }
+    const std::vector<std::size_t> failed = chunks.read(wanted);
+    for (const std::size_t i : failed) {
+      EXPECT_TRUE(std::binary_search(bad.begin(), bad.end(), i)) << "chunk " << i;
+    }
+    // One that nobody knows of may be found behind the one before it: then it was compared.
+    for (const std::size_t i : bad) {
+      if (!chunks.locations.contains(wanted[i].fingerprint)) continue;
+      EXPECT_TRUE(std::binary_search(failed.begin(), failed.end(), i)) << "chunk " << i;
+    }
+  }
+}
+
+TEST(ChunkReader, LosesWhatIsInASegmentThatIsGone) {
+  Chunks chunks;
+  const auto wanted = chunks.some(100);
+  chunks.write(1, std::span(wanted).first(30));
+  chunks.write(2, std::span(wanted).subspan(30));
+  chunks.remove(1);
+  std::vector<std::size_t> lost(30);
+  std::iota(lost.begin(), lost.end(), std::size_t{0});
+  EXPECT_EQ(chunks.read(wanted), lost);
+  chunks.locations.clear();  // nothing can be looked up
+  EXPECT_EQ(chunks.read(wanted).size(), wanted.size());
+}
+
+}  // namespace
+}  // namespace dedup::store
