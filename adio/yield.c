@@ -25,11 +25,12 @@ static long long now(void) {
   return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
+static _Thread_local long long begin; /* of spinning; 0: something happened meanwhile */
+static _Thread_local long long last;  /* when the core was got back */
+
 static void give_core_away(void) {
-  static _Thread_local long long begin; /* of spinning */
-  static _Thread_local long long last;  /* when the core was got back */
   const long long start = now();
-  if (start - last > SPIN_GAP) begin = start;
+  if (begin == 0 || start - last > SPIN_GAP) begin = start;
   const long long waited = start - begin;
   if (waited < FIRST_SLEEP) {
     sched_yield();
@@ -50,6 +51,10 @@ unsigned ucp_worker_progress(void* worker) {
     __atomic_store_n(&real, function, __ATOMIC_RELAXED);
   }
   const unsigned events = function(worker);
-  if (events == 0) give_core_away();
+  if (events == 0) {
+    give_core_away();
+  } else {
+    begin = 0;
+  }
   return events;
 }

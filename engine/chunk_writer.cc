@@ -46,8 +46,8 @@ Status ChunkWriter::open_segment() {
   return Status::ok();
 }
 
-// Appends the chunks that were claimed from number `first_claimed` on.
-Status ChunkWriter::append(std::span<const store::SegmentChunk> chunks, std::size_t first_claimed) {
+// Appends the chunks that were taken from number `next` on.
+Status ChunkWriter::append(std::span<const store::SegmentChunk> chunks, std::size_t next) {
   while (!chunks.empty()) {
     const auto run = chunks.first(std::min(chunks.size(), store::kRunChunks));
     chunks = chunks.subspan(run.size());
@@ -57,13 +57,13 @@ Status ChunkWriter::append(std::span<const store::SegmentChunk> chunks, std::siz
     }
     if (!segment_) DEDUP_TRY(open_segment());
     if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
-      segment_from_.emplace_back(first_claimed, segment_->number());
+      segment_from_.emplace_back(next, segment_->number());
     }
     DEDUP_ASSIGN(store::ChunkLocation location, segment_->append(run));
     for (const store::SegmentChunk& chunk : run) {
-      Claimed& claimed = claimed_[first_claimed++];
-      claimed.offset = location.offset;
-      claimed.length = static_cast<std::uint32_t>(chunk.data.size());
+      Taken& taken = taken_[next++];
+      taken.offset = location.offset;
+      taken.length = static_cast<std::uint32_t>(chunk.data.size()) & 0x7fffffff;
       location.offset += store::kChunkHeaderSize + chunk.data.size();
       bytes_stored_ += chunk.data.size();
     }
@@ -95,13 +95,13 @@ Status ChunkWriter::store(std::span<const StoredChunk> chunks) {
     const auto batch = chunks.first(std::min(chunks.size(), kClaimsAtOnce));
     chunks = chunks.subspan(batch.size());
     DEDUP_ASSIGN(const std::vector<std::uint8_t> granted, claim(batch));
-    // After a failure the rest of the batch is remembered as claimed, to be given back.
-    const std::size_t first = claimed_.size();
+    // After a failure the rest of the batch is remembered, so that what was claimed is given back.
+    const std::size_t first = taken_.size();
     std::vector<store::SegmentChunk> appended;
     appended.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (granted[i] == 0) continue;
-      claimed_.push_back({batch[i].fingerprint, 0, 0, batch[i].holders});
+      taken_.push_back({batch[i].fingerprint, 0, batch[i].holders, 0, !batch[i].single});
       appended.push_back({batch[i].fingerprint, batch[i].data});
     }
     DEDUP_TRY(append(appended, first));
@@ -116,13 +116,13 @@ Status ChunkWriter::write_out() {
 Status ChunkWriter::register_all() {
   SetsOfMessage sets(holder_sets_);
   std::size_t part = 0;
-  for (std::size_t begin = 0; begin < claimed_.size(); begin += kRegistrationsAtOnce) {
+  for (std::size_t begin = 0; begin < taken_.size(); begin += kRegistrationsAtOnce) {
     service::Register request{identity_, {}, {}};
-    const std::size_t end = std::min(claimed_.size(), begin + kRegistrationsAtOnce);
+    const std::size_t end = std::min(taken_.size(), begin + kRegistrationsAtOnce);
     request.chunks.reserve(end - begin);
     for (std::size_t i = begin; i < end; ++i) {
       while (part + 1 < segment_from_.size() && segment_from_[part + 1].first <= i) ++part;
-      const Claimed& c = claimed_[i];
+      const Taken& c = taken_[i];
       request.chunks.push_back({c.fingerprint,
                                 {segment_from_[part].second, c.offset, c.length},
                                 sets.number(c.holders, request.holder_sets)});
@@ -134,12 +134,13 @@ Status ChunkWriter::register_all() {
 }
 
 Status ChunkWriter::release_all() {
-  for (std::size_t begin = 0; begin < claimed_.size(); begin += kClaimsAtOnce) {
-    service::Release request{identity_, {}};
-    const std::size_t end = std::min(claimed_.size(), begin + kClaimsAtOnce);
-    for (std::size_t i = begin; i < end; ++i) {
-      request.fingerprints.push_back(claimed_[i].fingerprint);
+  service::Release request{identity_, {}};
+  for (auto next = taken_.begin(); next != taken_.end();) {
+    request.fingerprints.clear();
+    for (; next != taken_.end() && request.fingerprints.size() < kClaimsAtOnce; ++next) {
+      if (next->claimed) request.fingerprints.push_back(next->fingerprint);
     }
+    if (request.fingerprints.empty()) break;
     DEDUP_TRY(client_.call(client_.self(), request).status());
   }
   return Status::ok();
@@ -149,7 +150,7 @@ Status ChunkWriter::settle(bool succeeded) {
   const Status status = succeeded ? register_all() : release_all();
   // A segment that failed stays failed; what is registered in it was written out before.
   if (!succeeded) segment_.reset();
-  claimed_ = {};
+  taken_ = {};
   segment_from_ = {};
   holder_sets_ = {};
   bytes_stored_ = 0;

@@ -56,16 +56,17 @@ class ChunkWriter {
 
  private:
   // A chunk that is this writer's to store, and where it was appended. 48 bytes.
-  struct Claimed {
+  struct Taken {
     Fingerprint fingerprint;
     std::uint64_t offset = 0;
-    std::uint32_t length = 0;
     std::uint32_t holders = 0;
+    std::uint32_t length : 31 = 0;
+    std::uint32_t claimed : 1 = 0;  // at the service: single ones are not
   };
 
   // Whether each is this writer's to store.
   Result<std::vector<std::uint8_t>> claim(std::span<const StoredChunk> chunks);
-  Status append(std::span<const store::SegmentChunk> chunks, std::size_t first_claimed);
+  Status append(std::span<const store::SegmentChunk> chunks, std::size_t first);
   Status open_segment();
   Status register_all();
   Status release_all();
@@ -74,8 +75,8 @@ class ChunkWriter {
   Id128 identity_;
   bool flush_;
   Numbered<NodeSet> holder_sets_;
-  std::deque<Claimed> claimed_;  // grows without being moved
-  // Which segment holds claimed_ from a number on.
+  std::deque<Taken> taken_;  // grows without being moved
+  // Which segment holds taken_ from a number on.
   std::vector<std::pair<std::size_t, std::uint64_t>> segment_from_;
   std::uint64_t bytes_stored_ = 0;
   std::unique_ptr<store::SegmentWriter> segment_;

@@ -54,10 +54,7 @@ Status OwnLeases::give_back_all(const JobFile& file) {
 
 Status OwnLeases::give_back(const JobFile& file, Leases::iterator lease) {
   const bool recalled = table_->end(lease->slot);
-  std::vector<LogPiece> pieces;
-  for (const store::LeasedWrite& write : table_->writes(lease->slot)) {
-    pieces.push_back({write.begin, write.length, lease->node, lease->log, write.log_offset});
-  }
+  std::vector<LogPiece> pieces = service::log_pieces(*lease, table_->writes(lease->slot));
   DEDUP_TRY(return_lease(file, *lease, std::move(pieces), recalled));
   table_->free(lease->slot);
   leases_.erase(lease);

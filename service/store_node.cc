@@ -268,10 +268,7 @@ Result<RecallReply> StoreNode::on(const RecallLease& request) {
     const auto writes = table->recall(lease.slot, lease.serial);
     RecallReply reply;
     reply.here = writes.has_value();
-    if (!writes) return reply;
-    for (const store::LeasedWrite& write : *writes) {
-      reply.pieces.push_back({write.begin, write.length, self_, lease.log, write.log_offset});
-    }
+    if (writes) reply.pieces = log_pieces(lease, *writes);
     return reply;
   });
 }

@@ -364,7 +364,7 @@ TEST_F(ServiceStoreNode, RecallsLeases) {
   ASSERT_OK(attach(true));
   const auto number = node_->on(OpenLog{identity_});
   ASSERT_OK(number);
-  const RecallLease recall{identity_, {3, 0, number->number, 2, 9}};
+  const RecallLease recall{identity_, {3, 1, number->number, 2, 9}};
   EXPECT_CODE(node_->on(recall), kNotFound);
   auto log = store::LogWriter::create(number->path, identity_, number->number);
   ASSERT_OK(log);
