@@ -2,7 +2,9 @@
  * so a rank that waits would keep the core from the rank it waits for. This gives the core away
  * whenever UCX had nothing to do: by yielding at first; to a rank that spins for long the kernel
  * still gives its share of the core, so such a rank sleeps, for a small part of the time that it
- * has waited. A program that works between two tests of a request does not spin, and never sleeps.
+ * has waited. A program that works between two tests of a request, for longer than the gap below,
+ * does not spin, and never sleeps. A thread may sleep with MPICH's lock, for as long as the longest
+ * sleep: others of its process then wait in their calls.
  */
 #include <dlfcn.h>
 #include <sched.h>

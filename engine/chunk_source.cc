@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "store/chunk_reader.h"
 
@@ -20,10 +21,11 @@ constexpr std::size_t kAskAtOnce = std::size_t{512} << 10;
 constexpr std::size_t kTogether = 128;
 
 // The node to ask for a chunk as the n-th; kNoNode if its holders are fewer. One's own node first,
-// then the others from a position that differs from place to place in what is wanted and from node
-// to node, so that readers spread over the copies.
-NodeIndex nth_choice(const WantedChunk& chunk, std::size_t place, NodeIndex self, NodeIndex nodes,
-                     std::size_t n) {
+// then the others from a position that differs from one such group to another and from node to
+// node, so that readers spread over the copies.
+NodeIndex nth_choice(std::span<const WantedChunk> wanted, std::size_t i, NodeIndex self,
+                     NodeIndex nodes, std::size_t n) {
+  const WantedChunk& chunk = wanted[i];
   const bool here = std::binary_search(chunk.holders->begin(), chunk.holders->end(), self);
   if (here && n == 0) return self;
   if (here) --n;
@@ -31,7 +33,8 @@ NodeIndex nth_choice(const WantedChunk& chunk, std::size_t place, NodeIndex self
   const auto others = static_cast<std::size_t>(
       std::count_if(chunk.holders->begin(), chunk.holders->end(), is_other));
   if (n >= others) return kNoNode;
-  std::size_t skip = (place / kTogether + self + n) % others;
+  const std::uint64_t place = wanted[i - i % kTogether].fingerprint.prefix();
+  auto skip = static_cast<std::size_t>((place + self + n) % others);
   for (const NodeIndex node : *chunk.holders) {
     if (is_other(node) && skip-- == 0) return node;
   }
@@ -45,10 +48,11 @@ class OwnStore : public store::ChunkReader {
       : client_(client), local_(local), identity_(identity) {}
 
  private:
-  std::vector<store::ChunkLocation> locate(std::span<const Fingerprint> fingerprints) override {
+  std::optional<std::vector<store::ChunkLocation>> locate(
+      std::span<const Fingerprint> fingerprints) override {
     const service::Locate request{identity_, {fingerprints.begin(), fingerprints.end()}};
     const auto reply = client_.call(client_.self(), request);
-    if (!reply.is_ok() || reply->locations.size() != fingerprints.size()) return {};
+    if (!reply.is_ok()) return std::nullopt;
     return reply->locations;
   }
   const store::SegmentReader* segment(std::uint64_t number) override {
@@ -72,12 +76,13 @@ std::vector<std::size_t> ChunkSource::fetch(std::span<const WantedChunk> wanted)
     ByNode by_node;
     std::vector<std::size_t> exhausted;
     for (const std::size_t i : left) {
-      const NodeIndex node = nth_choice(wanted[i], i, client_->self(), client_->nodes(), attempt);
+      const NodeIndex node = nth_choice(wanted, i, client_->self(), client_->nodes(), attempt);
       (node == kNoNode ? exhausted : by_node[node]).push_back(i);
     }
     if (by_node.empty()) break;
     left = try_nodes(wanted, std::move(by_node));
     left.insert(left.end(), exhausted.begin(), exhausted.end());
+    std::sort(left.begin(), left.end());
   }
   for (NodeIndex node = 0; node < client_->nodes() && !left.empty(); ++node) {
     left = try_nodes(wanted, {{node, std::move(left)}});
@@ -105,7 +110,7 @@ std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wan
     if (!rest[one.node].empty()) {
       asked.push_back(ask_service(one.node, wanted, rest[one.node]));
     }
-    take_answer(wanted, asked.front(), reply, left);
+    take_answer(wanted, one, reply, left);
   }
   return left;
 }

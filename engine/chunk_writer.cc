@@ -63,7 +63,7 @@ Status ChunkWriter::append(std::span<const store::SegmentChunk> chunks, std::siz
     for (const store::SegmentChunk& chunk : run) {
       Taken& taken = taken_[next++];
       taken.offset = location.offset;
-      taken.length = static_cast<std::uint32_t>(chunk.data.size()) & 0x7fffffff;
+      taken.length = static_cast<std::uint32_t>(chunk.data.size());
       location.offset += store::kChunkHeaderSize + chunk.data.size();
       bytes_stored_ += chunk.data.size();
     }
@@ -101,7 +101,7 @@ Status ChunkWriter::store(std::span<const StoredChunk> chunks) {
     appended.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (granted[i] == 0) continue;
-      taken_.push_back({batch[i].fingerprint, 0, batch[i].holders, 0, !batch[i].single});
+      taken_.push_back({batch[i].fingerprint, 0, 0, batch[i].holders});
       appended.push_back({batch[i].fingerprint, batch[i].data});
     }
     DEDUP_TRY(append(appended, first));
@@ -133,14 +133,12 @@ Status ChunkWriter::register_all() {
   return Status::ok();
 }
 
+// Also names that were not claimed, those of single chunks: nobody else has them.
 Status ChunkWriter::release_all() {
-  service::Release request{identity_, {}};
-  for (auto next = taken_.begin(); next != taken_.end();) {
-    request.fingerprints.clear();
-    for (; next != taken_.end() && request.fingerprints.size() < kClaimsAtOnce; ++next) {
-      if (next->claimed) request.fingerprints.push_back(next->fingerprint);
-    }
-    if (request.fingerprints.empty()) break;
+  for (std::size_t begin = 0; begin < taken_.size(); begin += kClaimsAtOnce) {
+    service::Release request{identity_, {}};
+    const std::size_t end = std::min(taken_.size(), begin + kClaimsAtOnce);
+    for (std::size_t i = begin; i < end; ++i) request.fingerprints.push_back(taken_[i].fingerprint);
     DEDUP_TRY(client_.call(client_.self(), request).status());
   }
   return Status::ok();

@@ -59,14 +59,13 @@ class ChunkWriter {
   struct Taken {
     Fingerprint fingerprint;
     std::uint64_t offset = 0;
+    std::uint32_t length = 0;
     std::uint32_t holders = 0;
-    std::uint32_t length : 31 = 0;
-    std::uint32_t claimed : 1 = 0;  // at the service: single ones are not
   };
 
   // Whether each is this writer's to store.
   Result<std::vector<std::uint8_t>> claim(std::span<const StoredChunk> chunks);
-  Status append(std::span<const store::SegmentChunk> chunks, std::size_t first);
+  Status append(std::span<const store::SegmentChunk> chunks, std::size_t next);
   Status open_segment();
   Status register_all();
   Status release_all();

@@ -54,7 +54,8 @@ Status OwnLeases::give_back_all(const JobFile& file) {
 
 Status OwnLeases::give_back(const JobFile& file, Leases::iterator lease) {
   const bool recalled = table_->end(lease->slot);
-  std::vector<LogPiece> pieces = service::log_pieces(*lease, table_->writes(lease->slot));
+  std::vector<LogPiece> pieces =
+      store::log_pieces(table_->writes(lease->slot), lease->node, lease->log);
   DEDUP_TRY(return_lease(file, *lease, std::move(pieces), recalled));
   table_->free(lease->slot);
   leases_.erase(lease);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/hasher.h"
 #include "store/chunk_reader.h"
 #include "store/fs.h"
 
@@ -123,7 +124,8 @@ class FileChunks::Reader : public store::ChunkReader {
   explicit Reader(FileChunks& file) : file_(file) {}
 
  private:
-  std::vector<store::ChunkLocation> locate(std::span<const Fingerprint> fingerprints) override {
+  std::optional<std::vector<store::ChunkLocation>> locate(
+      std::span<const Fingerprint> fingerprints) override {
     return file_.locate(fingerprints);
   }
   const store::SegmentReader* segment(std::uint64_t number) override {
@@ -138,7 +140,7 @@ class FileChunks::Reader : public store::ChunkReader {
 
 Result<ChunksReply> FileChunks::read(std::span<const NamedChunk> chunks) {
   std::uint64_t bytes = 0;
-  for (const NamedChunk& chunk : chunks) bytes += 1 + chunk.length;
+  for (const NamedChunk& chunk : chunks) bytes += std::uint64_t{1} + chunk.length;
   if (bytes + 1024 > kMaxMessage) {
     return Status(Code::kArgument, std::to_string(bytes) + " bytes of chunks asked for at once");
   }
@@ -198,8 +200,28 @@ void FileChunks::release(std::span<const Fingerprint> fingerprints) {
   for (const Fingerprint& fingerprint : fingerprints) index_.release(fingerprint);
 }
 
-void FileChunks::distrust(std::span<const Fingerprint> fingerprints) {
+Status FileChunks::distrust(std::span<const Fingerprint> fingerprints) {
+  std::vector<std::uint32_t> all(fingerprints.size());
+  std::iota(all.begin(), all.end(), 0u);
+  std::vector<store::ChunkLocation> locations(fingerprints.size());
+  locate_in_base(fingerprints, std::move(all), locations);
   distrusted_.insert(fingerprints.begin(), fingerprints.end());
+  FingerprintCheck check;
+  Bytes buffer;
+  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+    if (locations[i].length == 0) continue;
+    const std::string path = store_.segment_path(identity_, locations[i].segment);
+    const auto reader = store::SegmentReader::open(path);
+    buffer.resize(locations[i].length);
+    if (!reader.is_ok() || !(*reader)->read(locations[i], fingerprints[i], buffer).is_ok()) {
+      continue;
+    }
+    // What reads well but is not what it is named after would be taken by readers that come upon
+    // it without its being looked up (store/chunk_reader.h).
+    DEDUP_ASSIGN(const bool holds, check.holds(fingerprints[i], buffer));
+    if (!holds) DEDUP_TRY(store::spoil_chunk(path, locations[i]));
+  }
+  return Status::ok();
 }
 
 Status FileChunks::add(const Register& request) {

@@ -51,8 +51,9 @@ class FileChunks {
   std::vector<std::uint8_t> claim(std::span<const Fingerprint> fingerprints);
   void release(std::span<const Fingerprint> fingerprints);
   // What the committed generation has of these here is bad: from now on they are not here, unless
-  // they were stored again since. Good until set_base().
-  void distrust(std::span<const Fingerprint> fingerprints);
+  // they were stored again since. Good until set_base(). Those that read well but are not what they
+  // are named after are made unreadable for good.
+  Status distrust(std::span<const Fingerprint> fingerprints);
   // kArgument if a chunk's segment is not open or has no such place; then none is registered.
   Status add(const Register& request);
   // Appends those that are not here and not claimed to a segment of this object's own.

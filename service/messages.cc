@@ -310,15 +310,6 @@ DEDUP_CHECKED_FIELDS(ReturnLease, m.lease.serial != 0, m.identity, m.lease, m.pi
 
 // ---- Store node -------------------------------------------------------------------------------
 
-std::vector<LogPiece> log_pieces(const Lease& lease, std::span<const store::LeasedWrite> writes) {
-  std::vector<LogPiece> out;
-  out.reserve(writes.size());
-  for (const store::LeasedWrite& write : writes) {
-    out.push_back({write.begin, write.length, lease.node, lease.log, write.log_offset});
-  }
-  return out;
-}
-
 DEDUP_FIELDS(FindReply, m.store, m.seen, m.free_bytes, m.records, m.deleted, m.damaged)
 DEDUP_FIELDS(Find, m.path, m.identity, m.store_template)
 DEDUP_FIELDS(AttachReply, m.newest, m.overtaken)

@@ -15,7 +15,6 @@
 
 #include <compare>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -24,7 +23,6 @@
 #include "base/types.h"
 #include "service/chunks_reply.h"
 #include "store/commit_record.h"
-#include "store/lease_table.h"
 #include "store/real_path.h"
 #include "store/segment.h"
 
@@ -653,8 +651,6 @@ struct RecallReply {
   void encode(Encoder& e) const;
   static RecallReply decode(Decoder& d);
 };
-// The same writes, as their block's home is told of them.
-std::vector<LogPiece> log_pieces(const Lease& lease, std::span<const store::LeasedWrite> writes);
 struct RecallLease {
   Id128 identity;
   Lease lease;

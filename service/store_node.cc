@@ -214,8 +214,7 @@ Result<Empty> StoreNode::on(const Release& request) {
 
 Result<Empty> StoreNode::on(const Distrust& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
-    file.chunks().distrust(request.fingerprints);
-    return Empty{};
+    return to_reply(file.chunks().distrust(request.fingerprints));
   });
 }
 
@@ -268,7 +267,7 @@ Result<RecallReply> StoreNode::on(const RecallLease& request) {
     const auto writes = table->recall(lease.slot, lease.serial);
     RecallReply reply;
     reply.here = writes.has_value();
-    if (writes) reply.pieces = log_pieces(lease, *writes);
+    if (writes) reply.pieces = store::log_pieces(*writes, self_, lease.log);
     return reply;
   });
 }

@@ -6,94 +6,121 @@
 namespace dedup::store {
 namespace {
 
-// Of which the first is looked up. So much is read at once that it is still in the processor's
-// cache when it is checked.
+// A stretch, of which the first chunk is looked up. So much is read at once that it is still in the
+// processor's cache when it is checked.
 constexpr std::size_t kStretch = 64;
-// A stretch may end where another one begins: what is left is tried once more.
-constexpr int kRounds = 2;
+constexpr std::size_t kStretchBytes = std::size_t{512} << 10;
+constexpr std::size_t kFirstGuess = 8;
+constexpr std::size_t kLeastGuess = 2;  // the one that was looked up, and one more
+
+// The positions in `which` where stretches begin: wherever chunks are not wanted one after the
+// other, or a stretch is long enough.
+std::vector<std::size_t> begins_of_stretches(std::span<const ChunkTarget> chunks,
+                                             const std::vector<std::size_t>& which) {
+  std::vector<std::size_t> begins;
+  std::size_t bytes = 0;
+  for (std::size_t k = 0; k < which.size(); ++k) {
+    bytes += chunks[which[k]].out.size();
+    const bool goes_on = k != 0 && which[k] == which[k - 1] + 1 && k - begins.back() < kStretch &&
+                         bytes <= kStretchBytes;
+    if (goes_on) continue;
+    begins.push_back(k);
+    bytes = chunks[which[k]].out.size();
+  }
+  return begins;
+}
 
 }  // namespace
 
 std::vector<std::size_t> ChunkReader::read(std::span<const ChunkTarget> chunks) {
-  std::vector<std::size_t> left(chunks.size());
+  Positions left(chunks.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
-  guess_ = kStretch;
-  for (int round = 0; round < kRounds && !left.empty(); ++round) {
-    left = read_stretches(chunks, left);
+  guess_ = kFirstGuess;
+  const auto go_on = [&](std::optional<Positions> result) {
+    if (result) left = std::move(*result);
+    return result.has_value();
+  };
+  if (left.empty() || !go_on(read_stretches(chunks, left))) return left;
+  // A stretch may end where another one begins. If most went well that is worth another try.
+  if (!left.empty() && left.size() <= chunks.size() / 2) {
+    if (!go_on(read_stretches(chunks, left))) return left;
   }
-  return left.empty() ? left : read_located(chunks, left);
+  if (!left.empty()) go_on(read_located(chunks, left));
+  return left;
 }
 
-std::vector<ChunkLocation> ChunkReader::locate(std::span<const ChunkTarget> chunks,
-                                               const std::vector<std::size_t>& which) {
+std::optional<std::vector<ChunkLocation>> ChunkReader::locate(std::span<const ChunkTarget> chunks,
+                                                              const Positions& which) {
   std::vector<Fingerprint> fingerprints;
   fingerprints.reserve(which.size());
   for (const std::size_t i : which) fingerprints.push_back(chunks[i].fingerprint);
-  std::vector<ChunkLocation> locations = locate(fingerprints);
-  locations.resize(which.size());
+  auto locations = locate(fingerprints);
+  if (!locations || locations->size() != which.size()) return std::nullopt;
   for (std::size_t k = 0; k < which.size(); ++k) {
-    if (locations[k].length != chunks[which[k]].out.size()) locations[k] = {};
+    ChunkLocation& location = (*locations)[k];
+    if (location.length != chunks[which[k]].out.size()) location = {};
   }
   return locations;
 }
 
-std::vector<std::size_t> ChunkReader::read_stretches(std::span<const ChunkTarget> chunks,
-                                                     const std::vector<std::size_t>& which) {
-  // Chunks that are wanted one after the other, cut where a stretch is long enough.
-  std::vector<std::size_t> firsts;
-  for (std::size_t k = 0, length = 0; k < which.size(); ++k, ++length) {
-    if (k != 0 && which[k] == which[k - 1] + 1 && length < kStretch) continue;
-    firsts.push_back(which[k]);
-    length = 0;
-  }
-  const std::vector<ChunkLocation> locations = locate(chunks, firsts);
+std::optional<ChunkReader::Positions> ChunkReader::read_stretches(
+    std::span<const ChunkTarget> chunks, const Positions& which) {
+  const std::vector<std::size_t> begins = begins_of_stretches(chunks, which);
+  Positions firsts;
+  firsts.reserve(begins.size());
+  for (const std::size_t begin : begins) firsts.push_back(which[begin]);
+  const auto locations = locate(chunks, firsts);
+  if (!locations) return std::nullopt;
 
-  std::vector<std::size_t> left;
+  Positions left;
   std::vector<Fingerprint> fingerprints;
   std::vector<std::span<std::byte>> outs;
-  auto next = which.begin();
-  for (std::size_t s = 0; s < firsts.size(); ++s) {
-    const auto begin = next;
-    next =
-        s + 1 < firsts.size() ? std::lower_bound(begin, which.end(), firsts[s + 1]) : which.end();
+  for (std::size_t s = 0; s < begins.size(); ++s) {
+    const std::size_t end = s + 1 < begins.size() ? begins[s + 1] : which.size();
+    const std::span<const std::size_t> stretch(which.data() + begins[s], end - begins[s]);
     fingerprints.clear();
     outs.clear();
-    for (auto it = begin; it != next; ++it) {
-      fingerprints.push_back(chunks[*it].fingerprint);
-      outs.push_back(chunks[*it].out);
+    for (const std::size_t i : stretch) {
+      fingerprints.push_back(chunks[i].fingerprint);
+      outs.push_back(chunks[i].out);
     }
-    const SegmentReader* const reader =
-        locations[s].length == 0 ? nullptr : segment(locations[s].segment);
+    const ChunkLocation& first = (*locations)[s];
+    const SegmentReader* const reader = first.length == 0 ? nullptr : segment(first.segment);
     std::size_t done = 0;
-    for (std::uint64_t offset = locations[s].offset; reader != nullptr && done < outs.size();) {
+    for (std::uint64_t offset = first.offset; reader != nullptr && done < outs.size();) {
       const std::size_t asked = std::min(guess_, outs.size() - done);
       const std::size_t got =
           reader->read_following(offset, std::span(fingerprints).subspan(done, asked),
                                  std::span(outs).subspan(done, asked));
       for (std::size_t i = done; i < done + got; ++i) offset += kChunkHeaderSize + outs[i].size();
       done += got;
-      guess_ = got == asked ? std::min(2 * guess_, kStretch) : std::max<std::size_t>(got, 1);
-      if (got < asked) break;
+      if (got < asked) {
+        guess_ = std::max(got, kLeastGuess);
+        break;
+      }
+      // That the first is there was known.
+      if (asked > 1) guess_ = std::max(guess_, std::min(2 * asked, kStretch));
     }
-    left.insert(left.end(), begin + static_cast<std::ptrdiff_t>(done), next);
+    left.insert(left.end(), stretch.begin() + static_cast<std::ptrdiff_t>(done), stretch.end());
   }
   return left;
 }
 
-std::vector<std::size_t> ChunkReader::read_located(std::span<const ChunkTarget> chunks,
-                                                   const std::vector<std::size_t>& which) {
+std::optional<ChunkReader::Positions> ChunkReader::read_located(std::span<const ChunkTarget> chunks,
+                                                                const Positions& which) {
   struct Found {
     ChunkLocation location;
     std::size_t index;
   };
+  const auto locations = locate(chunks, which);
+  if (!locations) return std::nullopt;
   std::vector<Found> found;
-  std::vector<std::size_t> failed;
-  const std::vector<ChunkLocation> locations = locate(chunks, which);
+  Positions failed;
   for (std::size_t k = 0; k < which.size(); ++k) {
-    if (locations[k].length == 0) {
+    if ((*locations)[k].length == 0) {
       failed.push_back(which[k]);
     } else {
-      found.push_back({locations[k], which[k]});
+      found.push_back({(*locations)[k], which[k]});
     }
   }
   std::sort(found.begin(), found.end(),

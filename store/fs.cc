@@ -146,7 +146,16 @@ Status read_at(const File& file, std::uint64_t offset, std::span<std::byte> out)
 }
 
 Status readv_at(const File& file, std::uint64_t offset, std::span<iovec> parts) {
+  const std::uint64_t wanted = total_size(parts);
+  DEDUP_ASSIGN(const std::uint64_t got, readv_to_end(file, offset, parts));
+  if (got == wanted) return Status::ok();
+  return {Code::kCorrupt,
+          file.path() + ": ends at byte " + std::to_string(offset + got) + ", more was expected"};
+}
+
+Result<std::uint64_t> readv_to_end(const File& file, std::uint64_t offset, std::span<iovec> parts) {
   if (!fits_off_t(offset, total_size(parts))) return out_of_range(file, offset);
+  const std::uint64_t begin = offset;
   drop_front(parts, 0);
   while (!parts.empty()) {
     const auto n = retried([&] {
@@ -154,14 +163,11 @@ Status readv_at(const File& file, std::uint64_t offset, std::span<iovec> parts) 
                                   static_cast<off_t>(offset));
     });
     if (n < 0) return failed("read", file.path());
-    if (n == 0) {
-      return {Code::kCorrupt,
-              file.path() + ": ends at byte " + std::to_string(offset) + ", more was expected"};
-    }
+    if (n == 0) break;
     offset += static_cast<std::uint64_t>(n);
     drop_front(parts, static_cast<std::size_t>(n));
   }
-  return Status::ok();
+  return offset - begin;
 }
 
 Status write_at(const File& file, std::uint64_t offset, std::span<const std::byte> data) {

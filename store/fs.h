@@ -85,6 +85,8 @@ Result<File> open_directory(const std::string& path);
 Status read_at(const File& file, std::uint64_t offset, std::span<std::byte> out);
 // The same, scattered; `parts` is used up. Any number of parts.
 Status readv_at(const File& file, std::uint64_t offset, std::span<iovec> parts);
+// The same, as far as the file goes: the bytes that were read.
+Result<std::uint64_t> readv_to_end(const File& file, std::uint64_t offset, std::span<iovec> parts);
 // Until complete.
 Status write_at(const File& file, std::uint64_t offset, std::span<const std::byte> data);
 Status writev_at(const File& file, std::uint64_t offset, std::span<iovec> parts);

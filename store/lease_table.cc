@@ -45,6 +45,16 @@ struct LeaseTable::Slot {
   }
 };
 
+std::vector<LogPiece> log_pieces(std::span<const LeasedWrite> writes, NodeIndex node,
+                                 std::uint64_t log) {
+  std::vector<LogPiece> out;
+  out.reserve(writes.size());
+  for (const LeasedWrite& write : writes) {
+    out.push_back({write.begin, write.length, node, log, write.log_offset});
+  }
+  return out;
+}
+
 LeaseTable::LeaseTable(fs::Mapping mapping) : mapping_(std::move(mapping)) {
   static_assert(sizeof(Slot) * kSlots == kBytes);
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

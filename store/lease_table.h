@@ -17,6 +17,8 @@
 #include <span>
 #include <vector>
 
+#include "base/piece.h"
+#include "base/types.h"
 #include "store/fs.h"
 
 namespace dedup::store {
@@ -27,6 +29,10 @@ struct LeasedWrite {
   std::uint32_t length = 0;
   std::uint64_t log_offset = 0;
 };
+
+// The same, as the block's home is told of them: `log` is the number of the log, on `node`.
+std::vector<LogPiece> log_pieces(std::span<const LeasedWrite> writes, NodeIndex node,
+                                 std::uint64_t log);
 
 class LeaseTable {
  public:

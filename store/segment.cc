@@ -181,7 +181,7 @@ struct SegmentReader::Private {
   };
 
   // At most kRunChunks that stand one after the other from `offset` on. `sound`: how many of them
-  // are what they should be, up to the first that is not.
+  // are there and what they should be, up to the first that is not.
   Status read(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
               std::span<const std::span<std::byte>> outs, Parts& with, std::size_t& sound) const {
     sound = 0;
@@ -191,10 +191,13 @@ struct SegmentReader::Private {
       with.parts.push_back({with.headers[i].data(), kChunkHeaderSize});
       with.parts.push_back({outs[i].data(), outs[i].size()});
     }
-    DEDUP_TRY(fs::readv_at(file, offset, with.parts));
+    DEDUP_ASSIGN(std::uint64_t got, fs::readv_to_end(file, offset, with.parts));
     for (; sound < outs.size(); ++sound) {
+      const std::uint64_t size = kChunkHeaderSize + outs[sound].size();
+      if (got < size) return bad_chunk(file.path(), offset, "cut off");
       DEDUP_TRY(check(with.headers[sound], offset, fingerprints[sound], outs[sound]));
-      offset += kChunkHeaderSize + outs[sound].size();
+      offset += size;
+      got -= size;
     }
     return Status::ok();
   }
@@ -261,6 +264,15 @@ std::size_t SegmentReader::read_following(std::uint64_t offset,
     if (!status.is_ok()) break;
   }
   return done;
+}
+
+Status spoil_chunk(const std::string& path, const ChunkLocation& location) {
+  DEDUP_ASSIGN(const fs::File file, fs::open_to_write(path));
+  std::array<std::byte, kChunkHeaderSize - kCheckedSize> checksum;
+  DEDUP_TRY(fs::read_at(file, location.offset + kCheckedSize, checksum));
+  for (std::byte& byte : checksum) byte = ~byte;
+  DEDUP_TRY(fs::write_at(file, location.offset + kCheckedSize, checksum));
+  return fs::sync_data(file);
 }
 
 std::uint64_t SegmentReader::first_offset() const {

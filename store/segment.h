@@ -106,4 +106,9 @@ class SegmentReader {
   std::unique_ptr<Private> p_;
 };
 
+// Makes no chunk of a sound one whose content is not what it is named after, so that whoever comes
+// upon it does not take it: overwrites its checksum. On the disk when this returns. Twice undoes
+// it.
+Status spoil_chunk(const std::string& path, const ChunkLocation& location);
+
 }  // namespace dedup::store

@@ -44,6 +44,12 @@ template <typename Message>
 void check_message(Input bytes) {
   Decoder decoder(bytes);
   const Message message = Message::decode(decoder);
+  if constexpr (requires(Message & m) { Message::from_body(Bytes(), m); }) {
+    Message received;
+    require(Message::from_body(Bytes(bytes.begin(), bytes.end()), received) ==
+                (decoder.ok() && decoder.at_end()),
+            "a message is the same without a copy");
+  }
   if (!decoder.ok()) return;
   const Bytes again = encoded(message);
   Decoder second(again);

@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
 
 @pytest.fixture(scope="module")
 def wait(tmp_path_factory):
-    """Waits for so many milliseconds: (first sleep, slept, longest, yields), in nanoseconds."""
+    """Waits for so many milliseconds: (first sleep, slept, longest), in nanoseconds, and yields."""
     if not LIBRARY.exists():
         pytest.skip("libdedup-yield.so is for MPICH over UCX: it was not built")
     work = tmp_path_factory.mktemp("yield")

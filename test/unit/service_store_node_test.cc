@@ -162,6 +162,29 @@ TEST_F(ServiceStoreNode, StoresAgainWhatIsDistrusted) {
   EXPECT_CODE(node_->on(Distrust{identity_, names(bad)}), kReadOnly);
 }
 
+// A chunk with a sound checksum over bytes that it is not named after, between two good ones.
+TEST_F(ServiceStoreNode, NeverReadsWhatIsDistrustedBesideItsNeighbours) {
+  ASSERT_OK(attach(true));
+  const auto good = chunks(3);
+  auto stored = good;
+  stored[1].data[7] ^= std::byte{1};
+  ASSERT_OK(store_as_rank(stored));
+  ASSERT_OK(commit(good));
+  expect_held(stored);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_OK(node_->on(Distrust{identity_, {good[1].fingerprint}}));
+    const auto read = get_chunks(*node_, identity_, good);
+    ASSERT_OK(read);
+    EXPECT_EQ((*read)[0], good[0].data);
+    EXPECT_TRUE((*read)[1].empty());
+    EXPECT_EQ((*read)[2], good[2].data);
+  }
+  ASSERT_OK(put({good[1]}));
+  expect_held(good);
+  ASSERT_OK(commit(good));
+  expect_held(good);
+}
+
 TEST_F(ServiceStoreNode, FreesWhatWasOverwrittenBeforeTheCommit) {
   ASSERT_OK(attach(true));
   const auto overwritten = chunks(40);
@@ -364,7 +387,7 @@ TEST_F(ServiceStoreNode, RecallsLeases) {
   ASSERT_OK(attach(true));
   const auto number = node_->on(OpenLog{identity_});
   ASSERT_OK(number);
-  const RecallLease recall{identity_, {3, 1, number->number, 2, 9}};
+  const RecallLease recall{identity_, {3, 0, number->number, 2, 9}};
   EXPECT_CODE(node_->on(recall), kNotFound);
   auto log = store::LogWriter::create(number->path, identity_, number->number);
   ASSERT_OK(log);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -78,10 +80,11 @@ class Chunks : public ChunkReader {
 
  private:
   std::string path(std::uint64_t number) const { return dir_ / std::to_string(number); }
-  std::vector<ChunkLocation> locate(std::span<const Fingerprint> fingerprints) override {
+  std::optional<std::vector<ChunkLocation>> locate(
+      std::span<const Fingerprint> fingerprints) override {
     std::vector<ChunkLocation> out;
     looked_up += fingerprints.size();
-    if (locations.empty()) return out;
+    if (locations.empty()) return std::nullopt;
     for (const Fingerprint& f : fingerprints) {
       const auto it = locations.find(f);
       out.push_back(it == locations.end() ? ChunkLocation{} : it->second);

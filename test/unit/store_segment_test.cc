@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <map>
 
 #include "base/piece.h"
@@ -155,9 +156,34 @@ TEST(Segment, FollowsChunksAsFarAsTheyStand) {
   for (const std::size_t other : {100u, 101u, 610u, 611u, 1100u}) {
     EXPECT_EQ(follow(100, 1100, other), other - 100);
   }
-  // What goes beyond the end is not read at all.
-  EXPECT_EQ(follow(1199, 2, SIZE_MAX), 0u);
-  EXPECT_EQ(follow(1199, 1, SIZE_MAX), 1u);
+  EXPECT_EQ(follow(1199, 2, SIZE_MAX), 1u);
+  EXPECT_EQ(follow(1100, 300, SIZE_MAX), 100u);
+  // Cut off in the middle of a chunk, and in a header.
+  std::filesystem::resize_file(dir / "s", chunks[50].location.offset + kChunkHeaderSize + 49);
+  EXPECT_EQ(follow(0, 100, SIZE_MAX), 50u);
+  std::filesystem::resize_file(dir / "s", chunks[50].location.offset + kChunkHeaderSize - 1);
+  EXPECT_EQ(follow(0, 100, SIZE_MAX), 50u);
+  EXPECT_EQ(follow(0, 50, SIZE_MAX), 50u);
+}
+
+TEST(Segment, ReadsNoSpoiledChunk) {
+  const TempDir dir;
+  test::Random random(5);
+  const auto chunks = write_segment(dir / "s", random, {100, 200, 300});
+  auto reader = SegmentReader::open(dir / "s");
+  ASSERT_TRUE(reader.is_ok());
+  ASSERT_TRUE(spoil_chunk(dir / "s", chunks[1].location).is_ok());
+  for (const std::size_t i : {0u, 1u, 2u}) {
+    Bytes out(chunks[i].data.size());
+    const Status status = (*reader)->read(chunks[i].location, chunks[i].fingerprint, out);
+    EXPECT_EQ(status.code(), i == 1 ? Code::kCorrupt : Code::kOk) << i;
+  }
+  std::size_t sound = 0;
+  const Status scanned =
+      (*reader)->scan([&](const Fingerprint&, const ChunkLocation&) { ++sound; });
+  EXPECT_TRUE(scanned.is_ok()) << "what follows is found";
+  EXPECT_EQ(sound, 2u);
+  EXPECT_EQ(spoil_chunk(dir / "none", chunks[1].location).code(), Code::kNoSuchFile);
 }
 
 TEST(Segment, ReadsWhatWasWrittenOutBeforeAFlush) {
