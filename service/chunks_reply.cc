@@ -1,19 +1,12 @@
 #include "service/chunks_reply.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
 namespace dedup::service {
 namespace {
 
-constexpr std::byte kHere{1};
-
-void put_at(Bytes& body, std::size_t at, std::size_t value) {
-  for (std::size_t i = 0; i < 4; ++i) {
-    body[at + i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
-  }
-}
+constexpr std::uint8_t kHere = 1;
 
 // False if no such reply begins there; else it is behind it.
 bool skip_reply(Decoder& d) {
@@ -29,10 +22,13 @@ bool skip_reply(Decoder& d) {
 ChunksReply::ChunksReply(std::span<const NamedChunk> asked) {
   std::size_t bytes = 0;
   for (const NamedChunk& chunk : asked) bytes += chunk.length;
-  body_.resize(bytes_at(asked.size()) + bytes);
-  put_at(body_, 0, asked.size());
-  std::fill_n(body_.begin() + static_cast<std::ptrdiff_t>(flags_at()), asked.size(), kHere);
-  put_at(body_, bytes_at(asked.size()) - 4, bytes);
+  Encoder start;
+  start.put(static_cast<std::uint32_t>(asked.size()));
+  for (std::size_t i = 0; i < asked.size(); ++i) start.put(kHere);
+  start.put(static_cast<std::uint32_t>(bytes));
+  body_.reserve(start.size() + bytes);
+  body_ = start.bytes();
+  body_.resize(start.size() + bytes);
 }
 
 std::vector<std::span<std::byte>> ChunksReply::room(std::span<const NamedChunk> asked) {
@@ -62,7 +58,10 @@ void ChunksReply::leave_out(std::span<const NamedChunk> asked,
     from += asked[i].length;
   }
   body_.resize(to);
-  put_at(body_, bytes_at(asked.size()) - 4, to - bytes_at(asked.size()));
+  const std::size_t begin = bytes_at(asked.size());
+  Encoder bytes;
+  bytes.put(static_cast<std::uint32_t>(to - begin));
+  std::memcpy(body_.data() + begin - bytes.size(), bytes.bytes().data(), bytes.size());
 }
 
 std::vector<std::span<const std::byte>> ChunksReply::chunks(
@@ -73,7 +72,7 @@ std::vector<std::span<const std::byte>> ChunksReply::chunks(
   out.reserve(asked.size());
   std::size_t at = bytes_at(asked.size());
   for (std::size_t i = 0; i < asked.size(); ++i) {
-    const std::size_t length = body_[flags_at() + i] == kHere ? asked[i].length : 0;
+    const std::size_t length = body_[flags_at() + i] == std::byte{kHere} ? asked[i].length : 0;
     if (length > body_.size() - at) return {};
     out.push_back(std::span(body_).subspan(at, length));
     at += length;
