@@ -39,11 +39,11 @@ def run(bed, suite, program, *arguments, env=None, expect=0):
     return result
 
 
-def run_aborting(bed, suite, said, program, *arguments, expect=None):
+def run_aborting(bed, suite, said, program, *arguments):
     """Runs a program that aborts. Now and then mpiexec loses what it writes right before: what must
     be `said` may take more than one run."""
     for _ in range(3):
-        result = run(bed, suite, program, *arguments, expect=expect)
+        result = run(bed, suite, program, *arguments, expect=None)
         if said in result.stdout:
             break
     return result
@@ -114,10 +114,12 @@ def test_shutdown(bed, suite):
 
 
 def test_flush(bed, suite):
-    """t_pflush1 ends with a 1 although it is content; what it has flushed is whole."""
-    result = run_aborting(bed, suite, "PASSED", "t_pflush1", expect=1)
-    if "REAL ERROR" in result.stdout or "PASSED" not in result.stdout:
-        bed.fail("errors", result)
+    """t_pflush1 ends with a 1 although it is content, without MPI_Finalize: mpiexec may kill a rank
+    that was about to end, and says 9 then. What was flushed is whole."""
+    result = run_aborting(bed, suite, "PASSED", "t_pflush1")
+    if result.returncode not in (1, 9) or "REAL ERROR" in result.stdout \
+            or "PASSED" not in result.stdout:
+        bed.fail(f"exit code {result.returncode}", result)
     result = run(bed, suite, "t_pflush2")
     assert result.stdout.count("PASSED") == 2
 
