@@ -1,13 +1,14 @@
 #include "engine/chunk_writer.h"
 
 #include <algorithm>
+#include <array>
 
 #include "service/messages.h"
 
 namespace dedup::engine {
 namespace {
 
-constexpr std::size_t kClaimsAtOnce = 16384;
+constexpr std::size_t kReleasesAtOnce = 16384;
 constexpr std::size_t kRegistrationsAtOnce = 32768;
 // A new segment is begun beyond this, so that space is freed in parts.
 constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
@@ -46,67 +47,79 @@ Status ChunkWriter::open_segment() {
   return Status::ok();
 }
 
-// Appends the chunks that were taken from number `next` on.
-Status ChunkWriter::append(std::span<const store::SegmentChunk> chunks, std::size_t next) {
-  while (!chunks.empty()) {
-    const auto run = chunks.first(std::min(chunks.size(), store::kRunChunks));
-    chunks = chunks.subspan(run.size());
-    if (segment_ && segment_->size() >= kLargeSegment) {
-      DEDUP_TRY(segment_->write_out());
-      full_.push_back(std::move(segment_));
-    }
-    if (!segment_) DEDUP_TRY(open_segment());
-    if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
-      segment_from_.emplace_back(next, segment_->number());
-    }
-    DEDUP_ASSIGN(store::ChunkLocation location, segment_->append(run));
-    for (const store::SegmentChunk& chunk : run) {
-      Taken& taken = taken_[next++];
-      taken.offset = location.offset;
-      taken.length = static_cast<std::uint32_t>(chunk.data.size());
-      location.offset += store::kChunkHeaderSize + chunk.data.size();
-      bytes_stored_ += chunk.data.size();
-    }
-    if (flush_) segment_->start_write_back();
+Status ChunkWriter::append(std::span<const StoredChunk> run) {
+  if (segment_ && segment_->size() >= kLargeSegment) {
+    DEDUP_TRY(segment_->write_out());
+    full_.push_back(std::move(segment_));
   }
+  if (!segment_) DEDUP_TRY(open_segment());
+  std::array<store::SegmentChunk, store::kRunChunks> chunks;
+  for (std::size_t i = 0; i < run.size(); ++i) chunks[i] = {run[i].fingerprint, run[i].data};
+  DEDUP_ASSIGN(store::ChunkLocation location, segment_->append({chunks.data(), run.size()}));
+  if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
+    segment_from_.emplace_back(taken_.size(), segment_->number());
+  }
+  for (const StoredChunk& chunk : run) {
+    const auto length = static_cast<std::uint32_t>(chunk.data.size());
+    taken_.push_back({chunk.fingerprint, location.offset, length, chunk.holders});
+    location.offset += store::kChunkHeaderSize + length;
+    bytes_stored_ += length;
+  }
+  if (flush_) segment_->start_write_back();
   return Status::ok();
 }
 
-Result<std::vector<std::uint8_t>> ChunkWriter::claim(std::span<const StoredChunk> chunks) {
-  std::vector<std::uint8_t> granted(chunks.size(), 1);
-  std::vector<std::size_t> asked;
+Result<std::vector<StoredChunk>> ChunkWriter::granted(std::span<const StoredChunk> chunks) {
   service::Claim request{identity_, {}};
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    if (chunks[i].single) continue;
-    asked.push_back(i);
-    request.fingerprints.push_back(chunks[i].fingerprint);
+  for (const StoredChunk& chunk : chunks) {
+    if (!chunk.single) request.fingerprints.push_back(chunk.fingerprint);
   }
-  if (asked.empty()) return granted;
-  DEDUP_ASSIGN(const service::ClaimReply reply, client_.call(client_.self(), request));
-  if (reply.granted.size() != asked.size()) {
+  service::ClaimReply reply;
+  if (!request.fingerprints.empty()) {
+    DEDUP_ASSIGN(reply, client_.call(client_.self(), request));
+  }
+  if (reply.granted.size() != request.fingerprints.size()) {
     return Status(Code::kInternal, "a service answered a claim with a wrong count");
   }
-  for (std::size_t k = 0; k < asked.size(); ++k) granted[asked[k]] = reply.granted[k];
-  return granted;
+  std::vector<StoredChunk> mine;
+  mine.reserve(chunks.size());
+  std::size_t asked = 0;
+  for (const StoredChunk& chunk : chunks) {
+    if (chunk.single || reply.granted[asked++] != 0) mine.push_back(chunk);
+  }
+  return mine;
+}
+
+Status ChunkWriter::claim(std::span<const StoredChunk> chunks) {
+  DEDUP_ASSIGN(claimed_, granted(chunks));
+  next_claimed_ = 0;
+  return Status::ok();
+}
+
+Status ChunkWriter::store_claimed(std::size_t bytes) {
+  const std::uint64_t until = bytes_stored_ + bytes;
+  while (has_claimed() && bytes_stored_ < until) {
+    const auto rest = std::span<const StoredChunk>(claimed_).subspan(next_claimed_);
+    const auto run = rest.first(std::min(rest.size(), store::kRunChunks));
+    DEDUP_TRY(append(run));
+    next_claimed_ += run.size();
+  }
+  return Status::ok();
 }
 
 Status ChunkWriter::store(std::span<const StoredChunk> chunks) {
-  while (!chunks.empty()) {
-    const auto batch = chunks.first(std::min(chunks.size(), kClaimsAtOnce));
-    chunks = chunks.subspan(batch.size());
-    DEDUP_ASSIGN(const std::vector<std::uint8_t> granted, claim(batch));
-    // After a failure the rest of the batch is remembered, so that what was claimed is given back.
-    const std::size_t first = taken_.size();
-    std::vector<store::SegmentChunk> appended;
-    appended.reserve(batch.size());
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (granted[i] == 0) continue;
-      taken_.push_back({batch[i].fingerprint, 0, 0, batch[i].holders});
-      appended.push_back({batch[i].fingerprint, batch[i].data});
+  DEDUP_ASSIGN(const std::vector<StoredChunk> mine, granted(chunks));
+  Status status;
+  for (std::span<const StoredChunk> rest = mine; !rest.empty();) {
+    const auto run = rest.first(std::min(rest.size(), store::kRunChunks));
+    if (status.is_ok()) status = append(run);
+    // What was claimed is remembered after a failure too, to be given back.
+    if (!status.is_ok()) {
+      for (const StoredChunk& chunk : run) taken_.push_back({chunk.fingerprint, 0, 0, 0});
     }
-    DEDUP_TRY(append(appended, first));
+    rest = rest.subspan(run.size());
   }
-  return Status::ok();
+  return status;
 }
 
 Status ChunkWriter::write_out() {
@@ -135,9 +148,12 @@ Status ChunkWriter::register_all() {
 
 // Also names that were not claimed, those of single chunks: nobody else has them.
 Status ChunkWriter::release_all() {
-  for (std::size_t begin = 0; begin < taken_.size(); begin += kClaimsAtOnce) {
+  for (; has_claimed(); ++next_claimed_) {
+    taken_.push_back({claimed_[next_claimed_].fingerprint, 0, 0, 0});
+  }
+  for (std::size_t begin = 0; begin < taken_.size(); begin += kReleasesAtOnce) {
     service::Release request{identity_, {}};
-    const std::size_t end = std::min(taken_.size(), begin + kClaimsAtOnce);
+    const std::size_t end = std::min(taken_.size(), begin + kReleasesAtOnce);
     for (std::size_t i = begin; i < end; ++i) request.fingerprints.push_back(taken_[i].fingerprint);
     DEDUP_TRY(client_.call(client_.self(), request).status());
   }
@@ -149,6 +165,8 @@ Status ChunkWriter::settle(bool succeeded) {
   // A segment that failed stays failed; what is registered in it was written out before.
   if (!succeeded) segment_.reset();
   taken_ = {};
+  claimed_ = {};
+  next_claimed_ = 0;
   segment_from_ = {};
   holder_sets_ = {};
   bytes_stored_ = 0;

@@ -39,6 +39,12 @@ class ChunkWriter {
   // Appends the single ones, and, after claiming them at this node's service, those of the others
   // that nobody else has or is storing.
   Status store(std::span<const StoredChunk> chunks);
+  // The same in two steps, so that something else can be done in between: claims, and then appends
+  // about so many bytes of what was claimed, as often as there is some left. Data stay where they
+  // are until then. Nothing is left when the next are claimed.
+  Status claim(std::span<const StoredChunk> chunks);
+  Status store_claimed(std::size_t bytes);
+  bool has_claimed() const { return next_claimed_ < claimed_.size(); }
   // Hands what was appended to the kernel. Before settle(true).
   Status write_out();
   // Ends a dump: registers what was appended, or gives the claims back. 48 bytes a chunk are kept
@@ -63,9 +69,10 @@ class ChunkWriter {
     std::uint32_t holders = 0;
   };
 
-  // Whether each is this writer's to store.
-  Result<std::vector<std::uint8_t>> claim(std::span<const StoredChunk> chunks);
-  Status append(std::span<const store::SegmentChunk> chunks, std::size_t next);
+  // Those that are this writer's to store.
+  Result<std::vector<StoredChunk>> granted(std::span<const StoredChunk> chunks);
+  // At most store::kRunChunks.
+  Status append(std::span<const StoredChunk> run);
   Status open_segment();
   Status register_all();
   Status release_all();
@@ -77,6 +84,8 @@ class ChunkWriter {
   std::deque<Taken> taken_;  // grows without being moved
   // Which segment holds taken_ from a number on.
   std::vector<std::pair<std::size_t, std::uint64_t>> segment_from_;
+  std::vector<StoredChunk> claimed_;
+  std::size_t next_claimed_ = 0;  // of them: the first that is not appended
   std::uint64_t bytes_stored_ = 0;
   std::unique_ptr<store::SegmentWriter> segment_;
   std::vector<std::unique_ptr<store::SegmentWriter>> full_;  // written out, not flushed yet

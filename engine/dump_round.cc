@@ -14,10 +14,11 @@ namespace dedup::engine {
 namespace {
 
 constexpr std::size_t kAskAtOnce = 65536;  // fingerprints
-// Bytes stored at once while others' chunks are on their way: little, but where the node's service
-// has to be asked first, so that asking costs little.
-constexpr std::size_t kKeepAtOnce = std::size_t{1} << 20;
-constexpr std::size_t kKeepAskedAtOnce = std::size_t{8} << 20;
+// The node's service is asked for many chunks at once.
+constexpr std::size_t kClaimAtOnce = 2048;
+// Bytes stored at once while others' chunks are on their way: little, since meanwhile nothing is
+// received, and nothing more is sent.
+constexpr std::size_t kStoreAtOnce = std::size_t{1} << 17;
 
 class Timer {
  public:
@@ -357,22 +358,23 @@ void DumpRound::judge_singles(const plan::Dealer& dealer) {
 
 bool DumpRound::keep_some() {
   const Timer timer(storing_in_exchange_);
+  if (!state_.writer.has_claimed()) claim_some();
+  if (!status_.is_ok()) return false;
+  remember(state_.writer.store_claimed(kStoreAtOnce));
+  return state_.writer.has_claimed() || next_own_ < uniques_.size();
+}
+
+void DumpRound::claim_some() {
   std::vector<StoredChunk> batch;
-  std::size_t bytes = 0;
-  std::size_t most = kKeepAtOnce;
-  for (; next_own_ < uniques_.size(); ++next_own_) {
+  for (; next_own_ < uniques_.size() && batch.size() < kClaimAtOnce; ++next_own_) {
     const Unique& u = uniques_[next_own_];
     const Verdict& verdict = verdicts_[u.verdict];
     if (!verdict.keep) continue;
-    if (bytes >= most) break;
     stats_.bytes_unique_collective += u.length;
-    bytes += u.length;
-    if (!u.single) most = kKeepAskedAtOnce;
     batch.push_back({fingerprint_of(u), data_of(u),
                      state_.writer.holder_sets().number(verdict.holders), u.single});
   }
-  if (status_.is_ok()) remember(state_.writer.store(batch));
-  return next_own_ < uniques_.size();
+  if (status_.is_ok()) remember(state_.writer.claim(batch));
 }
 
 // Sorts what is to be sent by target, and finds the numbers that the chunks of this rank have among

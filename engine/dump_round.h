@@ -126,6 +126,7 @@ class DumpRound {
   void store_and_exchange(const NodePlan& plan);
   // Stores some of what this rank keeps; false once all is stored.
   bool keep_some();
+  void claim_some();
   // Writes what is said of a copy (header_size_ bytes).
   void describe(const Unique& u, std::uint64_t slot, std::byte* header);
   void take(std::span<const Parcel> parcels);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "engine/failpoint.h"
@@ -207,8 +208,11 @@ class SendExchange final : public Exchange {
   void release() override {}
 
   void run(const ExchangePlan& plan) override {
-    // Of its own, since it receives from anybody.
-    if (comm_ == MPI_COMM_NULL) PMPI_Comm_dup(topology_.comm(), &comm_);
+    if (comm_ == MPI_COMM_NULL) {
+      // Of its own, since it receives from anybody.
+      PMPI_Comm_dup(topology_.comm(), &comm_);
+      connect(plan);
+    }
     Run(*this, plan).run();
   }
 
@@ -217,6 +221,7 @@ class SendExchange final : public Exchange {
   static constexpr std::size_t kLargestPart = std::size_t{512} << 10;
   static constexpr int kAnnouncementTag = 1;
   static constexpr int kDataTag = 2;
+  static constexpr int kConnectTag = 3;
 
   // Before each chunk's length and header.
   struct Announcement {
@@ -231,6 +236,47 @@ class SendExchange final : public Exchange {
     Memory data;
     int held_from = MPI_PROC_NULL;  // announced from there, and not yet received
   };
+
+  // The first message between two ranks waits for several of MPI's own, and each of these would
+  // wait until the other rank has stored something. So all that is first is sent while nobody has
+  // anything else to do. Who hears from whom only the senders know: whoever was heard by all it
+  // has written to says so, and goes on listening until all have said so (Hoefler et al., Scalable
+  // Communication Protocols for Dynamic Sparse Data Exchange, PPoPP 2010, III.D).
+  void connect(const ExchangePlan& plan) const {
+    std::set<int> ranks;
+    Outgoing outgoing(topology_, plan, slots_per_round(plan.header_size, plan.longest), 0,
+                      plan.rounds);
+    for (;;) {
+      const Batch batch = outgoing.next(plan::SlotGrid::kLargestBlock);
+      if (batch.count == 0) break;
+      ranks.insert(batch.rank);
+    }
+    std::vector<MPI_Request> unheard;
+    for (const int rank : ranks) {
+      PMPI_Issend(nullptr, 0, MPI_BYTE, rank, kConnectTag, comm_, &unheard.emplace_back());
+    }
+    MPI_Request all = MPI_REQUEST_NULL;
+    for (bool done = false; !done; sched_yield()) {
+      int arrived = 0;
+      MPI_Status status;
+      PMPI_Iprobe(MPI_ANY_SOURCE, kConnectTag, comm_, &arrived, &status);
+      if (arrived != 0) {
+        PMPI_Recv(nullptr, 0, MPI_BYTE, status.MPI_SOURCE, kConnectTag, comm_, MPI_STATUS_IGNORE);
+      }
+      std::erase_if(unheard, [](MPI_Request& request) { return is_complete(request); });
+      if (!unheard.empty()) continue;
+      if (all == MPI_REQUEST_NULL) PMPI_Ibarrier(comm_, &all);
+      done = is_complete(all);
+    }
+  }
+
+  // One request after the other, not with MPI_Testany and the like: their errors would not come to
+  // this communicator's handler, which ends the job.
+  static bool is_complete(MPI_Request& request, MPI_Status* status = MPI_STATUS_IGNORE) {
+    int done = 0;
+    PMPI_Test(&request, &done, status);
+    return done != 0;
+  }
 
   class Run {
    public:
@@ -277,16 +323,13 @@ class SendExchange final : public Exchange {
                          [](MPI_Request request) { return request == MPI_REQUEST_NULL; });
     }
 
-    // Deals with all that is complete; false if nothing is. One request after the other: an error
-    // of MPI_Testany would not come to this communicator's handler, which ends the job.
+    // Deals with all that is complete; false if nothing is.
     bool poll() {
       bool any = false;
       for (std::size_t r = 0; r < requests_.size(); ++r) {
         if (requests_[r] == MPI_REQUEST_NULL) continue;
-        int done = 0;
         MPI_Status status;
-        PMPI_Test(&requests_[r], &done, &status);
-        if (done == 0) continue;
+        if (!is_complete(requests_[r], &status)) continue;
         any = true;
         failpoint("dump.exchanging");
         if (r < kParts) arrived(r, status);
