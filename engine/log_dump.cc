@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct Slice {
 // One round: the next logged runs, as far as they fit, read from the log.
 class Round {
  public:
-  Round(OpenFile& file, std::size_t capacity) : file_(file), buffer_(capacity) {}
+  Round(OpenFile& file, std::size_t capacity)
+      : file_(file), capacity_(capacity), buffer_(new std::byte[capacity]) {}
 
   // Takes runs from `logged` at `next`; the last is cut, at a multiple of the chunk size from the
   // start of its contiguous stretch, if it does not fit.
@@ -30,24 +32,24 @@ class Round {
     slices_.clear();
     runs_.clear();
     std::size_t used = 0;
-    while (next < logged.size() && used < buffer_.size()) {
+    while (next < logged.size() && used < capacity_) {
       LoggedRun& run = logged[next];
       const bool continues =
           !runs_.empty() && runs_.back().file_offset + runs_.back().length == run.file_offset;
       const std::uint64_t stretch = continues ? runs_.back().length : 0;
-      std::uint64_t length = std::min<std::uint64_t>(run.length, buffer_.size() - used);
+      std::uint64_t length = std::min<std::uint64_t>(run.length, capacity_ - used);
       if (length < run.length) {
         const std::uint64_t whole = (stretch + length) / chunk() * chunk();
         if (whole <= stretch) break;
         length = whole - stretch;
       }
       DEDUP_TRY(file_.local->read_log(file_.local->log_number(), run.log_offset,
-                                      {buffer_.data() + used, length}));
+                                      {buffer_.get() + used, length}));
       slices_.push_back({run.file_offset, length, run.log_offset});
       if (continues) {
         runs_.back().length += length;
       } else {
-        runs_.push_back({run.file_offset, buffer_.data() + used, length});
+        runs_.push_back({run.file_offset, buffer_.get() + used, length});
       }
       used += length;
       if (length == run.length) {
@@ -128,7 +130,8 @@ class Round {
   }
 
   OpenFile& file_;
-  Bytes buffer_;
+  std::size_t capacity_;
+  std::unique_ptr<std::byte[]> buffer_;  // not touched before it is needed
   std::vector<Slice> slices_;
   std::vector<DumpRun> runs_;
 };
