@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "service/messages.h"
 
 namespace dedup::engine {
 namespace {
 
-constexpr std::size_t kReleasesAtOnce = 16384;
+constexpr std::size_t kClaimsAtOnce = 16384;
 constexpr std::size_t kRegistrationsAtOnce = 32768;
 // A new segment is begun beyond this, so that space is freed in parts.
 constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
@@ -90,36 +91,46 @@ Result<std::vector<StoredChunk>> ChunkWriter::granted(std::span<const StoredChun
   return mine;
 }
 
-Status ChunkWriter::claim(std::span<const StoredChunk> chunks) {
-  DEDUP_ASSIGN(claimed_, granted(chunks));
-  next_claimed_ = 0;
+Status ChunkWriter::append_some(std::span<const StoredChunk>& rest, std::uint64_t bytes) {
+  const std::uint64_t before = bytes_stored_;
+  while (!rest.empty() && bytes_stored_ - before < bytes) {
+    std::uint64_t end = bytes_stored_ - before;
+    std::size_t count = 0;
+    while (count < std::min(rest.size(), store::kRunChunks) && end < bytes) {
+      end += rest[count++].data.size();
+    }
+    DEDUP_TRY(append(rest.first(count)));
+    rest = rest.subspan(count);
+  }
   return Status::ok();
 }
 
-Status ChunkWriter::store_claimed(std::size_t bytes) {
-  const std::uint64_t until = bytes_stored_ + bytes;
-  while (has_claimed() && bytes_stored_ < until) {
-    const auto rest = std::span<const StoredChunk>(claimed_).subspan(next_claimed_);
-    const auto run = rest.first(std::min(rest.size(), store::kRunChunks));
-    DEDUP_TRY(append(run));
-    next_claimed_ += run.size();
-  }
+// What was claimed and not appended, to be given back with the rest.
+void ChunkWriter::keep_names(std::span<const StoredChunk> chunks) {
+  for (const StoredChunk& chunk : chunks) taken_.push_back({chunk.fingerprint, 0, 0, 0});
+}
+
+Status ChunkWriter::claim(std::span<const StoredChunk> chunks) {
+  DEDUP_ASSIGN(claimed_, granted(chunks));
+  unstored_ = claimed_;
   return Status::ok();
+}
+
+Status ChunkWriter::store_claimed(std::uint64_t bytes) {
+  return append_some(unstored_, bytes);
 }
 
 Status ChunkWriter::store(std::span<const StoredChunk> chunks) {
-  DEDUP_ASSIGN(const std::vector<StoredChunk> mine, granted(chunks));
-  Status status;
-  for (std::span<const StoredChunk> rest = mine; !rest.empty();) {
-    const auto run = rest.first(std::min(rest.size(), store::kRunChunks));
-    if (status.is_ok()) status = append(run);
-    // What was claimed is remembered after a failure too, to be given back.
-    if (!status.is_ok()) {
-      for (const StoredChunk& chunk : run) taken_.push_back({chunk.fingerprint, 0, 0, 0});
-    }
-    rest = rest.subspan(run.size());
+  while (!chunks.empty()) {
+    const auto batch = chunks.first(std::min(chunks.size(), kClaimsAtOnce));
+    chunks = chunks.subspan(batch.size());
+    DEDUP_ASSIGN(const std::vector<StoredChunk> mine, granted(batch));
+    std::span<const StoredChunk> rest = mine;
+    const Status status = append_some(rest, std::numeric_limits<std::uint64_t>::max());
+    keep_names(rest);
+    DEDUP_TRY(status);
   }
-  return status;
+  return Status::ok();
 }
 
 Status ChunkWriter::write_out() {
@@ -148,12 +159,10 @@ Status ChunkWriter::register_all() {
 
 // Also names that were not claimed, those of single chunks: nobody else has them.
 Status ChunkWriter::release_all() {
-  for (; has_claimed(); ++next_claimed_) {
-    taken_.push_back({claimed_[next_claimed_].fingerprint, 0, 0, 0});
-  }
-  for (std::size_t begin = 0; begin < taken_.size(); begin += kReleasesAtOnce) {
+  keep_names(unstored_);
+  for (std::size_t begin = 0; begin < taken_.size(); begin += kClaimsAtOnce) {
     service::Release request{identity_, {}};
-    const std::size_t end = std::min(taken_.size(), begin + kReleasesAtOnce);
+    const std::size_t end = std::min(taken_.size(), begin + kClaimsAtOnce);
     for (std::size_t i = begin; i < end; ++i) request.fingerprints.push_back(taken_[i].fingerprint);
     DEDUP_TRY(client_.call(client_.self(), request).status());
   }
@@ -165,8 +174,8 @@ Status ChunkWriter::settle(bool succeeded) {
   // A segment that failed stays failed; what is registered in it was written out before.
   if (!succeeded) segment_.reset();
   taken_ = {};
+  unstored_ = {};
   claimed_ = {};
-  next_claimed_ = 0;
   segment_from_ = {};
   holder_sets_ = {};
   bytes_stored_ = 0;

@@ -43,8 +43,8 @@ class ChunkWriter {
   // about so many bytes of what was claimed, as often as there is some left. Data stay where they
   // are until then. Nothing is left when the next are claimed.
   Status claim(std::span<const StoredChunk> chunks);
-  Status store_claimed(std::size_t bytes);
-  bool has_claimed() const { return next_claimed_ < claimed_.size(); }
+  Status store_claimed(std::uint64_t bytes);
+  bool has_claimed() const { return !unstored_.empty(); }
   // Hands what was appended to the kernel. Before settle(true).
   Status write_out();
   // Ends a dump: registers what was appended, or gives the claims back. 48 bytes a chunk are kept
@@ -73,6 +73,9 @@ class ChunkWriter {
   Result<std::vector<StoredChunk>> granted(std::span<const StoredChunk> chunks);
   // At most store::kRunChunks.
   Status append(std::span<const StoredChunk> run);
+  // Until so many bytes of `rest` are appended, or all; leaves what is not.
+  Status append_some(std::span<const StoredChunk>& rest, std::uint64_t bytes);
+  void keep_names(std::span<const StoredChunk> chunks);
   Status open_segment();
   Status register_all();
   Status release_all();
@@ -85,7 +88,7 @@ class ChunkWriter {
   // Which segment holds taken_ from a number on.
   std::vector<std::pair<std::size_t, std::uint64_t>> segment_from_;
   std::vector<StoredChunk> claimed_;
-  std::size_t next_claimed_ = 0;  // of them: the first that is not appended
+  std::span<const StoredChunk> unstored_;  // the last of claimed_
   std::uint64_t bytes_stored_ = 0;
   std::unique_ptr<store::SegmentWriter> segment_;
   std::vector<std::unique_ptr<store::SegmentWriter>> full_;  // written out, not flushed yet

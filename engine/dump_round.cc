@@ -13,12 +13,11 @@
 namespace dedup::engine {
 namespace {
 
-constexpr std::size_t kAskAtOnce = 65536;  // fingerprints
-// The node's service is asked for many chunks at once.
-constexpr std::size_t kClaimAtOnce = 2048;
+constexpr std::size_t kAskAtOnce = 65536;   // fingerprints
+constexpr std::size_t kClaimAtOnce = 2048;  // chunks; asking costs little if it is for many
 // Bytes stored at once while others' chunks are on their way: little, since meanwhile nothing is
 // received, and nothing more is sent.
-constexpr std::size_t kStoreAtOnce = std::size_t{1} << 17;
+constexpr std::uint64_t kStoreAtOnce = std::uint64_t{1} << 20;
 
 class Timer {
  public:
