@@ -5,6 +5,7 @@
 // length read from the input is checked against what is left before anything is allocated.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -24,9 +25,11 @@ class Encoder {
   template <typename T>
   requires std::unsigned_integral<T>
   void put(T value) {
+    std::array<std::byte, sizeof(T)> bytes;
     for (std::size_t i = 0; i < sizeof(T); ++i) {
-      out_.push_back(static_cast<std::byte>(value >> (8 * i) & 0xff));
+      bytes[i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
     }
+    put_raw(bytes.data(), bytes.size());
   }
   void put(const Id128& id) { put_raw(id.bytes.data(), id.bytes.size()); }
   void put(const Fingerprint& f) { put_raw(f.bytes.data(), f.bytes.size()); }

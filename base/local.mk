@@ -9,9 +9,13 @@ libdedup_core_la_SOURCES += \
   base/status.h \
   base/text.cc \
   base/text.h \
+  base/thread.cc \
+  base/thread.h \
   base/types.cc \
   base/types.h \
   base/varint.h \
+  base/worker.cc \
+  base/worker.h \
   base/xxh3.h
 
 unit_tests_SOURCES += \
@@ -20,4 +24,5 @@ unit_tests_SOURCES += \
   test/unit/base_pace_test.cc \
   test/unit/base_status_test.cc \
   test/unit/base_text_test.cc \
-  test/unit/base_types_test.cc
+  test/unit/base_types_test.cc \
+  test/unit/base_worker_test.cc

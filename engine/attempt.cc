@@ -46,8 +46,8 @@ Attempt::Attempt(JobFile& file) : file_(file), fence_(file) {
   file.ranks().broadcast(id_);
 }
 
-Status Attempt::run() {
-  const Status status = prepare();
+Status Attempt::run(const std::function<Status()>& wait_for_data) {
+  const Status status = prepare(wait_for_data);
   if (!status.is_ok()) {
     give_up();
     return status;
@@ -56,12 +56,17 @@ Status Attempt::run() {
   return decide();
 }
 
-Status Attempt::prepare() {
+// What takes the processor goes before what waits for the disk, which has the data to write.
+Status Attempt::prepare(const std::function<Status()>& wait_for_data) {
   DEDUP_TRY(build_shards());
   if (file_.refuse_loss) DEDUP_TRY(file_.ranks().agree(check_loss()));
   failpoint("commit.shards");
   DEDUP_TRY(file_.ranks().agree(make_record()));
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
+  const Status indexed = at_my_nodes(file_, service::WriteIndex{file_.identity(), id_, flush});
+  const Status durable = wait_for_data();
+  DEDUP_TRY(file_.ranks().agree(indexed.is_ok() ? durable : indexed, Waiting::kPatient));
+  failpoint("commit.indexed");
   const auto prepared = at_my_nodes(file_, service::Prepare{file_.identity(), encoded_, flush});
   DEDUP_TRY(file_.ranks().agree(prepared, Waiting::kPatient));
   const Status fence = file_.rank() == 0 ? fence_.prepare(record_) : Status::ok();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/status.h"
@@ -13,19 +14,21 @@
 namespace dedup::engine {
 
 // Everything is collective. The caller has the file's commit lock; everything that is to be
-// committed is in chunks, whose segments are flushed, and the view is rank 0's newest.
+// committed is in chunks, and the view is rank 0's newest.
 class Attempt {
  public:
   explicit Attempt(JobFile& file);
 
-  // On failure what stood before stands, and what was dumped is still there to be committed.
-  Status run();
+  // `wait_for_data` is called on each rank once, before any node is prepared: it returns when the
+  // chunks that the rank stored are as durable as they are to be. On failure what stood before
+  // stands, and what was dumped is still there to be committed.
+  Status run(const std::function<Status()>& wait_for_data);
 
   const RecipeFacts& facts() const { return facts_; }  // on rank 0
   std::uint64_t number() const { return record_.number; }
 
  private:
-  Status prepare();
+  Status prepare(const std::function<Status()>& wait_for_data);
   Status build_shards();
   void gather_facts(const RecipeFacts& mine);
   Status check_loss() const;

@@ -66,7 +66,7 @@ Status ChunkWriter::append(std::span<const StoredChunk> run) {
     location.offset += store::kChunkHeaderSize + length;
     bytes_stored_ += length;
   }
-  if (flush_) segment_->start_write_back();
+  if (flush_) segment_->start_write_back(disk_);
   return Status::ok();
 }
 
@@ -202,17 +202,42 @@ Status ChunkWriter::put(NodeIndex node, std::span<const StoredChunk> chunks) {
 }
 
 Status ChunkWriter::finish_segments(bool flush) {
-  Status status;
-  for (const auto& segment : full_) {
-    const Status one = flush ? segment->flush() : segment->write_out();
-    if (status.is_ok()) status = one;
-  }
-  full_.clear();
+  // Those of a commit that was given up before it waited for them.
+  DEDUP_TRY(end_flushes());
   if (segment_) {
-    const Status one = flush ? segment_->flush() : segment_->write_out();
-    if (status.is_ok()) status = one;
-    if (!one.is_ok()) segment_.reset();
+    const Status status = segment_->write_out();
+    if (!status.is_ok()) {
+      segment_.reset();
+      return status;
+    }
   }
+  if (!flush) {
+    full_.clear();
+    return Status::ok();
+  }
+  for (const auto& segment : full_) DEDUP_TRY(segment->begin_flush(disk_));
+  return segment_ ? segment_->begin_flush(disk_) : Status::ok();
+}
+
+// What the disk has of a segment that failed is not known, and another flush would not tell: its
+// chunks are lost. If the service cannot be told, it cannot commit them either.
+Status ChunkWriter::end_flushes() {
+  Status status;
+  const auto failed = [&](const std::unique_ptr<store::SegmentWriter>& segment) {
+    const Status one = segment->end_flush();
+    if (one.is_ok()) return false;
+    if (status.is_ok()) status = one;
+    (void)client_.call(client_.self(), service::ForgetSegment{identity_, segment->number()});
+    return true;
+  };
+  std::erase_if(full_, failed);
+  if (segment_ && failed(segment_)) segment_.reset();
+  return status;
+}
+
+Status ChunkWriter::wait_for_flush() {
+  const Status status = end_flushes();
+  full_.clear();
   return status;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "base/worker.h"
 #include "engine/verdict.h"
 #include "service/client.h"
 #include "store/segment.h"
@@ -58,6 +59,7 @@ class ChunkWriter {
 
   // See Dumper.
   Status finish_segments(bool flush);
+  Status wait_for_flush();
   void new_segment();
 
  private:
@@ -75,6 +77,8 @@ class ChunkWriter {
   Status append(std::span<const StoredChunk> run);
   // Until so many bytes of `rest` are appended, or all; leaves what is not.
   Status append_some(std::span<const StoredChunk>& rest, std::uint64_t bytes);
+  // Waits for the flushes that were begun; forgets segments for which they failed.
+  Status end_flushes();
   void keep_names(std::span<const StoredChunk> chunks);
   Status open_segment();
   Status register_all();
@@ -90,6 +94,7 @@ class ChunkWriter {
   std::vector<StoredChunk> claimed_;
   std::span<const StoredChunk> unstored_;  // the last of claimed_
   std::uint64_t bytes_stored_ = 0;
+  Worker disk_;  // waits for it
   std::unique_ptr<store::SegmentWriter> segment_;
   std::vector<std::unique_ptr<store::SegmentWriter>> full_;  // written out, not flushed yet
 };

@@ -58,7 +58,7 @@ Status commit_locked(OpenFile& file) {
   // What the commit takes of memory comes in place of what the dumps took.
   file.dumper->release_buffers();
   Attempt attempt(file);
-  DEDUP_TRY(attempt.run());
+  DEDUP_TRY(attempt.run([&] { return file.dumper->wait_for_flush(); }));
   file.changed = false;
   file.local->forget_segments();
   file.dumper->new_generation();

@@ -131,6 +131,10 @@ Status Dumper::finish_segments(bool flush) {
   return p_->state.writer.finish_segments(flush);
 }
 
+Status Dumper::wait_for_flush() {
+  return p_->state.writer.wait_for_flush();
+}
+
 void Dumper::release_buffers() {
   p_->state.exchange->release();
   p_->state.settled.clear();

@@ -80,8 +80,11 @@ class Dumper {
   // Memory: 56 bytes a chunk of this rank, and buffers as doc/dump.md says ("Costs").
   Result<DumpResult> dump(std::span<const DumpRun> runs);
 
-  // Hands all appended chunks to the kernel and, if `flush`, to the disk. Local; before a commit.
+  // Hands all appended chunks to the kernel and, if `flush`, begins to bring them to the disk.
+  // Local; before a commit.
   Status finish_segments(bool flush);
+  // Waits until they are there. The chunks of a segment for which that fails are lost.
+  Status wait_for_flush();
 
   // Collective. Frees what is kept between dumps; the next one costs more for it.
   void release_buffers();

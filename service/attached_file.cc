@@ -153,10 +153,10 @@ Result<Attempt*> AttachedFile::attempt(const Id128& id) {
   return attempt_.get();
 }
 
-Result<PrepareReply> AttachedFile::prepare(const Prepare& request) {
+Status AttachedFile::prepare(const Prepare& request) {
   DEDUP_ASSIGN(const store::CommitRecord record, store::CommitRecord::decode(request.record));
   if (record.identity != identity_) {
-    return Status(Code::kArgument, "a commit record of another file");
+    return {Code::kArgument, "a commit record of another file"};
   }
   DEDUP_ASSIGN(Attempt* const current, attempt(record.attempt));
   return current->prepare(record, request.flush);

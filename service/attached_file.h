@@ -46,7 +46,7 @@ class AttachedFile {
   // The attempt `id`, begun if it is a new one: an older one that was not committed is abandoned.
   // kArgument if `id` was aborted.
   Result<Attempt*> attempt(const Id128& id);
-  Result<PrepareReply> prepare(const Prepare& request);
+  Status prepare(const Prepare& request);
   Status commit(const Id128& id, bool flush);
   Status abort(const Id128& id);
   Result<CollectReply> collect(const Id128& id);

@@ -44,42 +44,49 @@ Status Attempt::check_shards(const store::CommitRecord& record) const {
 }
 
 // Not flushed here: Store::prepare does so, for all of the attempt's files.
-Result<PrepareReply> Attempt::write_index(LiveChunks& live, const Compaction& compaction) {
+Status Attempt::write_entries(LiveChunks& live, const Compaction& compaction) {
   const std::string path = store_.index_path(identity_, id_);
   DEDUP_TRY(store::fs::remove_file(path));
   DEDUP_ASSIGN(const auto index, store::IndexWriter::create(path, identity_, id_));
-  PrepareReply reply;
+  index_ = {};
   std::set<std::uint64_t> segments;
   auto moved = compaction.moved.begin();
   const Status status = live.for_each([&](const store::IndexEntry& chunk) {
     const bool is_moved =
         moved != compaction.moved.end() && moved->fingerprint == chunk.fingerprint;
     const store::IndexEntry& entry = is_moved ? *moved++ : chunk;
-    ++reply.chunks;
-    reply.bytes += entry.location.length;
+    ++index_.chunks;
+    index_.bytes += entry.location.length;
     segments.insert(entry.location.segment);
     return index->add(entry);
   });
   if (!status.is_ok()) return status.with_context(store_.file_directory(identity_));
   live_segments_.assign(segments.begin(), segments.end());
-  DEDUP_TRY(index->finish(false));
-  return reply;
+  return index->finish(false);
 }
 
-Result<PrepareReply> Attempt::prepare(const store::CommitRecord& record, bool flush) {
-  if (prepared_) return Status(Code::kArgument, "the attempt is prepared already");
-  DEDUP_TRY(check_shards(record));
+Result<WriteIndexReply> Attempt::write_index(bool flush) {
+  if (indexed_) return index_;
   LiveChunks live(chunks_, carried_.sorted());
   chunks_.close_own_segment();
   const Compaction compaction = compact(store_, chunks_, identity_, live, flush);
   compacted_ = compaction.segment;
   DEDUP_ASSIGN(first_open_, chunks_.next_number());
-  DEDUP_ASSIGN(const PrepareReply reply, write_index(live, compaction));
+  DEDUP_TRY(write_entries(live, compaction));
+  indexed_ = true;
+  return index_;
+}
+
+Status Attempt::prepare(const store::CommitRecord& record, bool flush) {
+  if (!indexed_ || prepared_) {
+    return {Code::kArgument, "the attempt has no index, or is prepared already"};
+  }
+  DEDUP_TRY(check_shards(record));
   if (flush) DEDUP_TRY(chunks_.flush(live_segments_));
   flushed_ = flush;
   DEDUP_TRY(store_.prepare(record, flush));
   prepared_ = true;
-  return reply;
+  return Status::ok();
 }
 
 Status Attempt::commit(bool flush) {

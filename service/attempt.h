@@ -35,9 +35,11 @@ class Attempt {
 
   // Remembers these chunks; 1 for each that is not here.
   std::vector<std::uint8_t> refer(std::span<const Fingerprint> fingerprints);
+  // See WriteIndex in messages.h. Again: does nothing.
+  Result<WriteIndexReply> write_index(bool flush);
   // Phase 1: see Prepare in messages.h. kCorrupt or kNotFound if a shard that the record says is
   // here is not, or not whole.
-  Result<PrepareReply> prepare(const store::CommitRecord& record, bool flush);
+  Status prepare(const store::CommitRecord& record, bool flush);
   // Phase 2. The generation may be committed although it fails: committed() says it.
   Status commit(bool flush);
   bool commit_failed() const { return commit_failed_; }
@@ -52,7 +54,7 @@ class Attempt {
       : store_(store), chunks_(chunks), identity_(identity), id_(id) {}
 
   // Also fills live_segments_.
-  Result<PrepareReply> write_index(LiveChunks& live, const Compaction& compaction);
+  Status write_entries(LiveChunks& live, const Compaction& compaction);
   Status check_shards(const store::CommitRecord& record) const;
 
   store::Store& store_;
@@ -60,9 +62,11 @@ class Attempt {
   Id128 identity_;
   Id128 id_;
   FingerprintSet carried_;        // referred to, and not registered since the last commit
-  std::uint64_t compacted_ = 0;   // segment that prepare() wrote; 0: none
-  std::uint64_t first_open_ = 0;  // segments below it were written before prepare()
+  std::uint64_t compacted_ = 0;   // segment that write_index() wrote; 0: none
+  std::uint64_t first_open_ = 0;  // segments below it were written before write_index()
   std::vector<std::uint64_t> live_segments_;  // ascending
+  WriteIndexReply index_;                     // what the index has
+  bool indexed_ = false;
   bool flushed_ = false;
   bool prepared_ = false;
   bool committed_ = false;

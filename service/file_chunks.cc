@@ -305,16 +305,20 @@ void FileChunks::begin_attempt() {
   segment_sizes_.clear();
 }
 
+// What the disk has of it is not known, and another flush would not tell.
+void FileChunks::forget_segment(std::uint64_t number) {
+  index_.forget_segment(number);
+  open_.erase(number);
+  unflushed_.erase(number);
+}
+
 Status FileChunks::flush(std::span<const std::uint64_t> segments) {
   for (const std::uint64_t segment : segments) {
     if (!unflushed_.contains(segment)) continue;
     const auto file = store::fs::open_read(store_.segment_path(identity_, segment));
     const Status status = file.is_ok() ? store::fs::sync_data(*file) : file.status();
     if (!status.is_ok()) {
-      // What the disk has of it is not known, and another flush would not tell.
-      index_.forget_segment(segment);
-      open_.erase(segment);
-      unflushed_.erase(segment);
+      forget_segment(segment);
       return status;
     }
   }

@@ -65,8 +65,10 @@ class FileChunks {
   const ChunkIndex& index() const { return index_; }
   // No more is appended to the own segment: later chunks go to another one.
   void close_own_segment() { own_.reset(); }
-  // Flushes those of `segments` that were opened since the last commit that flushed them. If one
-  // cannot be flushed, its chunks count as not here any more.
+  // A segment that could not be flushed: its chunks count as not here any more.
+  void forget_segment(std::uint64_t number);
+  // Flushes those of `segments` that were opened since the last commit that flushed them. One that
+  // cannot be flushed is forgotten.
   Status flush(std::span<const std::uint64_t> segments);
   // The first number that no segment or log has.
   Result<std::uint64_t> next_number();

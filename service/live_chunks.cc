@@ -6,6 +6,8 @@ namespace dedup::service {
 namespace {
 
 constexpr std::size_t kLocateAtOnce = 65536;
+// Entries are visited in an order that no processor guesses: how many are fetched ahead.
+constexpr std::ptrdiff_t kAhead = 16;
 
 }  // namespace
 
@@ -33,7 +35,10 @@ Status LiveChunks::for_each(const std::function<Status(const store::IndexEntry&)
       DEDUP_TRY(visit({some[i], locations[i]}));
     }
   }
-  for (; next != marked_.end(); ++next) DEDUP_TRY(visit(index.at(*next)));
+  for (; next != marked_.end(); ++next) {
+    if (marked_.end() - next > kAhead) index.prefetch(next[kAhead]);
+    DEDUP_TRY(visit(index.at(*next)));
+  }
   return Status::ok();
 }
 

@@ -76,6 +76,7 @@ enum class Opcode : std::uint8_t {
   kClaim,
   kRegister,
   kRelease,
+  kForgetSegment,
   kDistrust,
   kLocate,
   kGetChunks,
@@ -85,6 +86,7 @@ enum class Opcode : std::uint8_t {
   kReadShard,
   kPutShard,
   kReferences,
+  kWriteIndex,
   kPrepare,
   kCommit,
   kAbort,
@@ -585,6 +587,13 @@ struct Release {
   DEDUP_MESSAGE(kRelease, Empty);
   static Release decode(Decoder& d);
 };
+// Chunks that were registered in this segment are not here after all: it could not be flushed.
+struct ForgetSegment {
+  Id128 identity;
+  std::uint64_t number = 0;
+  DEDUP_MESSAGE(kForgetSegment, Empty);
+  static ForgetSegment decode(Decoder& d);
+};
 // What this node's store has of these chunks in the committed generation is bad, as a rank that
 // read it found: it counts as not here, so that the next commit stores them again.
 struct Distrust {
@@ -712,20 +721,28 @@ struct References {
   DEDUP_MESSAGE(kReferences, ReferencesReply);
   static References decode(Decoder& d);
 };
-// Phase 1: moves live chunks out of segments that are less than half live, writes the index of the
-// chunks referred to, then record.tmp; with `flush`, all of the attempt's files are on disk when
-// the reply comes (the ranks flush the segments they wrote themselves).
-struct PrepareReply {
+// All chunks are referred to: moves live ones out of segments that are less than half live (with
+// `flush`, to the disk), and writes the index of the chunks referred to.
+struct WriteIndexReply {
   std::uint64_t chunks = 0;  // that the generation has on this node
   std::uint64_t bytes = 0;
   void encode(Encoder& e) const;
-  static PrepareReply decode(Decoder& d);
+  static WriteIndexReply decode(Decoder& d);
 };
+struct WriteIndex {
+  Id128 identity;
+  Id128 attempt;
+  bool flush = true;
+  DEDUP_MESSAGE(kWriteIndex, WriteIndexReply);
+  static WriteIndex decode(Decoder& d);
+};
+// Phase 1, after WriteIndex: writes record.tmp; with `flush`, all of the attempt's files are on
+// disk when the reply comes, and the segments it needs (the ranks have flushed those they wrote).
 struct Prepare {
   Id128 identity;
   Bytes record;
   bool flush = true;
-  DEDUP_MESSAGE(kPrepare, PrepareReply);
+  DEDUP_MESSAGE(kPrepare, Empty);
   static Prepare decode(Decoder& d);
 };
 // Phase 2.

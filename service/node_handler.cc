@@ -27,9 +27,9 @@ class NodeHandler : public Handler {
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach>(*this, opcode, body, responder) ||
         answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Alike, Claim, Register,
-                      Release, Distrust, Locate, GetChunks, PutChunks, ReadLog, RecallLease,
-                      ListShard, ReadShard, PutShard, References, Prepare, Commit, Abort, Collect>(
-            store_node_, opcode, body, responder);
+                      Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
+                      RecallLease, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare,
+                      Commit, Abort, Collect>(store_node_, opcode, body, responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
     }

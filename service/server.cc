@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -12,13 +11,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <set>
+#include <thread>
 #include <unordered_map>
 
+#include "base/thread.h"
 #include "service/wire.h"
 
 namespace dedup::service {
@@ -416,18 +416,13 @@ void Loop::close_doomed() {
   }
 }
 
-void* run_loop(void* loop) {
-  static_cast<Loop*>(loop)->run();
-  return nullptr;
-}
-
 }  // namespace
 
 struct Server::Private {
   Private(const Secret& secret, std::unique_ptr<Handler> handler)
       : loop(secret, std::move(handler)) {}
   Loop loop;
-  pthread_t thread{};
+  std::thread thread;
 };
 
 Server::Server(std::unique_ptr<Private> p) : p_(std::move(p)) {}
@@ -436,21 +431,13 @@ Result<std::unique_ptr<Server>> Server::start(const Secret& secret, bool loopbac
                                               std::unique_ptr<Handler> handler) {
   auto p = std::make_unique<Private>(secret, std::move(handler));
   DEDUP_TRY(p->loop.listen(loopback_only));
-  // A thread inherits the mask: signals are the program's threads' business.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&p->thread, nullptr, run_loop, &p->loop);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) return Status::from_errno(error, "starting the service's thread");
-  pthread_setname_np(p->thread, "dedup-service");
+  DEDUP_ASSIGN(p->thread, start_thread("dedup-service", [&loop = p->loop] { loop.run(); }));
   return std::unique_ptr<Server>(new Server(std::move(p)));
 }
 
 Server::~Server() {
   p_->loop.stop();
-  pthread_join(p_->thread, nullptr);
+  p_->thread.join();
 }
 
 std::uint16_t Server::port() const {

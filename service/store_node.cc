@@ -212,6 +212,13 @@ Result<Empty> StoreNode::on(const Release& request) {
   });
 }
 
+Result<Empty> StoreNode::on(const ForgetSegment& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    file.chunks().forget_segment(request.number);
+    return Empty{};
+  });
+}
+
 Result<Empty> StoreNode::on(const Distrust& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
     return to_reply(file.chunks().distrust(request.fingerprints));
@@ -333,8 +340,17 @@ Result<ReferencesReply> StoreNode::on(const References& request) {
   });
 }
 
-Result<PrepareReply> StoreNode::on(const Prepare& request) {
-  return with_writable(request.identity, [&](AttachedFile& file) { return file.prepare(request); });
+Result<WriteIndexReply> StoreNode::on(const WriteIndex& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<WriteIndexReply> {
+    DEDUP_ASSIGN(Attempt* const attempt, file.attempt(request.attempt));
+    return attempt->write_index(request.flush);
+  });
+}
+
+Result<Empty> StoreNode::on(const Prepare& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    return to_reply(file.prepare(request));
+  });
 }
 
 Result<Empty> StoreNode::on(const Commit& request) {

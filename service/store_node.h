@@ -47,6 +47,7 @@ class StoreNode {
   Result<ClaimReply> on(const Claim& request);
   Result<Empty> on(const Register& request);
   Result<Empty> on(const Release& request);
+  Result<Empty> on(const ForgetSegment& request);
   Result<Empty> on(const Distrust& request);
   Result<LocateReply> on(const Locate& request);
   Result<ChunksReply> on(const GetChunks& request);
@@ -60,7 +61,8 @@ class StoreNode {
   Result<ReadShardReply> on(const ReadShard& request);
   Result<Empty> on(const PutShard& request);
   Result<ReferencesReply> on(const References& request);
-  Result<PrepareReply> on(const Prepare& request);
+  Result<WriteIndexReply> on(const WriteIndex& request);
+  Result<Empty> on(const Prepare& request);
   Result<Empty> on(const Commit& request);
   // Harmless if there is no such attempt; kArgument if it is committed.
   Result<Empty> on(const Abort& request);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <optional>
 #include <vector>
 
@@ -54,11 +55,12 @@ Status bad_chunk(const std::string& path, std::uint64_t offset, const std::strin
 }  // namespace
 
 struct SegmentWriter::Private {
-  fs::File file;
+  std::shared_ptr<const fs::File> file;  // a worker may have it for longer
   std::uint64_t number = 0;
   Bytes buffer;
   std::uint64_t written = 0;  // bytes the kernel has; `buffer` follows
   std::uint64_t started = 0;  // of these, that are on their way to the disk
+  std::future<Status> flushing;
   Status failure;
 
   // Writes the buffer and, after it, chunks that take `bytes` with their headers.
@@ -73,7 +75,7 @@ struct SegmentWriter::Private {
       parts.push_back({headers.back().data(), kChunkHeaderSize});
       parts.push_back({const_cast<std::byte*>(chunk.data.data()), chunk.data.size()});
     }
-    failure = fs::writev_at(file, written, parts);
+    failure = fs::writev_at(*file, written, parts);
     if (failure.is_ok()) {
       written += buffer.size() + bytes;
       buffer.clear();
@@ -104,7 +106,8 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(const std::string& 
                                                              const Id128& identity,
                                                              std::uint64_t number) {
   auto p = std::make_unique<Private>();
-  DEDUP_ASSIGN(p->file, fs::create_new(path));
+  DEDUP_ASSIGN(fs::File file, fs::create_new(path));
+  p->file = std::make_shared<const fs::File>(std::move(file));
   p->number = number;
   p->buffer = format::encode_file_header(format::kSegment, identity, number);
   return std::unique_ptr<SegmentWriter>(new SegmentWriter(std::move(p)));
@@ -136,16 +139,35 @@ Status SegmentWriter::write_out() {
   return p_->buffer.empty() ? Status::ok() : p_->write({}, 0);
 }
 
-void SegmentWriter::start_write_back() {
-  if (p_->written - p_->started < kWriteBackBytes) return;
-  fs::start_write_back(p_->file, p_->started, p_->written - p_->started);
-  p_->started = p_->written;
-}
-
 Status SegmentWriter::flush() {
   DEDUP_TRY(write_out());
-  p_->failure = fs::sync_data(p_->file);
+  p_->failure = fs::sync_data(*p_->file);
   return p_->failure;
+}
+
+Status SegmentWriter::begin_flush(Worker& worker) {
+  DEDUP_TRY(end_flush());
+  DEDUP_TRY(write_out());
+  p_->flushing = worker.post([file = p_->file] { return fs::sync_data(*file); });
+  return Status::ok();
+}
+
+Status SegmentWriter::end_flush() {
+  if (!p_->flushing.valid()) return Status::ok();
+  p_->failure = p_->flushing.get();
+  return p_->failure;
+}
+
+// Up to where no later write goes into memory pages that are being written to the disk: it would
+// have to wait.
+void SegmentWriter::start_write_back(Worker& worker) {
+  const std::uint64_t end = p_->written / kWriteBackBytes * kWriteBackBytes;
+  if (end == p_->started) return;
+  worker.post([file = p_->file, from = p_->started, bytes = end - p_->started] {
+    fs::start_write_back(*file, from, bytes);
+    return Status::ok();
+  });
+  p_->started = end;
 }
 
 std::uint64_t SegmentWriter::number() const {

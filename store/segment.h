@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "base/worker.h"
 
 namespace dedup::store {
 
@@ -48,10 +49,15 @@ class SegmentWriter {
   Result<ChunkLocation> append(const Fingerprint& fingerprint, std::span<const std::byte> data);
   // Hands everything to the kernel: readers in other processes see it.
   Status write_out();
-  // What the kernel has is on its way to the disk from now on, so that flush() takes less long.
-  void start_write_back();
   // write_out, then fsync. A failed fsync is never tried again: the writer stays failed.
   Status flush();
+  // The same in two steps: begun by write_out here and fsync in `worker`, ended by waiting for it.
+  // Harmless to end what was not begun.
+  Status begin_flush(Worker& worker);
+  Status end_flush();
+  // `worker` sees to it that what the kernel has is on its way to the disk, once it is much, so
+  // that flushing takes less long.
+  void start_write_back(Worker& worker);
   std::uint64_t number() const;
   std::uint64_t size() const;  // bytes appended, headers included
 

@@ -110,6 +110,7 @@ class StoreDamage : public testing::Test {
     for (auto& node : nodes) {
       const service::References references{identity_, record.attempt, names(chunks_)};
       DEDUP_TRY(node->on(references).status());
+      DEDUP_TRY(node->on(service::WriteIndex{identity_, record.attempt, true}).status());
       DEDUP_TRY(node->on(service::Prepare{identity_, record.encode(), true}).status());
       DEDUP_TRY(node->on(service::Commit{identity_, record.attempt, true}).status());
       DEDUP_TRY(node->on(service::Collect{identity_, record.attempt}).status());

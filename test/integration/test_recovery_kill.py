@@ -7,9 +7,9 @@ import pytest
 from stores import Model, Script, Site, fault_library, noise, parts
 
 SEED = 42
-STEPS = ["write.dumped", "commit.begin", "commit.dumped", "commit.shards", "commit.prepared",
-         "commit.renamed", "commit.unfenced", "commit.fenced", "commit.installed",
-         "commit.collected", "close.committed"]
+STEPS = ["write.dumped", "commit.begin", "commit.dumped", "commit.shards", "commit.indexed",
+         "commit.prepared", "commit.renamed", "commit.unfenced", "commit.fenced",
+         "commit.installed", "commit.collected", "close.committed"]
 GENERATIONS = 3
 NODES = 3
 RANKS = 4

@@ -3,6 +3,7 @@ no hang, and the previous generation can be read."""
 
 import contextlib
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -192,6 +193,28 @@ def test_a_call_fails_on_one_node(site, function, error, expected, rank):
     old.write(change)
     site.write(change, 3, 3, HINTS, mode="w")
     site.check_stores(old, 2)
+
+
+def test_chunks_that_could_not_be_flushed_are_not_relied_on(site):
+    """The kernel tells of a failed flush once. The next commit, whose flushes all succeed, gets the
+    chunks from the other node, which has them too."""
+    model = Model(noise(3, 1_200_000))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 4))
+    script.add("sync", 0).add("sync", 0).close()
+    report = site.root / "report"
+    # Rank 3 is not the first of its node: it flushes its own segment and nothing else.
+    job = site.run(script, 2, 4, {**HINTS, "report": report}, {
+        "LD_PRELOAD": str(fault_library()), "FAULT_RANK": "3", "FAULT_CALL": "1",
+        "FAULT_ERROR": str(errno.EIO), "FAULT_ONLY": "fdatasync", "FAULT_ONCE": "1"})
+    assert job.code == 0, f"{job}"
+    failure = first_failure(job)
+    assert (failure.operation, failure.error) == ("sync", "IO"), f"{job}"
+    assert set(job.errors_of("sync")) == {"SUCCESS"}, f"{job}"  # the second
+    lines = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [line["generation"] for line in lines] == [1]
+    assert lines[0]["copies_made"] > 0
+    assert site.read(2, 4) == model.content
+    site.check_stores(model, 2)
 
 
 # ---- Stores that cannot be used ------------------------------------------------------------------

@@ -407,7 +407,7 @@ class Run {
     DEDUP_ASSIGN(const engine::JobLock lock,
                  engine::JobLock::take(file, service::LockKind::kCommit));
     DEDUP_TRY(file.refresh_view());
-    return engine::Attempt(file).run();
+    return engine::Attempt(file).run([] { return Status::ok(); });
   }
 
   // True if the job lives on.

@@ -156,6 +156,42 @@ TEST_F(ServiceStoreNode, PrepareFailsIfASegmentCannotBeFlushed) {
   expect_held(what);
 }
 
+TEST_F(ServiceStoreNode, ForgetsASegmentThatARankCouldNotFlush) {
+  ASSERT_OK(attach(true));
+  const auto lost = chunks(10), kept = chunks(10);
+  const auto segment = store_as_rank(lost);
+  ASSERT_OK(segment);
+  ASSERT_OK(store_as_rank(kept));
+  const auto record = begin_commit(random_id(random_), lost);
+  ASSERT_OK(record);
+  ASSERT_OK(node_->on(WriteIndex{identity_, record->attempt, true}));
+  ASSERT_OK(node_->on(ForgetSegment{identity_, *segment}));
+  ASSERT_OK(node_->on(Abort{identity_, record->attempt}));
+  expect_absent(lost);
+  expect_held(kept);
+  ASSERT_OK(put(lost));
+  ASSERT_OK(commit(lost));
+  expect_held(lost);
+}
+
+TEST_F(ServiceStoreNode, PreparesWhatHasAnIndexOnly) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(10);
+  ASSERT_OK(put(what));
+  const auto record = begin_commit(random_id(random_), what);
+  ASSERT_OK(record);
+  EXPECT_CODE(node_->on(Prepare{identity_, record->encode(), true}), kArgument);
+  for (int i = 0; i < 2; ++i) {
+    const auto index = node_->on(WriteIndex{identity_, record->attempt, true});
+    ASSERT_OK(index);
+    EXPECT_EQ(index->chunks, 10u);
+  }
+  ASSERT_OK(prepare(*record));
+  EXPECT_CODE(prepare(*record), kArgument);
+  ASSERT_OK(finish_commit(*record));
+  expect_held(what);
+}
+
 TEST_F(ServiceStoreNode, TakesOneCopyOfAChunkThatIsThereTwice) {
   ASSERT_OK(attach(true));
   const auto what = chunks(10);

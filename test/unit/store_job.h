@@ -140,8 +140,10 @@ class StoreJob {
     record.lineage = {{session_, number_ + 1}};
     return record;
   }
-  Result<PrepareReply> prepare(const store::CommitRecord& record, bool flush = true) {
-    return node_->on(Prepare{identity_, record.encode(), flush});
+  Result<WriteIndexReply> prepare(const store::CommitRecord& record, bool flush = true) {
+    DEDUP_ASSIGN(const auto reply, node_->on(WriteIndex{identity_, record.attempt, flush}));
+    DEDUP_TRY(node_->on(Prepare{identity_, record.encode(), flush}).status());
+    return reply;
   }
   Status finish_commit(const store::CommitRecord& record) {
     DEDUP_TRY(node_->on(Commit{identity_, record.attempt, true}).status());
@@ -152,7 +154,7 @@ class StoreJob {
   // A whole commit of a file that consists of `what`; the bytes that it freed.
   Result<std::uint64_t> commit(const std::vector<Chunk>& what) {
     DEDUP_ASSIGN(const auto record, begin_commit(random_id(random_), what));
-    DEDUP_ASSIGN(const PrepareReply prepared, prepare(record));
+    DEDUP_ASSIGN(const WriteIndexReply prepared, prepare(record));
     EXPECT_EQ(prepared.chunks, what.size());
     DEDUP_TRY(finish_commit(record));
     DEDUP_ASSIGN(const CollectReply collected, node_->on(Collect{identity_, record.attempt}));

@@ -81,6 +81,7 @@ TEST(Segment, RunsAreWrittenAsTheirChunksOneByOne) {
   auto single = SegmentWriter::create(dir / "single", identity, 3);
   auto runs = SegmentWriter::create(dir / "runs", identity, 3);
   ASSERT_TRUE(single.is_ok() && runs.is_ok());
+  Worker disk;
   for (const std::size_t count : {0u, 1u, 2u, 7u, 510u, 511u, 512u, 1500u, 3u}) {
     std::vector<Bytes> data;
     std::vector<SegmentChunk> run;
@@ -93,7 +94,7 @@ TEST(Segment, RunsAreWrittenAsTheirChunksOneByOne) {
     ASSERT_TRUE(first.is_ok()) << first.status().message();
     EXPECT_EQ(first->offset, begin);
     EXPECT_EQ(first->segment, 3u);
-    if (count % 2 == 1) (*runs)->start_write_back();
+    if (count % 2 == 1) (*runs)->start_write_back(disk);
     for (std::size_t i = 0; i < count; ++i) {
       const auto location = (*single)->append(run[i].fingerprint, run[i].data);
       ASSERT_TRUE(location.is_ok()) << location.status().message();
@@ -102,7 +103,9 @@ TEST(Segment, RunsAreWrittenAsTheirChunksOneByOne) {
       }
     }
   }
-  ASSERT_TRUE((*single)->flush().is_ok() && (*runs)->flush().is_ok());
+  ASSERT_TRUE((*single)->flush().is_ok());
+  ASSERT_TRUE((*runs)->begin_flush(disk).is_ok() && (*runs)->begin_flush(disk).is_ok());
+  EXPECT_TRUE((*runs)->end_flush().is_ok() && (*runs)->end_flush().is_ok());
   EXPECT_EQ(*fs::read_file(dir / "single"), *fs::read_file(dir / "runs"));
 }
 

@@ -3,6 +3,7 @@
  *   FAULT_RANK   the rank (PMI_RANK) that it happens to
  *   FAULT_CALL   n, from 1; calls made by the service thread count as well
  *   FAULT_ERROR  the errno that this call and all later ones return; SIGKILL if not set
+ *   FAULT_ONCE   set: later ones do what they should
  *   FAULT_ONLY   count calls of this function only
  *   FAULT_COUNT  a file that gets the number of calls when the process ends */
 #define _GNU_SOURCE
@@ -22,6 +23,7 @@ static atomic_long calls;
 static long target;
 static int fault_error;
 static const char* only;
+static int once;
 
 __attribute__((constructor)) static void start(void) {
   const char* mine = getenv("PMI_RANK");
@@ -29,6 +31,7 @@ __attribute__((constructor)) static void start(void) {
   const char* call = getenv("FAULT_CALL");
   const char* error = getenv("FAULT_ERROR");
   only = getenv("FAULT_ONLY");
+  once = getenv("FAULT_ONCE") != NULL;
   if (mine == NULL || wanted == NULL || strcmp(mine, wanted) != 0) return;
   if (call != NULL) target = atol(call);
   if (error != NULL) fault_error = atoi(error);
@@ -49,7 +52,7 @@ __attribute__((destructor)) static void end(void) {
 static int fails(const char* function) {
   if (only != NULL && strcmp(only, function) != 0) return 0;
   const long n = atomic_fetch_add(&calls, 1) + 1;
-  if (target == 0 || n < target) return 0;
+  if (target == 0 || n < target || (once && n > target)) return 0;
   if (fault_error == 0) {
     raise(SIGKILL);
   }
