@@ -242,6 +242,8 @@ Status ChunkWriter::wait_for_flush() {
 }
 
 void ChunkWriter::new_segment() {
+  // Others who commit must not rely on a segment whose flush failed.
+  (void)end_flushes();
   segment_.reset();
   full_.clear();
 }

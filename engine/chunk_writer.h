@@ -34,6 +34,9 @@ class ChunkWriter {
   // `flush`: whether finish_segments() will be asked to flush; the disk may begin before.
   ChunkWriter(service::Client& client, const Id128& identity, bool flush)
       : client_(client), identity_(identity), flush_(flush) {}
+  ChunkWriter(const ChunkWriter&) = delete;
+  ChunkWriter& operator=(const ChunkWriter&) = delete;
+  ~ChunkWriter() { new_segment(); }
 
   Numbered<NodeSet>& holder_sets() { return holder_sets_; }
 
@@ -77,7 +80,8 @@ class ChunkWriter {
   Status append(std::span<const StoredChunk> run);
   // Until so many bytes of `rest` are appended, or all; leaves what is not.
   Status append_some(std::span<const StoredChunk>& rest, std::uint64_t bytes);
-  // Waits for the flushes that were begun; forgets segments for which they failed.
+  // Waits for the flushes that were begun. Segments for which they failed are forgotten, here and
+  // at the service.
   Status end_flushes();
   void keep_names(std::span<const StoredChunk> chunks);
   Status open_segment();
@@ -94,7 +98,7 @@ class ChunkWriter {
   std::vector<StoredChunk> claimed_;
   std::span<const StoredChunk> unstored_;  // the last of claimed_
   std::uint64_t bytes_stored_ = 0;
-  Worker disk_;  // waits for it
+  Worker disk_;  // waits for the disk in this rank's place
   std::unique_ptr<store::SegmentWriter> segment_;
   std::vector<std::unique_ptr<store::SegmentWriter>> full_;  // written out, not flushed yet
 };
