@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -28,6 +29,14 @@ std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine);
 
 // Collective: the largest, or the sum, over all ranks.
 std::uint64_t all_max(MPI_Comm comm, std::uint64_t value);
+template <std::size_t kCount>
+std::array<std::uint64_t, kCount> all_max(MPI_Comm comm,
+                                          const std::array<std::uint64_t, kCount>& values) {
+  std::array<std::uint64_t, kCount> result{};
+  PMPI_Allreduce(values.data(), result.data(), static_cast<int>(kCount), MPI_UINT64_T, MPI_MAX,
+                 comm);
+  return result;
+}
 std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value);
 
 // The ranks of a communicator. The topology must outlive it.

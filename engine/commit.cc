@@ -1,7 +1,6 @@
 #include "engine/commit.h"
 
 #include <cstdio>
-#include <optional>
 
 #include "engine/agreement.h"
 #include "engine/attempt.h"
@@ -47,7 +46,7 @@ Status commit_locked(OpenFile& file) {
   DEDUP_TRY(begin_dumps(file));
   if (is_deleted(file)) return Status::ok();
   failpoint("commit.begin");
-  DEDUP_TRY(dump_logs(file));
+  DEDUP_TRY(dump_logs(file, store::LogWriter::Space::kFree));
   // Rank 0's view is the newest: the base must be the same for all builders.
   DEDUP_TRY(agree(file.comm(), file.refresh_view()));
   DEDUP_TRY(take_over(file));
@@ -72,15 +71,7 @@ Status commit_locked(OpenFile& file) {
 Status commit(OpenFile& file) {
   const bool dirty = file.changed || file.local->has_logged();
   if (all_max(file.comm(), dirty ? 1 : 0) == 0) return Status::ok();
-  // All ranks are in the call: nobody whom the lock makes wait is waited for by its holder.
-  std::optional<JobLock> lock;
-  Status status;
-  if (file.rank() == 0) {
-    auto taken = JobLock::take(file, service::LockKind::kCommit);
-    status = taken.status();
-    if (status.is_ok()) lock.emplace(std::move(*taken));
-  }
-  DEDUP_TRY(agree(file.comm(), status));
+  DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kCommit));
   return commit_locked(file);
 }
 

@@ -82,9 +82,7 @@ struct Dumper::Private {
       mine[1] = std::max(mine[1], std::min<std::uint64_t>(run.length, state.hints.chunk_size));
     }
     mine[2] = status.is_ok() ? 0 : 1;
-    std::array<std::uint64_t, 3> all{};
-    PMPI_Allreduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_UINT64_T, MPI_MAX,
-                   state.topology.comm());
+    const auto all = all_max(state.topology.comm(), mine);
     return {all[0], all[1], all[2]};
   }
 

@@ -18,6 +18,18 @@ Result<JobLock> JobLock::take(const JobFile& file, service::LockKind kind) {
   return JobLock(file, kind, owner);
 }
 
+Result<std::optional<JobLock>> JobLock::take_together(const JobFile& file, service::LockKind kind) {
+  std::optional<JobLock> lock;
+  Status status;
+  if (file.ranks().rank() == 0) {
+    auto taken = take(file, kind);
+    status = taken.status();
+    if (status.is_ok()) lock.emplace(std::move(*taken));
+  }
+  DEDUP_TRY(file.ranks().agree(status));
+  return lock;
+}
+
 JobLock::JobLock(JobLock&& other) noexcept
     : file_(std::exchange(other.file_, nullptr)), kind_(other.kind_), owner_(other.owner_) {}
 

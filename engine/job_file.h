@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -73,6 +74,9 @@ class JobLock {
  public:
   // Waits until it is granted.
   static Result<JobLock> take(const JobFile& file, service::LockKind kind);
+  // Collective: rank 0 takes it for all. They are all in the call, so that nobody whom the lock
+  // makes wait is waited for by its holders. None on the other ranks.
+  static Result<std::optional<JobLock>> take_together(const JobFile& file, service::LockKind kind);
   JobLock(JobLock&& other) noexcept;
   JobLock& operator=(JobLock&&) = delete;
   ~JobLock();

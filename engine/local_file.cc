@@ -111,17 +111,27 @@ bool LocalFile::has_logged() const {
   return !runs_.empty();
 }
 
+std::uint64_t LocalFile::log_size() const {
+  const std::lock_guard lock(mutex_);
+  return log_ ? log_->size() : 0;
+}
+
 std::uint64_t LocalFile::log_number() const {
   const std::lock_guard lock(mutex_);
   return log_number_;
 }
 
-Status LocalFile::discard_sealed() {
+Status LocalFile::discard_sealed(store::LogWriter::Space space) {
   const std::lock_guard lock(mutex_);
   runs_.erase(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(sealed_));
   runs_.shrink_to_fit();
   sealed_ = 0;
-  return log_ && runs_.empty() ? log_->clear() : Status::ok();
+  return log_ && runs_.empty() ? log_->clear(space) : Status::ok();
+}
+
+Result<store::LogView> LocalFile::view_log(std::uint64_t offset, std::uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  return log_->view(offset, bytes);
 }
 
 Status LocalFile::read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out) {

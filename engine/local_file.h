@@ -56,12 +56,16 @@ class LocalFile {
   // adjacent stay separate if they are not adjacent in the log. While writing() is held.
   std::vector<LoggedRun> seal();
   bool has_logged() const;
+  std::uint64_t log_size() const;  // bytes in the log, overwritten ones too
   // The log's number; only once something was appended.
   std::uint64_t log_number() const;
   // All that was sealed is chunks now: empties the log, unless there is more in it since. Its
   // offsets are never used again, so that nobody who still looks for the old bytes finds other
   // ones. While writing() is held.
-  Status discard_sealed();
+  Status discard_sealed(store::LogWriter::Space space);
+
+  // See LogWriter::view(): of what was sealed.
+  Result<store::LogView> view_log(std::uint64_t offset, std::uint64_t bytes) const;
 
   // Reading this node's store. kNotFound if the file is gone (a commit made something else of it).
   Status read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out);

@@ -13,53 +13,27 @@
 namespace dedup::engine {
 namespace {
 
-// Bytes of the file in one piece of memory, and where they stand in the log, slice by slice.
-struct Slice {
-  std::uint64_t file_offset;
-  std::uint64_t length;
-  std::uint64_t log_offset;
-};
+// From here on it is cheaper to look at what is in the log than to read it.
+constexpr std::uint64_t kViewed = std::uint64_t{1} << 20;
 
-// One round: the next logged runs, as far as they fit, read from the log.
+// One round: the next logged runs, as far as they fit, in memory.
 class Round {
  public:
-  Round(OpenFile& file, std::size_t capacity)
-      : file_(file), capacity_(capacity), buffer_(new std::byte[capacity]) {}
+  Round(OpenFile& file, std::size_t capacity) : file_(file), capacity_(capacity) {}
 
   // Takes runs from `logged` at `next`; the last is cut, at a multiple of the chunk size from the
   // start of its contiguous stretch, if it does not fit.
   Status load(std::vector<LoggedRun>& logged, std::size_t& next) {
-    slices_.clear();
+    choose(logged, next);
+    views_.clear();
     runs_.clear();
     std::size_t used = 0;
-    while (next < logged.size() && used < capacity_) {
-      LoggedRun& run = logged[next];
-      const bool continues =
-          !runs_.empty() && runs_.back().file_offset + runs_.back().length == run.file_offset;
-      const std::uint64_t stretch = continues ? runs_.back().length : 0;
-      std::uint64_t length = std::min<std::uint64_t>(run.length, capacity_ - used);
-      if (length < run.length) {
-        const std::uint64_t whole = (stretch + length) / chunk() * chunk();
-        if (whole <= stretch) break;
-        length = whole - stretch;
+    for (std::size_t i = 0; i < slices_.size();) {
+      if (const std::size_t end = look_at(i); end > i) {
+        i = end;
+        continue;
       }
-      DEDUP_TRY(file_.local->read_log(file_.local->log_number(), run.log_offset,
-                                      {buffer_.get() + used, length}));
-      slices_.push_back({run.file_offset, length, run.log_offset});
-      if (continues) {
-        runs_.back().length += length;
-      } else {
-        runs_.push_back({run.file_offset, buffer_.get() + used, length});
-      }
-      used += length;
-      if (length == run.length) {
-        ++next;
-      } else {
-        run.file_offset += length;
-        run.log_offset += length;
-        run.length -= length;
-        break;
-      }
+      DEDUP_TRY(read(slices_[i++], used));
     }
     return Status::ok();
   }
@@ -92,7 +66,76 @@ class Round {
   }
 
  private:
+  using Slice = LoggedRun;
+
   std::uint64_t chunk() const { return file_.hints.chunk_size; }
+
+  void choose(std::vector<LoggedRun>& logged, std::size_t& next) {
+    slices_.clear();
+    std::uint64_t used = 0;
+    std::uint64_t stretch = 0;  // bytes of the file before the next run, without a gap
+    while (next < logged.size() && used < capacity_) {
+      LoggedRun& run = logged[next];
+      if (slices_.empty() || slices_.back().end() != run.file_offset) stretch = 0;
+      std::uint64_t length = std::min<std::uint64_t>(run.length, capacity_ - used);
+      if (length < run.length) {
+        const std::uint64_t whole = (stretch + length) / chunk() * chunk();
+        if (whole <= stretch) break;
+        length = whole - stretch;
+      }
+      slices_.push_back({run.file_offset, length, run.log_offset});
+      used += length;
+      stretch += length;
+      if (length < run.length) {
+        run.file_offset += length;
+        run.log_offset += length;
+        run.length -= length;
+        break;
+      }
+      ++next;
+    }
+  }
+
+  // Whether the file's bytes before and after it are in no other slice: a contiguous stretch has to
+  // be contiguous in memory.
+  bool is_alone(std::size_t i) const {
+    return (i == 0 || slices_[i - 1].end() != slices_[i].file_offset) &&
+           (i + 1 == slices_.size() || slices_[i].end() != slices_[i + 1].file_offset);
+  }
+
+  // Makes runs of slices from `i` on where the log has them, if they follow each other there and
+  // are much. The first slice of which it did not.
+  std::size_t look_at(std::size_t i) {
+    std::uint64_t bytes = 0;
+    std::size_t end = i;
+    for (; end < slices_.size() && is_alone(end); ++end) {
+      if (slices_[end].log_offset != slices_[i].log_offset + bytes) break;
+      bytes += slices_[end].length;
+    }
+    if (bytes < kViewed) return i;
+    auto view = file_.local->view_log(slices_[i].log_offset, bytes);
+    if (!view.is_ok()) return i;
+    const std::byte* data = view->bytes().data();
+    views_.push_back(std::move(*view));
+    for (; i < end; data += slices_[i++].length) {
+      runs_.push_back({slices_[i].file_offset, data, slices_[i].length});
+    }
+    return end;
+  }
+
+  // Appends a slice to what the buffer has.
+  Status read(const Slice& slice, std::size_t& used) {
+    if (!buffer_) buffer_.reset(new std::byte[capacity_]);  // not touched before it is needed
+    const std::span<std::byte> room(buffer_.get() + used, slice.length);
+    DEDUP_TRY(file_.local->read_log(file_.local->log_number(), slice.log_offset, room));
+    used += slice.length;
+    if (!runs_.empty() && runs_.back().file_offset + runs_.back().length == slice.file_offset) {
+      runs_.back().length += slice.length;
+    } else {
+      runs_.push_back({slice.file_offset, room.data(), slice.length});
+    }
+    return Status::ok();
+  }
 
   Status send(const std::vector<plan::FilePiece>& pieces,
               const std::vector<std::uint64_t>& log_offsets,
@@ -131,14 +174,19 @@ class Round {
 
   OpenFile& file_;
   std::size_t capacity_;
-  std::unique_ptr<std::byte[]> buffer_;  // not touched before it is needed
-  std::vector<Slice> slices_;
+  std::vector<Slice> slices_;  // what the round consists of, in the order of the file
+  std::unique_ptr<std::byte[]> buffer_;
+  std::vector<store::LogView> views_;
   std::vector<DumpRun> runs_;
 };
 
 }  // namespace
 
-Status dump_logs(OpenFile& file) {
+std::uint64_t log_round(const hints::Hints& hints) {
+  return std::max<std::uint64_t>(hints.buffer / 4, hints.chunk_size);
+}
+
+Status dump_logs(OpenFile& file, store::LogWriter::Space space) {
   std::vector<LoggedRun> logged;
   Status returned;
   {
@@ -149,11 +197,14 @@ Status dump_logs(OpenFile& file) {
   std::uint64_t bytes = 0;
   for (const LoggedRun& run : logged) bytes += run.length;
   const std::uint64_t most = all_max(file.comm(), bytes);
-  if (most == 0) return Status::ok();
+  const auto discard = [&] {
+    const std::lock_guard writing(file.local->writing());
+    return file.local->discard_sealed(space);
+  };
+  // Space that was kept is freed also if there is nothing to dump.
+  if (most == 0) return agree(file.comm(), discard());
   DEDUP_TRY(agree(file.comm(), returned));
-  const std::uint64_t capacity =
-      std::max<std::uint64_t>(file.hints.buffer / 4, file.hints.chunk_size);
-  Round round(file, std::min(capacity, std::max<std::uint64_t>(bytes, 1)));
+  Round round(file, std::min(log_round(file.hints), std::max<std::uint64_t>(bytes, 1)));
   std::size_t next = 0;
   while (all_max(file.comm(), next < logged.size()) != 0) {
     DEDUP_TRY(agree(file.comm(), round.load(logged, next), Waiting::kPatient));
@@ -162,10 +213,7 @@ Status dump_logs(OpenFile& file) {
     file.since_commit += result->stats;
     DEDUP_TRY(agree(file.comm(), round.convert(*result), Waiting::kPatient));
   }
-  return agree(file.comm(), [&] {
-    const std::lock_guard writing(file.local->writing());
-    return file.local->discard_sealed();
-  }());
+  return agree(file.comm(), discard());
 }
 
 }  // namespace dedup::engine

@@ -6,10 +6,14 @@
 
 namespace dedup::engine {
 
-// Collective, in rounds of bounded memory (a quarter of dedup_buffer). Each rank's logged data is
+// Collective, in rounds of bounded memory (log_round()). Each rank's logged data is
 // cut into chunks from the start of each run that is contiguous in the file; block homes replace
 // log pieces by chunks only where the log still is the newest, so that the order of writes stays as
 // it was. Afterwards the ranks' logs are empty. The caller holds the commit lock.
-Status dump_logs(OpenFile& file);
+// `space`: what becomes of the logs' space.
+Status dump_logs(OpenFile& file, store::LogWriter::Space space);
+
+// Bytes of a log that one round takes.
+std::uint64_t log_round(const hints::Hints& hints);
 
 }  // namespace dedup::engine

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <optional>
 
 #include "engine/agreement.h"
 #include "engine/failpoint.h"
 #include "engine/leases.h"
+#include "engine/log_dump.h"
 #include "engine/rounds.h"
 #include "plan/block.h"
 
@@ -22,6 +22,8 @@ constexpr std::size_t kUpdatesAtOnce = 32768;
 
 // Below this much on the rank that writes most, a dump costs more than it gives.
 constexpr std::uint64_t kWorthADump = std::uint64_t{256} << 10;
+// A rank logs so little before it knows what the others write.
+constexpr std::uint64_t kLoggedAtOnce = std::uint64_t{64} << 10;
 
 // Collects what went to the log and tells the block homes.
 class HomeUpdates {
@@ -258,25 +260,39 @@ Status begin_dumps(OpenFile& file) {
   return agree(file.comm(), status);
 }
 
-Status write_collective(OpenFile& file, const plan::Access& access) {
-  if (file.atomic || all_max(file.comm(), access.bytes) < kWorthADump) {
-    return agree(file.comm(), write_independent(file, access));
-  }
+namespace {
+
+Status dump_access(OpenFile& file, const plan::Access& access) {
   file.changed = true;
-  // All ranks are here now, so whoever waits for a commit of this file to end does not keep a rank
-  // of that commit from reaching it.
-  std::optional<JobLock> lock;
-  Status status;
-  if (file.rank() == 0) {
-    auto taken = JobLock::take(file, service::LockKind::kDump);
-    status = taken.status();
-    if (status.is_ok()) lock.emplace(std::move(*taken));
-  }
-  DEDUP_TRY(agree(file.comm(), status));
+  DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kDump));
   DEDUP_TRY(begin_dumps(file));
   std::uint64_t end = 0;
   DEDUP_TRY(dump_rounds(file, access, end));
   return agree(file.comm(), end == 0 ? Status::ok() : extend(file, end));
+}
+
+// Chunks are made of what is logged while the program goes on to write, and the log's space is used
+// again: memory that the kernel has for it already.
+Status dump_full_logs(OpenFile& file) {
+  DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kCommit));
+  DEDUP_TRY(begin_dumps(file));
+  return dump_logs(file, store::LogWriter::Space::kKeep);
+}
+
+}  // namespace
+
+Status write_collective(OpenFile& file, const plan::Access& access) {
+  if (file.atomic) return agree(file.comm(), write_independent(file, access));
+  const bool at_once = access.bytes <= kLoggedAtOnce;
+  const Status logged = at_once ? write_to_log(file, access) : Status::ok();
+  const auto [bytes, log, failed] =
+      all_max<3>(file.comm(), {access.bytes, file.local->log_size(), logged.is_ok() ? 0u : 1u});
+  if (failed != 0) return agree(file.comm(), logged);
+  if (bytes >= kWorthADump) return dump_access(file, at_once ? plan::Access{} : access);
+  if (bytes > kLoggedAtOnce) {
+    DEDUP_TRY(agree(file.comm(), at_once ? Status::ok() : write_to_log(file, access)));
+  }
+  return log < log_round(file.hints) ? Status::ok() : dump_full_logs(file);
 }
 
 }  // namespace dedup::engine

@@ -17,8 +17,9 @@ namespace dedup::engine {
 // returns, every rank that reads sees it. Local: talks to services only.
 Status write_independent(OpenFile& file, const plan::Access& access);
 
-// Collective: dumps what all ranks write, or, if that is little, logs it until the next commit.
-// Synchronises at its end, so that the call has one place in the order of writes on all ranks.
+// Collective: dumps what all ranks write, or, if that is little, logs it until that is worth a dump
+// or the next commit. Synchronises at its end, so that the call has one place in the order of
+// writes on all ranks.
 Status write_collective(OpenFile& file, const plan::Access& access);
 
 // Tells the block homes what a dump made of this rank's data, about one payload at a time. `below`:

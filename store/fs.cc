@@ -213,6 +213,10 @@ Result<Mapping> Mapping::create(const File& file, std::uint64_t offset, std::siz
   return Mapping({static_cast<std::byte*>(where), bytes});
 }
 
+bool Mapping::load() const {
+  return retried([&] { return ::madvise(bytes_.data(), bytes_.size(), MADV_POPULATE_READ); }) == 0;
+}
+
 Mapping::~Mapping() {
   // Fails only for what was not mapped.
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());

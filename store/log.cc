@@ -1,5 +1,7 @@
 #include "store/log.h"
 
+#include <unistd.h>
+
 #include <array>
 
 #include "base/codec.h"
@@ -9,7 +11,7 @@
 namespace dedup::store {
 namespace {
 
-// After the header: the first offset whose data is still there.
+// After the header: the first offset whose data is still there. It stands at kDataAt.
 constexpr std::uint64_t kFirstAt = format::kFileHeaderSize;
 constexpr std::uint64_t kLeasesAt = 4096;
 constexpr std::uint64_t kDataAt = kLeasesAt + LeaseTable::kBytes;
@@ -27,6 +29,7 @@ struct LogWriter::Private {
   std::uint64_t number = 0;
   std::uint64_t first = kDataAt;
   std::uint64_t end = kDataAt;
+  bool has_space = false;  // for data
 };
 
 LogWriter::LogWriter(std::unique_ptr<Private> p) : p_(std::move(p)) {}
@@ -47,9 +50,24 @@ Result<std::unique_ptr<LogWriter>> LogWriter::create(const std::string& path, co
 
 Result<std::uint64_t> LogWriter::append(std::span<const std::byte> data) {
   const std::uint64_t offset = p_->end;
-  DEDUP_TRY(fs::write_at(p_->file, offset, data));
+  p_->has_space = true;
+  DEDUP_TRY(fs::write_at(p_->file, kDataAt + (offset - p_->first), data));
   p_->end += data.size();
   return offset;
+}
+
+Result<LogView> LogWriter::view(std::uint64_t offset, std::uint64_t bytes) const {
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (offset < p_->first || bytes == 0 || bytes > p_->end - p_->first ||
+      offset - p_->first > p_->end - p_->first - bytes) {
+    return Status(Code::kIo, p_->file.path() + ": not in the log");
+  }
+  const std::uint64_t at = kDataAt + (offset - p_->first);
+  DEDUP_ASSIGN(fs::Mapping mapping,
+               fs::Mapping::create(p_->file, at / page * page, at % page + bytes));
+  if (!mapping.load()) return Status(Code::kIo, p_->file.path() + ": not brought into memory");
+  const std::span<const std::byte> wanted = mapping.bytes().subspan(at % page);
+  return LogView(std::move(mapping), wanted);
 }
 
 Result<std::unique_ptr<LeaseTable>> LogWriter::make_leases() {
@@ -58,13 +76,17 @@ Result<std::unique_ptr<LeaseTable>> LogWriter::make_leases() {
   return std::make_unique<LeaseTable>(std::move(mapping));
 }
 
-Status LogWriter::clear() {
+Status LogWriter::clear(Space space) {
+  if (!p_->has_space) return Status::ok();
   Encoder first;
   first.put(p_->end);
-  // Before the data goes: a reader looks at it after reading.
+  // Before the data goes: a reader looks at it before and after reading.
   DEDUP_TRY(fs::write_at(p_->file, kFirstAt, first.bytes()));
   p_->first = p_->end;
-  return fs::truncate(p_->file, kDataAt);
+  if (space == Space::kKeep) return Status::ok();
+  DEDUP_TRY(fs::truncate(p_->file, kDataAt));
+  p_->has_space = false;
+  return Status::ok();
 }
 
 Status LogWriter::flush() {
@@ -79,6 +101,12 @@ std::uint64_t LogWriter::size() const {
 
 struct LogReader::Private {
   fs::File file;
+
+  Result<std::uint64_t> first() const {
+    std::array<std::byte, sizeof(std::uint64_t)> bytes;
+    DEDUP_TRY(fs::read_at(file, kFirstAt, bytes));
+    return Decoder(bytes).get<std::uint64_t>();
+  }
 };
 
 LogReader::LogReader(std::unique_ptr<Private> p) : p_(std::move(p)) {}
@@ -101,14 +129,15 @@ Result<std::unique_ptr<LeaseTable>> open_leases(const std::string& log_path) {
 }
 
 Status LogReader::read(std::uint64_t offset, std::span<std::byte> out) const {
-  const Status status = fs::read_at(p_->file, offset, out);
-  std::array<std::byte, sizeof(std::uint64_t)> first;
-  DEDUP_TRY(fs::read_at(p_->file, kFirstAt, first));
-  if (offset < Decoder(first).get<std::uint64_t>()) {
-    return {Code::kNotFound, p_->file.path() + ": what was at byte " + std::to_string(offset) +
-                                 " has been cleared from the log"};
+  DEDUP_ASSIGN(const std::uint64_t first, p_->first());
+  Status status;
+  if (offset >= first) {
+    status = fs::read_at(p_->file, kDataAt + (offset - first), out);
+    DEDUP_ASSIGN(const std::uint64_t still, p_->first());
+    if (still == first) return status;
   }
-  return status;
+  return {Code::kNotFound, p_->file.path() + ": what was at byte " + std::to_string(offset) +
+                               " has been cleared from the log"};
 }
 
 }  // namespace dedup::store

@@ -9,7 +9,7 @@ from conftest import LAYOUTS, cases_of, layout_name, only_dedup
 from form import BEYOND_DATALOOP
 
 PROGRAMS = ["modes", "data", "views", "nonblocking", "handles", "visibility",
-            "leases"]
+            "leases", "small_writes"]
 CASES = [pytest.param(program, case, id=f"{program}-{case}",
                       marks=[pytest.mark.long] if case.startswith("more_") else [])
          for program in PROGRAMS for case in cases_of(program)]

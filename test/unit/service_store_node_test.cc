@@ -371,7 +371,7 @@ TEST_F(ServiceStoreNode, ReadsLogsUntilTheyAreCleared) {
   const auto read = node_->on(ReadLog{identity_, number->number, *offset + 10, 500});
   ASSERT_OK(read);
   EXPECT_EQ(read->bytes, Bytes(data.begin() + 10, data.begin() + 510));
-  ASSERT_OK((*log)->clear());
+  ASSERT_OK((*log)->clear(store::LogWriter::Space::kFree));
   EXPECT_CODE(node_->on(ReadLog{identity_, number->number, *offset, 500}), kNotFound);
   EXPECT_CODE(node_->on(ReadLog{identity_, 999, 0, 1}), kNotFound);
   // A commit leaves logs alone, the end of the job does not.
@@ -411,7 +411,7 @@ TEST_F(ServiceStoreNode, RecallsLeases) {
     EXPECT_EQ(reply->pieces[1].log_offset, 100010u);
   }
   EXPECT_TRUE((*table)->end(2));
-  ASSERT_OK((*log)->clear());
+  ASSERT_OK((*log)->clear(store::LogWriter::Space::kFree));
   EXPECT_TRUE(node_->on(recall)->here);
   (*table)->free(2);
   EXPECT_FALSE(node_->on(recall)->here);

@@ -94,7 +94,7 @@ TEST_F(LeaseTableTest, StaysWhenTheLogIsCleared) {
   own_->begin(0, 1);
   ASSERT_EQ(own_->note(0, {0, 10, 100}), Noted::kYes);
   ASSERT_TRUE(log_->append(Bytes(100000)).is_ok());
-  ASSERT_TRUE(log_->clear().is_ok());
+  ASSERT_TRUE(log_->clear(LogWriter::Space::kFree).is_ok());
   EXPECT_EQ(own_->note(0, {10, 10, 110}), Noted::kYes);
   EXPECT_EQ(service_->recall(0, 1)->front().length, 20u);
 }

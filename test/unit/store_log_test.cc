@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <utility>
+
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
 
@@ -63,7 +66,7 @@ TEST(Log, TellsALateReaderThatItWasCleared) {
   ASSERT_TRUE(reader.is_ok());
   const auto old = (*writer)->append(random_bytes(random, 1 << 20));
   ASSERT_TRUE(old.is_ok());
-  ASSERT_TRUE((*writer)->clear().is_ok());
+  ASSERT_TRUE((*writer)->clear(LogWriter::Space::kFree).is_ok());
   EXPECT_EQ((*writer)->size(), 0u);
   struct stat s;
   ASSERT_EQ(::stat((dir / "l").c_str(), &s), 0);
@@ -77,6 +80,58 @@ TEST(Log, TellsALateReaderThatItWasCleared) {
   EXPECT_EQ((*reader)->read(*old, out).code(), Code::kNotFound);
   ASSERT_TRUE((*reader)->read(*fresh, out).is_ok());
   EXPECT_EQ(out, data);
+}
+
+TEST(Log, UsesItsSpaceAgain) {
+  const TempDir dir;
+  test::Random random(5);
+  auto writer = LogWriter::create(dir / "l", Id128::random(), 0);
+  ASSERT_TRUE(writer.is_ok());
+  auto reader = LogReader::open(dir / "l");
+  ASSERT_TRUE(reader.is_ok());
+  std::uint64_t last = 0;
+  Bytes out(100000);
+  for (int round = 0; round < 5; ++round) {
+    const Bytes data = random_bytes(random, out.size());
+    const auto offset = (*writer)->append(data);
+    ASSERT_TRUE(offset.is_ok());
+    EXPECT_GT(*offset, last);
+    if (round > 0) {
+      EXPECT_EQ((*reader)->read(last, out).code(), Code::kNotFound);
+    }
+    ASSERT_TRUE((*reader)->read(*offset, out).is_ok());
+    EXPECT_EQ(out, data);
+    last = *offset;
+    EXPECT_LE(std::filesystem::file_size(dir / "l"), 200000u);
+    ASSERT_TRUE((*writer)->clear(LogWriter::Space::kKeep).is_ok());
+    EXPECT_EQ((*writer)->size(), 0u);
+    EXPECT_EQ((*reader)->read(last, out).code(), Code::kNotFound);
+  }
+}
+
+TEST(Log, IsLookedAtWhereItIs) {
+  const TempDir dir;
+  test::Random random(6);
+  auto writer = LogWriter::create(dir / "l", Id128::random(), 0);
+  ASSERT_TRUE(writer.is_ok());
+  for (int round = 0; round < 3; ++round) {
+    const Bytes data = random_bytes(random, 50000);
+    const auto offset = (*writer)->append(data);
+    ASSERT_TRUE(offset.is_ok());
+    for (const auto& [from, bytes] :
+         {std::pair{0u, 50000u}, {0u, 1u}, {4095u, 4098u}, {49999u, 1u}}) {
+      const auto view = (*writer)->view(*offset + from, bytes);
+      ASSERT_TRUE(view.is_ok()) << view.status().message();
+      ASSERT_EQ(view->bytes().size(), bytes);
+      EXPECT_TRUE(std::equal(view->bytes().begin(), view->bytes().end(), data.begin() + from));
+    }
+    for (const auto& [from, bytes] : {std::pair{0u, 50001u}, {50000u, 1u}, {0u, 0u}}) {
+      EXPECT_EQ((*writer)->view(*offset + from, bytes).status().code(), Code::kIo);
+    }
+    EXPECT_EQ((*writer)->view(*offset - 1, 1).status().code(), Code::kIo);
+    EXPECT_EQ((*writer)->view(*offset, ~std::uint64_t{0}).status().code(), Code::kIo);
+    ASSERT_TRUE((*writer)->clear(LogWriter::Space::kKeep).is_ok());
+  }
 }
 
 TEST(Log, IsAsItWasAfterAFailedAppend) {
