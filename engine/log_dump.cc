@@ -29,11 +29,11 @@ class Round {
     runs_.clear();
     std::size_t used = 0;
     for (std::size_t i = 0; i < slices_.size();) {
-      if (const std::size_t end = look_at(i); end > i) {
-        i = end;
-        continue;
+      const Stretch together = stretch(i);
+      if (together.bytes < kViewed || !look_at(i, together)) {
+        for (std::size_t j = i; j < together.end; ++j) DEDUP_TRY(read(slices_[j], used));
       }
-      DEDUP_TRY(read(slices_[i++], used));
+      i = together.end;
     }
     return Status::ok();
   }
@@ -103,24 +103,34 @@ class Round {
            (i + 1 == slices_.size() || slices_[i].end() != slices_[i + 1].file_offset);
   }
 
-  // Makes runs of slices from `i` on where the log has them, if they follow each other there and
-  // are much. The first slice of which it did not.
-  std::size_t look_at(std::size_t i) {
-    std::uint64_t bytes = 0;
-    std::size_t end = i;
-    for (; end < slices_.size() && is_alone(end); ++end) {
-      if (slices_[end].log_offset != slices_[i].log_offset + bytes) break;
-      bytes += slices_[end].length;
+  // Slices that follow each other in the log.
+  struct Stretch {
+    std::size_t end;      // behind its last slice
+    std::uint64_t bytes;  // that can be looked at where the log has them
+  };
+
+  // The longest one from `i` on of slices that are alone, or one that is not.
+  Stretch stretch(std::size_t i) const {
+    Stretch found{i, 0};
+    for (; found.end < slices_.size() && is_alone(found.end); ++found.end) {
+      const Slice& slice = slices_[found.end];
+      if (slice.log_offset != slices_[i].log_offset + found.bytes) break;
+      found.bytes += slice.length;
     }
-    if (bytes < kViewed) return i;
-    auto view = file_.local->view_log(slices_[i].log_offset, bytes);
-    if (!view.is_ok()) return i;
+    found.end = std::max(found.end, i + 1);
+    return found;
+  }
+
+  // Makes runs of the slices from `i` on where the log has them. Whether it could.
+  bool look_at(std::size_t i, const Stretch& together) {
+    auto view = file_.local->view_log(slices_[i].log_offset, together.bytes);
+    if (!view.is_ok()) return false;
     const std::byte* data = view->bytes().data();
     views_.push_back(std::move(*view));
-    for (; i < end; data += slices_[i++].length) {
+    for (; i < together.end; data += slices_[i++].length) {
       runs_.push_back({slices_[i].file_offset, data, slices_[i].length});
     }
-    return end;
+    return true;
   }
 
   // Appends a slice to what the buffer has.
