@@ -1,7 +1,9 @@
 #include "engine/agreement.h"
 
-#include <climits>
+#include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "base/codec.h"
@@ -13,46 +15,66 @@ namespace {
 // MPI counts are int: longer byte strings travel in pieces.
 constexpr std::size_t kLargestCount = std::size_t{1} << 30;
 
-// The smallest of all ranks' values. MPI's code.
-int all_min(MPI_Comm comm, int mine, int& result, Waiting waiting) {
+// Shorter byte strings, with their size before them, are broadcast in one message of this size.
+constexpr std::size_t kFirstMessage = 1024;
+
+// A rank's failure, or 0, and its value.
+using Pair = std::array<std::uint64_t, 2>;
+
+// The largest of all ranks'. MPI's code.
+int all_max(MPI_Comm comm, const Pair& mine, Pair& result, Waiting waiting) {
   if (waiting == Waiting::kPolling) {
-    return PMPI_Allreduce(&mine, &result, 1, MPI_INT, MPI_MIN, comm);
+    return PMPI_Allreduce(mine.data(), result.data(), 2, MPI_UINT64_T, MPI_MAX, comm);
   }
   MPI_Request request;
-  const int error = PMPI_Iallreduce(&mine, &result, 1, MPI_INT, MPI_MIN, comm, &request);
+  const int error =
+      PMPI_Iallreduce(mine.data(), result.data(), 2, MPI_UINT64_T, MPI_MAX, comm, &request);
   return error == MPI_SUCCESS ? wait(request) : error;
 }
 
 }  // namespace
 
 Status agree(MPI_Comm comm, const Status& mine, Waiting waiting) {
+  std::uint64_t nothing = 0;
+  return agree_max(comm, mine, nothing, waiting);
+}
+
+Status agree_max(MPI_Comm comm, const Status& mine, std::uint64_t& value, Waiting waiting) {
   int rank;
   int size;
   PMPI_Comm_rank(comm, &rank);
   PMPI_Comm_size(comm, &size);
-  const int candidate = mine.is_ok() ? size : rank;
-  int failed = size;
-  if (all_min(comm, candidate, failed, waiting) != MPI_SUCCESS) {
+  // The larger, the lower the rank.
+  const auto failure = static_cast<std::uint64_t>(mine.is_ok() ? 0 : size - rank);
+  Pair result{};
+  if (all_max(comm, {failure, value}, result, waiting) != MPI_SUCCESS) {
     return {Code::kUnreachable, "MPI_Allreduce failed: another rank cannot be reached"};
   }
-  if (failed == size) return Status::ok();
-  Encoder encoder;
-  if (rank == failed) {
-    encoder.put(static_cast<std::uint32_t>(mine.code()));
-    encoder.put(std::string_view(mine.message()));
+  if (result[0] == 0) {
+    value = result[1];
+    return Status::ok();
   }
+  const int failed = size - static_cast<int>(result[0]);
+  Encoder encoder;
+  if (rank == failed) put_status(encoder, mine);
   Bytes bytes = encoder.take();
   broadcast(comm, failed, bytes);
   Decoder decoder(bytes);
-  const auto code = static_cast<Code>(decoder.get<std::uint32_t>());
-  return {code, decoder.get_string()};
+  return get_status(decoder);
 }
 
 void broadcast(MPI_Comm comm, int root, Bytes& bytes) {
+  std::array<std::byte, kFirstMessage> first{};
   std::uint64_t size = bytes.size();
-  PMPI_Bcast(&size, 1, MPI_UINT64_T, root, comm);
+  const std::span beginning = std::span(first).subspan(sizeof size);
+  std::memcpy(first.data(), &size, sizeof size);
+  std::copy_n(bytes.begin(), std::min<std::size_t>(size, beginning.size()), beginning.begin());
+  PMPI_Bcast(first.data(), kFirstMessage, MPI_BYTE, root, comm);
+  std::memcpy(&size, first.data(), sizeof size);
   bytes.resize(size);
-  for (std::size_t at = 0; at < size; at += kLargestCount) {
+  const std::size_t begun = std::min<std::size_t>(size, beginning.size());
+  std::copy_n(beginning.begin(), begun, bytes.begin());
+  for (std::size_t at = begun; at < size; at += kLargestCount) {
     const auto count = static_cast<int>(std::min(kLargestCount, size - at));
     PMPI_Bcast(bytes.data() + at, count, MPI_BYTE, root, comm);
   }
@@ -92,8 +114,8 @@ std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value) {
   return result;
 }
 
-Status MpiRanks::agree(const Status& mine, Waiting waiting) const {
-  return engine::agree(topology_->comm(), mine, waiting);
+Status MpiRanks::agree_max(const Status& mine, std::uint64_t& value, Waiting waiting) const {
+  return engine::agree_max(topology_->comm(), mine, value, waiting);
 }
 void MpiRanks::broadcast(Bytes& bytes) const {
   engine::broadcast(topology_->comm(), 0, bytes);
@@ -106,9 +128,6 @@ std::vector<Bytes> MpiRanks::gather(const Bytes& mine) const {
 }
 std::uint64_t MpiRanks::all_max(std::uint64_t value) const {
   return engine::all_max(topology_->comm(), value);
-}
-std::uint64_t MpiRanks::all_sum(std::uint64_t value) const {
-  return engine::all_sum(topology_->comm(), value);
 }
 
 }  // namespace dedup::engine

@@ -21,7 +21,11 @@ namespace dedup::engine {
 // has one: the same code everywhere, and the same message. Synchronises.
 Status agree(MPI_Comm comm, const Status& mine, Waiting waiting = Waiting::kPolling);
 
-// Collective. `bytes` of rank `root` on all ranks.
+// Collective. The same, and on success the largest of all ranks' values in `value`.
+Status agree_max(MPI_Comm comm, const Status& mine, std::uint64_t& value,
+                 Waiting waiting = Waiting::kPolling);
+
+// Collective. `bytes` of rank `root` on all ranks; in one message, if they are few.
 void broadcast(MPI_Comm comm, int root, Bytes& bytes);
 
 // Collective. All ranks' bytes, in order of ranks, on rank 0; empty elsewhere.
@@ -47,12 +51,11 @@ class MpiRanks : public Ranks {
   int rank() const override { return topology_->rank(); }
   int size() const override { return topology_->size(); }
   bool speaks_for(NodeIndex node) const override { return topology_->speaker_for(node) == rank(); }
-  Status agree(const Status& mine, Waiting waiting) const override;
+  Status agree_max(const Status& mine, std::uint64_t& value, Waiting waiting) const override;
   void broadcast(Bytes& bytes) const override;
   void broadcast(Id128& id) const override;
   std::vector<Bytes> gather(const Bytes& mine) const override;
   std::uint64_t all_max(std::uint64_t value) const override;
-  std::uint64_t all_sum(std::uint64_t value) const override;
 
  private:
   const Topology* topology_;

@@ -11,27 +11,37 @@
 namespace dedup::engine {
 namespace {
 
-// Calls `request` at each node that this rank speaks for; all at once. `succeeded` counts the nodes
-// that did.
+// One request to each node that this rank speaks for; all at once.
 template <typename Request>
-Status at_my_nodes(const JobFile& file, const Request& request,
-                   std::uint64_t* succeeded = nullptr) {
-  std::vector<service::Client::Pending<Request>> pending;
-  for (NodeIndex n = 0; n < file.nodes(); ++n) {
-    if (file.ranks().speaks_for(n)) {
-      pending.push_back(file.client().start(n, request));
+class AtMyNodes {
+ public:
+  AtMyNodes(const JobFile& file, const Request& request) {
+    for (NodeIndex n = 0; n < file.nodes(); ++n) {
+      if (file.ranks().speaks_for(n)) pending_.push_back(file.client().start(n, request));
     }
   }
-  Status status;
-  for (auto& p : pending) {
-    const auto reply = p.wait();
-    if (reply.is_ok()) {
-      if (succeeded != nullptr) ++*succeeded;
-    } else if (status.is_ok()) {
-      status = reply.status();
+
+  // `succeeded` counts the nodes that did. The first error.
+  Status wait(std::uint64_t* succeeded = nullptr) {
+    Status status;
+    for (auto& p : pending_) {
+      const auto reply = p.wait();
+      if (reply.is_ok()) {
+        if (succeeded != nullptr) ++*succeeded;
+      } else if (status.is_ok()) {
+        status = reply.status();
+      }
     }
+    return status;
   }
-  return status;
+
+ private:
+  std::vector<service::Client::Pending<Request>> pending_;
+};
+
+template <typename Request>
+Status at_my_nodes(const JobFile& file, const Request& request) {
+  return AtMyNodes<Request>(file, request).wait();
 }
 
 std::string hash_name(const hints::Hints& hints) {
@@ -59,23 +69,22 @@ Status Attempt::run(const std::function<Status()>& wait_for_data) {
 // What takes the processor goes before what waits for the disk, which has the data to write.
 Status Attempt::prepare(const std::function<Status()>& wait_for_data) {
   DEDUP_TRY(build_shards());
-  if (file_.refuse_loss) DEDUP_TRY(file_.ranks().agree(check_loss()));
   failpoint("commit.shards");
-  DEDUP_TRY(file_.ranks().agree(make_record()));
+  DEDUP_TRY(make_record());
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
   const Status indexed = at_my_nodes(file_, service::WriteIndex{file_.identity(), id_, flush});
   const Status durable = wait_for_data();
   DEDUP_TRY(file_.ranks().agree(indexed.is_ok() ? durable : indexed, Waiting::kPatient));
   failpoint("commit.indexed");
-  const auto prepared = at_my_nodes(file_, service::Prepare{file_.identity(), encoded_, flush});
-  DEDUP_TRY(file_.ranks().agree(prepared, Waiting::kPatient));
+  AtMyNodes nodes(file_, service::Prepare{file_.identity(), encoded_, flush});
   const Status fence = file_.rank() == 0 ? fence_.prepare(record_) : Status::ok();
-  return file_.ranks().agree(fence);
+  const Status prepared = nodes.wait();
+  return file_.ranks().agree(prepared.is_ok() ? fence : prepared, Waiting::kPatient);
 }
 
 Status Attempt::build_shards() {
   ShardBuild build(file_, id_);
-  Encoder mine;
+  Encoder entries;
   Status status;
   for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
     const NodeIndex home = service::block_home(file_.identity(), shard, file_.nodes());
@@ -83,32 +92,44 @@ Status Attempt::build_shards() {
     const auto entry = build.build(shard);
     status = entry.status();
     if (!status.is_ok()) break;
-    mine.put(static_cast<std::uint32_t>(shard));
-    mine.put_raw(entry->digest.data(), entry->digest.size());
-    mine.put(NodeSet(entry->stores.begin(), entry->stores.end()));
+    entries.put(static_cast<std::uint32_t>(shard));
+    entries.put_raw(entry->digest.data(), entry->digest.size());
+    entries.put(NodeSet(entry->stores.begin(), entry->stores.end()));
   }
   DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
-  gathered_ = file_.ranks().gather(mine.bytes());
-  gather_facts(build.facts());
+  Encoder part;
+  const RecipeFacts& facts = build.facts();
+  part.put(facts.lowest_copies);
+  part.put(facts.lost_chunks);
+  part.put(facts.copies_made);
+  part.put(static_cast<std::uint32_t>(facts.node_sets.size()));
+  for (const NodeSet& set : facts.node_sets) part.put(set);
+  part.put_raw(entries.bytes().data(), entries.size());
+  part_ = part.take();
   return Status::ok();
 }
 
-void Attempt::gather_facts(const RecipeFacts& mine) {
-  Encoder encoder;
-  encoder.put(mine.lowest_copies);
-  encoder.put(mine.lost_chunks);
-  encoder.put(mine.copies_made);
-  encoder.put(static_cast<std::uint32_t>(mine.node_sets.size()));
-  for (const NodeSet& set : mine.node_sets) encoder.put(set);
-  facts_ = {};
-  for (const Bytes& bytes : file_.ranks().gather(encoder.bytes())) {
-    Decoder decoder(bytes);
-    facts_.lowest_copies = std::min(facts_.lowest_copies, decoder.get<std::uint64_t>());
-    facts_.lost_chunks += decoder.get<std::uint64_t>();
-    facts_.copies_made += decoder.get<std::uint64_t>();
-    const auto sets = decoder.get<std::uint32_t>();
-    for (std::uint32_t i = 0; i < sets; ++i) facts_.node_sets.insert(decoder.get_nodes());
+// What a rank says of the shards that it built.
+Status Attempt::take_part(const Bytes& part) {
+  Decoder decoder(part);
+  facts_.lowest_copies = std::min(facts_.lowest_copies, decoder.get<std::uint64_t>());
+  facts_.lost_chunks += decoder.get<std::uint64_t>();
+  facts_.copies_made += decoder.get<std::uint64_t>();
+  const auto sets = decoder.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < sets && decoder.ok(); ++i) {
+    facts_.node_sets.insert(decoder.get_nodes());
   }
+  while (decoder.ok() && !decoder.at_end()) {
+    const auto shard = decoder.get<std::uint32_t>();
+    if (shard >= record_.shards.size()) decoder.fail();
+    if (!decoder.ok()) break;
+    store::ShardEntry& entry = record_.shards[shard];
+    decoder.get_raw(entry.digest.data(), entry.digest.size());
+    const NodeSet stores = decoder.get_nodes();
+    entry.stores.assign(stores.begin(), stores.end());
+  }
+  if (decoder.ok()) return Status::ok();
+  return {Code::kInternal, "a rank sent a part of the recipe that cannot be"};
 }
 
 Status Attempt::check_loss() const {
@@ -125,17 +146,19 @@ Status Attempt::check_loss() const {
 
 // Rank 0 writes the record; all get it.
 Status Attempt::make_record() {
+  const std::vector<Bytes> parts = file_.ranks().gather(part_);
   Status status;
   if (file_.rank() == 0) {
-    status = fill_record();
+    status = fill_record(parts);
     if (status.is_ok()) encoded_ = record_.encode();
   }
-  file_.ranks().broadcast(encoded_);
-  record_.number = file_.ranks().all_max(record_.number);
-  return status;
+  return file_.ranks().share(status, encoded_);
 }
 
-Status Attempt::fill_record() {
+Status Attempt::fill_record(const std::vector<Bytes>& parts) {
+  record_.shards.resize(file_.nodes());
+  for (const Bytes& part : parts) DEDUP_TRY(take_part(part));
+  if (file_.refuse_loss) DEDUP_TRY(check_loss());
   const std::shared_ptr<const FileView> view = file_.view();
   const service::FileInfo& info = view->info;
   DEDUP_ASSIGN(record_.size, file_size(file_));
@@ -154,19 +177,6 @@ Status Attempt::fill_record() {
   for (NodeIndex n = 0; n < file_.nodes(); ++n) {
     record_.stores.push_back({info.stores[n].uuid, info.stores[n].node});
   }
-  record_.shards.resize(file_.nodes());
-  for (const Bytes& bytes : gathered_) {
-    Decoder decoder(bytes);
-    while (!decoder.at_end()) {
-      const auto shard = decoder.get<std::uint32_t>();
-      if (!decoder.ok() || shard >= record_.shards.size()) {
-        return {Code::kInternal, "a rank sent a shard that cannot be"};
-      }
-      decoder.get_raw(record_.shards[shard].digest.data(), record_.shards[shard].digest.size());
-      const NodeSet stores = decoder.get_nodes();
-      record_.shards[shard].stores.assign(stores.begin(), stores.end());
-    }
-  }
   if (view->committed) record_.lineage = view->record.lineage;
   if (record_.lineage.empty() || record_.lineage.back().session != info.session) {
     record_.lineage.push_back({info.session, 0});
@@ -179,11 +189,11 @@ Status Attempt::fill_record() {
 Status Attempt::decide() {
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
   std::uint64_t committed = 0;
-  const Status mine = at_my_nodes(file_, service::Commit{file_.identity(), id_, flush}, &committed);
+  const Status mine =
+      AtMyNodes(file_, service::Commit{file_.identity(), id_, flush}).wait(&committed);
   failpoint("commit.renamed");
-  committed = file_.ranks().all_sum(committed);
   const Status all = file_.ranks().agree(mine);
-  if (committed == 0) {
+  if (!all.is_ok() && file_.ranks().all_max(committed) == 0) {
     give_up();
     return all;
   }
@@ -193,7 +203,7 @@ Status Attempt::decide() {
         file_.path.c_str(), static_cast<unsigned long long>(record_.number), all.message().c_str());
   }
   failpoint("commit.unfenced");
-  const Status fenced = file_.ranks().agree(file_.rank() == 0 ? fence_.put() : Status::ok());
+  const Status fenced = file_.ranks().share(file_.rank() == 0 ? fence_.put() : Status::ok());
   if (!fenced.is_ok()) {
     // The stores have it, but it does not count: an open takes what stands at the path.
     end_commit(false);
@@ -214,7 +224,7 @@ Status Attempt::install() {
                  .call(file_.home, service::CommitDone{file_.identity(), encoded_, stores})
                  .status();
   }
-  DEDUP_TRY(file_.ranks().agree(status));
+  DEDUP_TRY(file_.refresh_together(status));
   DEDUP_TRY(
       file_.ranks().agree(at_my_nodes(file_, service::EndCommit{file_.identity(), id_, true})));
   failpoint("commit.installed");
@@ -224,7 +234,8 @@ Status Attempt::install() {
     std::fprintf(stderr, "dedup: warning: %s: %s\n", file_.path.c_str(), freed.message().c_str());
   }
   failpoint("commit.collected");
-  return file_.ranks().agree(file_.refresh_view());
+  // The lock goes when all have collected.
+  return file_.ranks().agree(Status::ok());
 }
 
 void Attempt::give_up() {

@@ -25,15 +25,14 @@ class Attempt {
   Status run(const std::function<Status()>& wait_for_data);
 
   const RecipeFacts& facts() const { return facts_; }  // on rank 0
-  std::uint64_t number() const { return record_.number; }
 
  private:
   Status prepare(const std::function<Status()>& wait_for_data);
   Status build_shards();
-  void gather_facts(const RecipeFacts& mine);
-  Status check_loss() const;
   Status make_record();
-  Status fill_record();
+  Status fill_record(const std::vector<Bytes>& parts);
+  Status take_part(const Bytes& part);
+  Status check_loss() const;
   Status decide();
   Status install();
   void give_up();
@@ -42,10 +41,10 @@ class Attempt {
   JobFile& file_;
   Fence fence_;  // on rank 0
   Id128 id_;
-  store::CommitRecord record_;  // on rank 0; elsewhere its number only
+  store::CommitRecord record_;  // on rank 0
   Bytes encoded_;
-  std::vector<Bytes> gathered_;  // on rank 0
-  RecipeFacts facts_;            // on rank 0
+  Bytes part_;         // what this rank built
+  RecipeFacts facts_;  // on rank 0
 };
 
 }  // namespace dedup::engine

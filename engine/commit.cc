@@ -16,7 +16,7 @@ namespace {
 
 void report(OpenFile& file, const Attempt& attempt) {
   file.last = collect_figures(file.topology, file.since_commit);
-  file.last.generation = attempt.number();
+  file.last.generation = file.view()->record.number;
   const RecipeFacts& facts = attempt.facts();
   if (facts.lowest_copies != UINT64_MAX) file.last.lowest_copies = facts.lowest_copies;
   file.last.node_sets = facts.node_sets.size();
@@ -37,18 +37,14 @@ void report(OpenFile& file, const Attempt& attempt) {
   if (!status.is_ok()) std::fprintf(stderr, "dedup: warning: %s\n", status.message().c_str());
 }
 
-// What a deleted file has is of no use any more.
-bool is_deleted(const OpenFile& file) {
-  return all_max(file.comm(), file.rank() == 0 && file.view()->info.deleted ? 1 : 0) != 0;
-}
-
 Status commit_locked(OpenFile& file) {
-  DEDUP_TRY(begin_dumps(file));
-  if (is_deleted(file)) return Status::ok();
+  // The base must be the same for all.
+  DEDUP_TRY(file.refresh_together());
+  begin_dumps_on(file, file.view()->base());
+  // What a deleted file has is of no use any more.
+  if (file.view()->info.deleted) return Status::ok();
   failpoint("commit.begin");
   DEDUP_TRY(dump_logs(file, store::LogWriter::Space::kFree));
-  // Rank 0's view is the newest: the base must be the same for all builders.
-  DEDUP_TRY(agree(file.comm(), file.refresh_view()));
   DEDUP_TRY(take_over(file));
   failpoint("commit.dumped");
   DEDUP_TRY(agree(file.comm(),

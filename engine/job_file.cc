@@ -11,6 +11,23 @@ Status JobFile::refresh_view() {
   return Status::ok();
 }
 
+Status JobFile::refresh_together(const Status& of_rank_0) {
+  Status status = of_rank_0;
+  Bytes info;
+  if (rank() == 0 && status.is_ok()) {
+    status = refresh_view();
+    Encoder encoder;
+    view()->info.encode(encoder);
+    info = encoder.take();
+  }
+  DEDUP_TRY(ranks().share(status, info));
+  if (rank() == 0) return Status::ok();
+  Decoder decoder(info);
+  DEDUP_ASSIGN(FileView fresh, FileView::from(service::FileInfo::decode(decoder)));
+  set_view(std::move(fresh));
+  return Status::ok();
+}
+
 Result<JobLock> JobLock::take(const JobFile& file, service::LockKind kind) {
   const Id128 owner = Id128::random();
   DEDUP_ASSIGN([[maybe_unused]] const service::Empty granted,
@@ -26,7 +43,7 @@ Result<std::optional<JobLock>> JobLock::take_together(const JobFile& file, servi
     status = taken.status();
     if (status.is_ok()) lock.emplace(std::move(*taken));
   }
-  DEDUP_TRY(file.ranks().agree(status));
+  DEDUP_TRY(file.ranks().share(status));
   return lock;
 }
 

@@ -57,6 +57,9 @@ struct JobFile {
   }
   // Asks the file home for the newest state. Local.
   Status refresh_view();
+  // Collective: rank 0 asks for all, so that many ranks do not all ask one node, unless `of_rank_0`
+  // is an error already. Rank 0 does not wait for the others.
+  Status refresh_together(const Status& of_rank_0 = Status::ok());
 
   // How many nodes a chunk must be on at least.
   unsigned copies() const { return std::min<unsigned>(hints.replication, nodes()); }

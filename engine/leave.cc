@@ -65,7 +65,7 @@ Status leave(JobFile& file) {
   if (file.rank() == 0) {
     end = file.client().call(file.home, service::CloseEnd{file.identity()}).status();
   }
-  end = file.ranks().agree(end);
+  end = file.ranks().share(end);
   return status.is_ok() ? end : status;
 }
 

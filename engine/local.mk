@@ -31,6 +31,7 @@ libdedup_protocol_la_SOURCES = \
   engine/own_leases.h \
   engine/plain_file.cc \
   engine/plain_file.h \
+  engine/ranks.cc \
   engine/ranks.h \
   engine/reader.cc \
   engine/reader.h \

@@ -206,14 +206,14 @@ Status dump_logs(OpenFile& file, store::LogWriter::Space space) {
   }
   std::uint64_t bytes = 0;
   for (const LoggedRun& run : logged) bytes += run.length;
-  const std::uint64_t most = all_max(file.comm(), bytes);
+  std::uint64_t most = bytes;
+  DEDUP_TRY(agree_max(file.comm(), returned, most));
   const auto discard = [&] {
     const std::lock_guard writing(file.local->writing());
     return file.local->discard_sealed(space);
   };
   // Space that was kept is freed also if there is nothing to dump.
   if (most == 0) return agree(file.comm(), discard());
-  DEDUP_TRY(agree(file.comm(), returned));
   Round round(file, std::min(log_round(file.hints), std::max<std::uint64_t>(bytes, 1)));
   std::size_t next = 0;
   while (all_max(file.comm(), next < logged.size()) != 0) {

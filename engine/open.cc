@@ -6,15 +6,24 @@
 namespace dedup::engine {
 namespace {
 
-// All ranks must have asked for the same: path, mode, hints, and be of one job.
-Status check_same(const OpenFile& file, int amode) {
+// All ranks must have asked for the same: path, mode, hints, and be of one job. They get the
+// handle that rank 0 makes.
+Status check_same(OpenFile& file, int amode) {
+  if (file.rank() == 0) file.handle = Id128::random();
   Encoder encoder;
   encoder.put(file.job->id());
   encoder.put(std::string_view(file.path));
   encoder.put(static_cast<std::uint32_t>(amode));
   encoder.put(std::string_view(hints::agreement_text(file.hints)));
-  Bytes first = encoder.bytes();
-  broadcast(file.comm(), 0, first);
+  Encoder message;
+  message.put(file.handle);
+  message.put_bytes(encoder.bytes());
+  Bytes received = message.take();
+  broadcast(file.comm(), 0, received);
+  Decoder of_rank_0(received);
+  file.handle = of_rank_0.get_id();
+  const std::span<const std::byte> asked = of_rank_0.get_bytes();
+  const Bytes first(asked.begin(), asked.end());
   Status mine;
   if (first != encoder.bytes()) {
     Decoder decoder(first);
@@ -67,9 +76,6 @@ Result<std::unique_ptr<OpenFile>> open_file(MPI_Comm comm, const std::string& pa
   file->writable = (amode & MPI_MODE_RDONLY) == 0;
   file->delete_on_close = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
   DEDUP_TRY(check_same(*file, amode));
-  if (file->rank() == 0) file->handle = Id128::random();
-  PMPI_Bcast(&file->handle, sizeof file->handle, MPI_BYTE, 0, comm);
-
   bool created = false;
   const OpenMode mode{(amode & MPI_MODE_CREATE) != 0, (amode & MPI_MODE_EXCL) != 0};
   const Status opened = find_and_attach(*file, mode, created);
@@ -81,13 +87,8 @@ Result<std::unique_ptr<OpenFile>> open_file(MPI_Comm comm, const std::string& pa
   const std::string directory = hints::expand_store(file->view()->info.store_template,
                                                     file->job->node_name(file->job->my_node()));
   auto local = LocalFile::get(file->client(), file->identity(), directory);
-  status = agree(comm, local.status());
-  if (!status.is_ok()) {
-    (void)leave(*file);
-    return status;
-  }
-  file->local = std::move(*local);
-  status = agree(comm, open_plain(*file));
+  if (local.is_ok()) file->local = std::move(*local);
+  status = agree(comm, local.is_ok() ? open_plain(*file) : local.status());
   if (!status.is_ok()) {
     (void)leave(*file);
     return status;

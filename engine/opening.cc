@@ -70,8 +70,9 @@ class Opening {
       if (status.is_ok()) begun_ = std::move(*reply);
     }
     if (status.is_ok() && file_.rank() == 0) status = check_known();
-    DEDUP_TRY(file_.ranks().agree(status));
-    status = find_and_attach();
+    Bytes known(begun_.known ? 1 : 0);
+    DEDUP_TRY(file_.ranks().share(status, known));
+    status = find_and_attach(!known.empty());
     if (!status.is_ok() && made_empty_) remove_made();
     // The path's turn is given back whatever happened.
     Status end;
@@ -80,7 +81,7 @@ class Opening {
       end = file_.client().call(file_.home, request).status();
     }
     DEDUP_TRY(status);
-    DEDUP_TRY(file_.ranks().agree(end));
+    DEDUP_TRY(file_.ranks().share(end));
     DEDUP_ASSIGN(FileView view, FileView::from(decision_.info));
     file_.set_view(std::move(view));
     return Status::ok();
@@ -101,8 +102,7 @@ class Opening {
     return file_.client().call(file_.home, request).status();
   }
 
-  Status find_and_attach() {
-    const bool known = file_.ranks().all_max(begun_.known ? 1 : 0) != 0;
+  Status find_and_attach(bool known) {
     for (int i = 0; i < kSearches; ++i) {
       Decision mine;
       Status status;
@@ -111,9 +111,8 @@ class Opening {
       } else {
         status = look_and_search(mine);
       }
-      DEDUP_TRY(file_.ranks().agree(status));
-      Bytes bytes = file_.rank() == 0 ? mine.encode() : Bytes{};
-      file_.ranks().broadcast(bytes);
+      Bytes bytes = mine.encode();
+      DEDUP_TRY(file_.ranks().share(status, bytes));
       decision_ = Decision::decode(bytes);
       if (file_.writable && file_.hints.flush == hints::Flush::kClose) {
         decision_.info.write_back = true;
@@ -121,10 +120,10 @@ class Opening {
       if (!decision_.attach) return Status::ok();
       bool changed = false;
       status = attach(changed);
-      const bool retry = file_.ranks().all_max(changed ? 1 : 0) != 0;
-      status = file_.ranks().agree(status);
-      if (status.is_ok() && !retry) status = file_.ranks().agree(tidy_real_path());
-      if (status.is_ok() && !retry) return Status::ok();
+      std::uint64_t retry = changed ? 1 : 0;
+      status = file_.ranks().agree_max(status, retry);
+      if (status.is_ok() && retry == 0) status = file_.ranks().share(tidy_real_path());
+      if (status.is_ok() && retry == 0) return Status::ok();
       if (!known) detach();
       DEDUP_TRY(status);
     }
@@ -163,9 +162,11 @@ class Opening {
       status = looked.status();
       if (status.is_ok()) state = std::move(*looked);
     }
-    DEDUP_TRY(file_.ranks().agree(status));
-    Id128 identity = state.placeholder.identity;
-    file_.ranks().broadcast(identity);
+    Encoder named;
+    named.put(state.placeholder.identity);
+    Bytes bytes = named.take();
+    DEDUP_TRY(file_.ranks().share(status, bytes));
+    const Id128 identity = Decoder(bytes).get_id();
     DEDUP_ASSIGN(SearchResult found,
                  search(file_.client(), file_.ranks(), file_.path, identity, file_.hints.store));
     if (file_.rank() != 0) return Status::ok();
@@ -322,8 +323,9 @@ class Opening {
     }
     if (decision_.info.writable) {
       if (status.is_ok() && speak_for(first)) status = attach_at({first}, changed);
-      DEDUP_TRY(file_.ranks().agree(status));
-      if (file_.ranks().all_max(changed ? 1 : 0) != 0) return Status::ok();
+      std::uint64_t any_changed = changed ? 1 : 0;
+      DEDUP_TRY(file_.ranks().agree_max(status, any_changed));
+      if (any_changed != 0) return Status::ok();
     } else if (speak_for(first)) {
       others.push_back(first);
     }

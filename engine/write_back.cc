@@ -76,7 +76,7 @@ Status write_back_to(JobFile& file, std::uint64_t size) {
 }  // namespace
 
 Status write_back(JobFile& file) {
-  DEDUP_TRY(file.ranks().agree(file.refresh_view()));
+  DEDUP_TRY(file.refresh_together());
   const auto view = file.view();
   const Status status = write_back_to(file, view->record.size);
   return status.with_context(view->info.path +

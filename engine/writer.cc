@@ -245,19 +245,23 @@ Status write_independent(OpenFile& file, const plan::Access& access) {
   return write_to_log(file, access);
 }
 
+void begin_dumps_on(OpenFile& file, const Id128& base) {
+  if (file.dumper_base == base) return;
+  file.dumper->new_generation();
+  file.dumper_base = base;
+}
+
 Status begin_dumps(OpenFile& file) {
-  Id128 base;
   Status status;
+  Encoder base;
   if (file.rank() == 0) {
     status = file.refresh_view();
-    base = file.view()->base();
+    base.put(file.view()->base());
   }
-  PMPI_Bcast(&base, sizeof base, MPI_BYTE, 0, file.comm());
-  if (file.dumper_base != base) {
-    file.dumper->new_generation();
-    file.dumper_base = base;
-  }
-  return agree(file.comm(), status);
+  Bytes shared = base.take();
+  DEDUP_TRY(file.ranks().share(status, shared));
+  begin_dumps_on(file, Decoder(shared).get_id());
+  return Status::ok();
 }
 
 namespace {

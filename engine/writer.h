@@ -35,5 +35,7 @@ Status extend(OpenFile& file, std::uint64_t end);
 // Collective. To be called before dumps, when all ranks are in the call: if another handle has
 // committed since this one's last dump, makes the dumper begin anew.
 Status begin_dumps(OpenFile& file);
+// Local: the same, with the base that rank 0 knows.
+void begin_dumps_on(OpenFile& file, const Id128& base);
 
 }  // namespace dedup::engine

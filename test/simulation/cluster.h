@@ -93,12 +93,13 @@ class OneRank final : public engine::Ranks {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   bool speaks_for(NodeIndex) const override { return true; }
-  Status agree(const Status& mine, engine::Waiting) const override { return mine; }
+  Status agree_max(const Status& mine, std::uint64_t&, engine::Waiting) const override {
+    return mine;
+  }
   void broadcast(Bytes&) const override {}
   void broadcast(Id128&) const override {}
   std::vector<Bytes> gather(const Bytes& mine) const override { return {mine}; }
   std::uint64_t all_max(std::uint64_t value) const override { return value; }
-  std::uint64_t all_sum(std::uint64_t value) const override { return value; }
 };
 
 // A job on some of the cluster's nodes: their services, and one open file.
