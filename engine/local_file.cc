@@ -129,7 +129,7 @@ Status LocalFile::discard_sealed(store::LogWriter::Space space) {
   return log_ && runs_.empty() ? log_->clear(space) : Status::ok();
 }
 
-Result<store::LogView> LocalFile::view_log(std::uint64_t offset, std::uint64_t bytes) const {
+Result<store::LogView> LocalFile::view_log(std::uint64_t offset, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   return log_->view(offset, bytes);
 }

@@ -65,7 +65,7 @@ class LocalFile {
   Status discard_sealed(store::LogWriter::Space space);
 
   // See LogWriter::view(): of what was sealed.
-  Result<store::LogView> view_log(std::uint64_t offset, std::uint64_t bytes) const;
+  Result<store::LogView> view_log(std::uint64_t offset, std::uint64_t bytes);
 
   // Reading this node's store. kNotFound if the file is gone (a commit made something else of it).
   Status read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out);

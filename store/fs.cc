@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <climits>
@@ -213,8 +214,12 @@ Result<Mapping> Mapping::create(const File& file, std::uint64_t offset, std::siz
   return Mapping({static_cast<std::byte*>(where), bytes});
 }
 
-bool Mapping::load() const {
-  return retried([&] { return ::madvise(bytes_.data(), bytes_.size(), MADV_POPULATE_READ); }) == 0;
+bool Mapping::load(std::size_t offset, std::size_t bytes) const {
+  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t begin = offset / page * page;
+  return retried([&] {
+           return ::madvise(bytes_.data() + begin, offset + bytes - begin, MADV_POPULATE_READ);
+         }) == 0;
 }
 
 Mapping::~Mapping() {

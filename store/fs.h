@@ -106,9 +106,9 @@ class Mapping {
   ~Mapping();
 
   std::span<std::byte> bytes() const { return bytes_; }
-  // Brings all of it into memory, to be read. False if it cannot, or the kernel does not know how
-  // (before Linux 5.14).
-  bool load() const;
+  // Brings these bytes of it into memory, to be read. False if it cannot, or the kernel does not
+  // know how (before Linux 5.14).
+  bool load(std::size_t offset, std::size_t bytes) const;
 
  private:
   explicit Mapping(std::span<std::byte> bytes) : bytes_(bytes) {}

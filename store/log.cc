@@ -1,7 +1,5 @@
 #include "store/log.h"
 
-#include <unistd.h>
-
 #include <array>
 
 #include "base/codec.h"
@@ -15,6 +13,9 @@ namespace {
 constexpr std::uint64_t kFirstAt = format::kFileHeaderSize;
 constexpr std::uint64_t kLeasesAt = 4096;
 constexpr std::uint64_t kDataAt = kLeasesAt + LeaseTable::kBytes;
+
+// Addresses, not memory: what is behind the file's end is not looked at.
+constexpr std::uint64_t kMappedAtOnce = std::uint64_t{64} << 20;
 
 Status check_header(const fs::File& file) {
   std::array<std::byte, format::kFileHeaderSize> header;
@@ -30,6 +31,9 @@ struct LogWriter::Private {
   std::uint64_t first = kDataAt;
   std::uint64_t end = kDataAt;
   bool has_space = false;  // for data
+  // Of the file from its start, kept as long as the space: also what is looked at often is mapped
+  // once.
+  std::shared_ptr<const fs::Mapping> mapping;
 };
 
 LogWriter::LogWriter(std::unique_ptr<Private> p) : p_(std::move(p)) {}
@@ -56,18 +60,21 @@ Result<std::uint64_t> LogWriter::append(std::span<const std::byte> data) {
   return offset;
 }
 
-Result<LogView> LogWriter::view(std::uint64_t offset, std::uint64_t bytes) const {
-  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+Result<LogView> LogWriter::view(std::uint64_t offset, std::uint64_t bytes) {
   if (offset < p_->first || bytes == 0 || bytes > p_->end - p_->first ||
       offset - p_->first > p_->end - p_->first - bytes) {
     return Status(Code::kIo, p_->file.path() + ": not in the log");
   }
   const std::uint64_t at = kDataAt + (offset - p_->first);
-  DEDUP_ASSIGN(fs::Mapping mapping,
-               fs::Mapping::create(p_->file, at / page * page, at % page + bytes));
-  if (!mapping.load()) return Status(Code::kIo, p_->file.path() + ": not brought into memory");
-  const std::span<const std::byte> wanted = mapping.bytes().subspan(at % page);
-  return LogView(std::move(mapping), wanted);
+  if (!p_->mapping || p_->mapping->bytes().size() < at + bytes) {
+    const std::uint64_t size = (at + bytes + kMappedAtOnce - 1) / kMappedAtOnce * kMappedAtOnce;
+    DEDUP_ASSIGN(fs::Mapping mapping, fs::Mapping::create(p_->file, 0, size));
+    p_->mapping = std::make_shared<const fs::Mapping>(std::move(mapping));
+  }
+  if (!p_->mapping->load(at, bytes)) {
+    return Status(Code::kIo, p_->file.path() + ": not brought into memory");
+  }
+  return LogView(p_->mapping, p_->mapping->bytes().subspan(at, bytes));
 }
 
 Result<std::unique_ptr<LeaseTable>> LogWriter::make_leases() {
@@ -84,6 +91,7 @@ Status LogWriter::clear(Space space) {
   DEDUP_TRY(fs::write_at(p_->file, kFirstAt, first.bytes()));
   p_->first = p_->end;
   if (space == Space::kKeep) return Status::ok();
+  p_->mapping.reset();
   DEDUP_TRY(fs::truncate(p_->file, kDataAt));
   p_->has_space = false;
   return Status::ok();

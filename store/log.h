@@ -24,12 +24,12 @@ namespace dedup::store {
 // fails then ends the process (SIGBUS).
 class LogView {
  public:
-  LogView(fs::Mapping mapping, std::span<const std::byte> bytes)
+  LogView(std::shared_ptr<const fs::Mapping> mapping, std::span<const std::byte> bytes)
       : mapping_(std::move(mapping)), bytes_(bytes) {}
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
-  fs::Mapping mapping_;
+  std::shared_ptr<const fs::Mapping> mapping_;
   std::span<const std::byte> bytes_;
 };
 
@@ -47,7 +47,7 @@ class LogWriter {
   Result<std::uint64_t> append(std::span<const std::byte> data);
   // What was appended and not cleared, to be looked at before clear() and only then. kIo if it
   // cannot be had that way: a LogReader tells why.
-  Result<LogView> view(std::uint64_t offset, std::uint64_t bytes) const;
+  Result<LogView> view(std::uint64_t offset, std::uint64_t bytes);
   // Takes the space for the table of leases. Once.
   Result<std::unique_ptr<LeaseTable>> make_leases();
   // Drops all content, once it has become chunks. Frees its space, or keeps it for what comes.
