@@ -8,6 +8,7 @@ ORDER = 65
 NEEDS = ["rates"]
 
 MIB = 1 << 20
+CHUNK = 4096
 NODES = 16
 REPLICATION = 3
 MODES = ["none", "local", "collective"]
@@ -32,6 +33,9 @@ def measure(bench, medium, profile, bytes_a_rank, repeats):
     variants = {mode: lambda mode=mode: site.write(
         NODES, NODES, ["--profile", profile, "--bytes", bytes_a_rank],
         {"mode": mode, "replication": REPLICATION}) for mode in MODES}
+    # What does not depend on the bytes.
+    variants["one chunk"] = lambda: site.write(
+        NODES, NODES, ["--profile", profile, "--bytes", CHUNK], {"replication": REPLICATION})
     # The store's own rate, in turn with what is compared with it: a disk's changes by the minute.
     variants["store"] = lambda: rates.store(bench, medium, bytes_a_rank, ranks=NODES)
     found = bench.alternate(variants, repeats)
@@ -45,6 +49,10 @@ def measure(bench, medium, profile, bytes_a_rank, repeats):
                      bound_seconds=bound_seconds(of_machine, lines[0], store_rate, medium),
                      stored=checkpoint.total(lines[0], "bytes_stored"),
                      phases=checkpoint.phases(lines))
+    bench.record(kind="unpaced fixed", profile=profile, medium=medium, nodes=NODES, ranks=NODES,
+                 replication=REPLICATION, bytes_a_rank=CHUNK, fsync=True,
+                 seconds=statistics.summary(
+                     [line["write"]["total"] for line in found["one chunk"]]))
     mine = next(r for r in bench.records() if r["kind"] == "unpaced" and r["mode"] == "collective"
                 and r["medium"] == medium and r["profile"] == profile)
     bench.target(what=f"mode collective, unpaced, data like {PROFILES[profile]}, {NODES} nodes of one "
@@ -75,9 +83,17 @@ def tables(records):
                      f"{r['seconds']['median'] / mine['seconds']['median']:.2f}",
                      f"{r['bound_seconds'] / mine['bound_seconds']:.2f}",
                      f"{r['stored'] / mine['stored']:.2f}"])
+    fixed = []
+    for r in (r for r in records if r["kind"] == "unpaced fixed"):
+        bound = next(c["bound_seconds"] for c in found if c["mode"] == "collective"
+                     and c["medium"] == r["medium"] and c["profile"] == r["profile"])
+        fixed.append([r["profile"], r["medium"], text.spread(r["seconds"]), text.number(bound),
+                      f"{r['seconds']['median'] / bound:.2f}"])
     return [(f"{NODES} nodes of one rank, K = {REPLICATION}: seconds, and as multiples of the mode collective's",
              ["data", "medium", "a rank", "mode", "seconds", "bound", "times coll.",
               "bound", "bytes stored"], rows),
+            ("Opening, writing 4 KiB a rank and closing, beside the bound of the mode collective "
+             "with all of the data", ["data", "medium", "seconds", "bound", "multiple"], fixed),
             checkpoint.phase_table([(f"{r['profile']}, {r['medium']}, {r['mode']}", r["phases"])
                                     for r in found])]
 
