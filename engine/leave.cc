@@ -65,7 +65,8 @@ Status leave(JobFile& file) {
   if (file.rank() == 0) {
     end = file.client().call(file.home, service::CloseEnd{file.identity()}).status();
   }
-  end = file.ranks().share(end);
+  // All have let go of the file when one returns.
+  end = file.ranks().agree(end);
   return status.is_ok() ? end : status;
 }
 
