@@ -27,6 +27,12 @@ def bound_seconds(of_machine, line, store_rate, medium):
     return max(work, store) if medium == "disk" else work + store
 
 
+def collective(records, profile, medium):
+    """What was measured of the mode collective with this data."""
+    return next(r for r in records if r["kind"] == "unpaced" and r["mode"] == "collective"
+                and r["profile"] == profile and r["medium"] == medium)
+
+
 def measure(bench, medium, profile, bytes_a_rank, repeats):
     bench.say(f"{profile}, {medium}")
     site = checkpoint.Site(bench, medium)
@@ -53,8 +59,7 @@ def measure(bench, medium, profile, bytes_a_rank, repeats):
                  replication=REPLICATION, bytes_a_rank=CHUNK, fsync=True,
                  seconds=statistics.summary(
                      [line["write"]["total"] for line in found["one chunk"]]))
-    mine = next(r for r in bench.records() if r["kind"] == "unpaced" and r["mode"] == "collective"
-                and r["medium"] == medium and r["profile"] == profile)
+    mine = collective(bench.records(), profile, medium)
     bench.target(what=f"mode collective, unpaced, data like {PROFILES[profile]}, {NODES} nodes of one "
                  "rank: time, as a multiple of its bound", limit=1.25, bound=1.0,
                  measured=statistics.summary([s / mine["bound_seconds"]
@@ -76,8 +81,7 @@ def tables(records):
     found = [r for r in records if r["kind"] == "unpaced"]
     rows = []
     for r in found:
-        mine = next(c for c in found if c["mode"] == "collective" and c["medium"] == r["medium"]
-                    and c["profile"] == r["profile"])
+        mine = collective(records, r["profile"], r["medium"])
         rows.append([r["profile"], r["medium"], text.size(r["bytes_a_rank"]), r["mode"],
                      text.spread(r["seconds"]), text.number(r["bound_seconds"]),
                      f"{r['seconds']['median'] / mine['seconds']['median']:.2f}",
@@ -85,8 +89,7 @@ def tables(records):
                      f"{r['stored'] / mine['stored']:.2f}"])
     fixed = []
     for r in (r for r in records if r["kind"] == "unpaced fixed"):
-        bound = next(c["bound_seconds"] for c in found if c["mode"] == "collective"
-                     and c["medium"] == r["medium"] and c["profile"] == r["profile"])
+        bound = collective(records, r["profile"], r["medium"])["bound_seconds"]
         fixed.append([r["profile"], r["medium"], text.spread(r["seconds"]), text.number(bound),
                       f"{r['seconds']['median'] / bound:.2f}"])
     return [(f"{NODES} nodes of one rank, K = {REPLICATION}: seconds, and as multiples of the mode collective's",
