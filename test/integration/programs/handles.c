@@ -291,6 +291,7 @@ static void deleted_and_created_anew(const char* name) {
   barrier();
   MPI_File new = open_all(name, kCreate | MPI_MODE_EXCL);
   CHECK_INT(size_of(new), 0);
+  barrier();
   write_all_as(new, block(rank), 2, block(1) / 2);
   write_all_as(old, block(ranks + rank), 1, kBlock);
   barrier();
