@@ -9,7 +9,9 @@
 #include "engine/base_recipe.h"
 #include "engine/chunk_source.h"
 #include "engine/leases.h"
+#include "plan/block.h"
 #include "plan/cut.h"
+#include "plan/overlay.h"
 
 namespace dedup::engine {
 namespace {
@@ -37,21 +39,23 @@ struct Span {
   bool is_plain() const { return piece == nullptr && log == nullptr; }
 };
 
-class Window {
+// Reads window after window, each into the memory that the one before has left.
+class WindowReader {
  public:
-  Window(JobFile& file, std::span<const plan::Fragment> fragments)
-      : file_(file), view_(file.view()), fragments_(fragments) {
-    add_ranges();
+  explicit WindowReader(JobFile& file) : file_(file) {}
+
+  Status read(std::span<const plan::Fragment> fragments) {
+    view_ = file_.view();
+    fragments_ = fragments;
     in_order_ = std::adjacent_find(fragments_.begin(), fragments_.end(),
                                    [](const plan::Fragment& a, const plan::Fragment& b) {
                                      return a.file_offset + a.length > b.file_offset;
                                    }) == fragments_.end();
-  }
-
-  Status read() {
+    find_ranges();
     for (int attempt = 1;; ++attempt) {
-      DEDUP_TRY(resolve());
-      const Status status = fetch();
+      log_gone_ = false;
+      Status status = resolve();
+      if (status.is_ok()) status = fetch();
       if (status.is_ok()) break;
       if (attempt == kAttempts) return status;
       const Id128 before = view_->base();
@@ -67,7 +71,8 @@ class Window {
 
  private:
   // The fragments' file ranges, joined where they touch, cut at blocks.
-  void add_ranges() {
+  void find_ranges() {
+    ranges_.clear();
     std::vector<ByteRange> sorted;
     for (const plan::Fragment& f : fragments_) sorted.push_back({f.file_offset, f.length});
     std::sort(sorted.begin(), sorted.end());
@@ -88,6 +93,7 @@ class Window {
       }
     }
     resolved_.resize(ranges_.size());
+    bases_.resize(ranges_.size());
   }
 
   Status resolve() {
@@ -96,9 +102,9 @@ class Window {
     while (!open.empty()) {
       DEDUP_ASSIGN(Unresolved left, ask_homes(open));
       DEDUP_TRY(recall(file_, left.leases));
-      if (!left.need_base.empty()) DEDUP_TRY(install_base(left.need_base));
-      open = std::move(left.need_base);
-      open.insert(open.end(), left.leased.begin(), left.leased.end());
+      open = std::move(left.leased);
+      if (!left.need_base.empty()) DEDUP_TRY(install_bases(left.need_base, open));
+      if (!left.own_base.empty()) DEDUP_TRY(lay_over_bases(left.own_base, open));
     }
     build_spans();
     return Status::ok();
@@ -132,6 +138,7 @@ class Window {
   // Ranges that are to be asked for again.
   struct Unresolved {
     std::vector<std::size_t> need_base;  // the home lacks their base block
+    std::vector<std::size_t> own_base;   // for this to complete, not to be asked for again
     std::vector<std::size_t> leased;
     std::vector<service::Lease> leases;  // on them
   };
@@ -177,29 +184,44 @@ class Window {
       }
       for (std::size_t j = 0; j < indexes.size(); ++j) {
         resolved_[indexes[j]] = std::move(reply->ranges[j]);
-        if (resolved_[indexes[j]].base_needed) {
-          left.need_base.push_back(indexes[j]);
-          base_wanted_ = reply->base;
-        }
+        bases_[indexes[j]] = reply->base;
+        if (resolved_[indexes[j]].base_needed) left.need_base.push_back(indexes[j]);
+        if (resolved_[indexes[j]].base_end > 0) left.own_base.push_back(indexes[j]);
       }
     }
     return status;
   }
 
-  Status install_base(const std::vector<std::size_t>& which) {
-    if (view_->base() != base_wanted_) {
+  // Those of `ranges` whose homes have the view's base; the others, which a commit came between,
+  // go to `open`, to be asked for again.
+  Result<std::vector<std::size_t>> of_same_base(const std::vector<std::size_t>& ranges,
+                                                std::vector<std::size_t>& open) {
+    const auto is_same = [&](std::size_t i) { return bases_[i] == view_->base(); };
+    if (!std::all_of(ranges.begin(), ranges.end(), is_same)) {
       DEDUP_TRY(file_.refresh_view());
       view_ = file_.view();
+      if (!view_->committed) {
+        return Status(
+            Code::kInternal,
+            view_->info.path + ": a block home knows a generation that the file home does not");
+      }
     }
-    if (!view_->committed) {
-      return Status(
-          Code::kInternal,
-          view_->info.path + ": a block home knows a generation that the file home does not");
-    }
+    std::vector<std::size_t> same;
+    for (const std::size_t i : ranges) (is_same(i) ? same : open).push_back(i);
+    return same;
+  }
+
+  Result<std::vector<Block>> read_bases(std::span<const std::uint64_t> blocks) {
+    return BaseRecipe(file_.client(), *view_).read(blocks);
+  }
+
+  // Brings homes the base blocks that they lack.
+  Status install_bases(const std::vector<std::size_t>& which, std::vector<std::size_t>& open) {
+    DEDUP_ASSIGN(const std::vector<std::size_t> ranges, of_same_base(which, open));
     std::vector<std::uint64_t> blocks;
-    for (const std::size_t i : which) blocks.push_back(ranges_[i].offset / kBlockSpan);
+    for (const std::size_t i : ranges) blocks.push_back(ranges_[i].offset / kBlockSpan);
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-    DEDUP_ASSIGN(std::vector<Block> contents, BaseRecipe(file_.client(), *view_).read(blocks));
+    DEDUP_ASSIGN(std::vector<Block> contents, read_bases(blocks));
     std::map<NodeIndex, service::InstallBase> requests;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       auto& request =
@@ -211,7 +233,24 @@ class Window {
     for (const auto& [home, request] : requests) {
       DEDUP_TRY(file_.client().call(home, request).status());
     }
-    return Status::ok();
+    open.insert(open.end(), ranges.begin(), ranges.end());
+    return {};
+  }
+
+  // Lays what the homes have of long ranges over base blocks that they need not know.
+  Status lay_over_bases(const std::vector<std::size_t>& which, std::vector<std::size_t>& open) {
+    DEDUP_ASSIGN(const std::vector<std::size_t> ranges, of_same_base(which, open));
+    std::vector<std::uint64_t> blocks;
+    for (const std::size_t i : ranges) blocks.push_back(ranges_[i].offset / kBlockSpan);
+    DEDUP_ASSIGN(std::vector<Block> bases, read_bases(blocks));
+    for (std::size_t k = 0; k < ranges.size(); ++k) {
+      service::ResolvedRange& resolved = resolved_[ranges[k]];
+      const auto begin = static_cast<std::uint32_t>(ranges_[ranges[k]].offset % kBlockSpan);
+      plan::restrict(bases[k], begin, resolved.base_end);
+      plan::erase(bases[k], plan::extents_of(resolved.log));
+      plan::underlay(resolved.content, std::move(bases[k]));
+    }
+    return {};
   }
 
   NodeIndex home_of(std::size_t range) const {
@@ -258,7 +297,6 @@ class Window {
   }
 
   Status fetch() {
-    log_gone_ = false;
     DEDUP_TRY(fetch_plain());
     std::uint64_t log_bytes = 0;
     for (const Span& span : spans_) {
@@ -309,36 +347,35 @@ class Window {
 
   // Each chunk once, however many spans it is in: to where it is wanted, if that is all of it.
   Status fetch_chunks() {
-    plan::FingerprintTable table;
-    table.reset(spans_.size());
-    std::vector<WantedChunk> wanted;
+    table_.reset(spans_.size());
+    wanted_.clear();
     std::uint64_t bytes = 0;
-    wanted.reserve(spans_.size());
     for (Span& span : spans_) {
       if (span.piece == nullptr) continue;
       const Piece& piece = *span.piece;
-      span.chunk = table.find_or_enter(piece.fingerprint, static_cast<std::uint32_t>(wanted.size()),
-                                       [&](std::uint32_t n) { return wanted[n].fingerprint; });
-      if (span.chunk != wanted.size()) continue;
+      span.chunk =
+          table_.find_or_enter(piece.fingerprint, static_cast<std::uint32_t>(wanted_.size()),
+                               [&](std::uint32_t n) { return wanted_[n].fingerprint; });
+      if (span.chunk != wanted_.size()) continue;
       const bool whole = piece.chunk_offset == 0 && span.length == piece.chunk_length;
-      wanted.push_back(
+      wanted_.push_back(
           {piece.fingerprint, piece.chunk_length, span.holders, whole ? target_of(span) : nullptr});
-      if (wanted.back().out == nullptr) bytes += piece.chunk_length;
+      if (wanted_.back().out == nullptr) bytes += piece.chunk_length;
     }
-    if (wanted.empty()) return Status::ok();
+    if (wanted_.empty()) return Status::ok();
     chunk_buffer_.resize(bytes);
     std::byte* next = chunk_buffer_.data();
-    for (WantedChunk& chunk : wanted) {
+    for (WantedChunk& chunk : wanted_) {
       if (chunk.out != nullptr) continue;
       chunk.out = next;
       next += chunk.length;
     }
     const ChunkSource source(file_.client(), *file_.local, file_.identity());
-    const std::vector<std::size_t> lost = source.fetch(wanted);
+    const std::vector<std::size_t> lost = source.fetch(wanted_);
     if (!lost.empty()) return lost_chunks(lost);
     for (Span& span : spans_) {
       if (span.piece == nullptr) continue;
-      span.bytes = wanted[span.chunk].out + span.piece->chunk_offset;
+      span.bytes = wanted_[span.chunk].out + span.piece->chunk_offset;
     }
     return Status::ok();
   }
@@ -396,8 +433,10 @@ class Window {
   bool in_order_ = false;  // by their places in the file, none twice there
   std::vector<ByteRange> ranges_;
   std::vector<service::ResolvedRange> resolved_;  // one per range; spans point into them
-  Id128 base_wanted_;
+  std::vector<Id128> bases_;  // of these, which generation's base their homes have
   std::vector<Span> spans_;
+  std::vector<WantedChunk> wanted_;
+  plan::FingerprintTable table_;  // of these
   Bytes log_buffer_;
   Bytes chunk_buffer_;
   Bytes plain_buffer_;
@@ -416,6 +455,7 @@ Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
   DEDUP_ASSIGN(const std::uint64_t size, file_size(file));
   plan::FragmentWalk walk(access);
   std::uint64_t read = 0;
+  WindowReader reader(file);
   std::vector<plan::Fragment> fragments;
   bool at_end = false;
   while (!at_end) {
@@ -441,7 +481,7 @@ Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
       if (at_end) break;
     }
     if (fragments.empty()) break;
-    DEDUP_TRY(Window(file, fragments).read());
+    DEDUP_TRY(reader.read(fragments));
     read += bytes;
   }
   return read;

@@ -175,6 +175,11 @@ void overlay(Block& below, const Block& above) {
   }
 }
 
+void underlay(Block& above, Block below) {
+  overlay(below, above);
+  above = std::move(below);
+}
+
 void truncate(Block& block, std::uint32_t end) {
   auto& pieces = block.pieces;
   pieces.erase(first_from(pieces, end), pieces.cend());

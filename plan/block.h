@@ -52,6 +52,8 @@ void insert(Block& block, Piece piece, const NodeSet& holders);
 // `above` replaces what `below` has in the ranges of its pieces. One linear merge, or an insert for
 // each piece if `above` is small.
 void overlay(Block& below, const Block& above);
+// The other way round: `above` gets what `below` has where it has nothing.
+void underlay(Block& above, Block below);
 
 // Nothing is left at and beyond `end`; outside of [begin, end); within [begin, end).
 void truncate(Block& block, std::uint32_t end);

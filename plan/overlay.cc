@@ -27,6 +27,13 @@ bool same_place(const LogPiece& a, const LogPiece& b) {
 
 }  // namespace
 
+std::vector<Extent> extents_of(std::span<const LogPiece> pieces) {
+  std::vector<Extent> extents;
+  extents.reserve(pieces.size());
+  for (const LogPiece& piece : pieces) extents.push_back({piece.begin, piece.end()});
+  return extents;
+}
+
 LogOverlay::Pieces::const_iterator LogOverlay::first_after(std::uint32_t position) const {
   auto at = pieces_.upper_bound(position);
   if (at != pieces_.begin() && std::prev(at)->second.end() > position) --at;

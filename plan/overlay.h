@@ -8,12 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "base/piece.h"
 #include "plan/block.h"
 
 namespace dedup::plan {
+
+// Where pieces stand, in their order.
+std::vector<Extent> extents_of(std::span<const LogPiece> pieces);
 
 class LogOverlay {
  public:

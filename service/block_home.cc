@@ -15,13 +15,6 @@ std::uint32_t part_below(std::uint64_t limit, std::uint64_t number) {
   return limit <= begin ? 0 : static_cast<std::uint32_t>(std::min(limit - begin, kBlockSpan));
 }
 
-std::vector<plan::Extent> extents_of(std::span<const LogPiece> pieces) {
-  std::vector<plan::Extent> extents;
-  extents.reserve(pieces.size());
-  for (const LogPiece& piece : pieces) extents.push_back({piece.begin, piece.end()});
-  return extents;
-}
-
 // What lies between `extents` (sorted, disjoint) in [begin, end).
 std::vector<plan::Extent> gaps_between(std::span<const plan::Extent> extents, std::uint32_t begin,
                                        std::uint32_t end) {
@@ -156,8 +149,7 @@ void BlockHomes::put_below(File& file, const BlockUpdate& update) {
   plan::truncate(content, part_below(file.base_limit, update.block));
   if (content.empty()) return;
   BlockState& block = file.blocks[update.block];
-  plan::overlay(content, block.fresh);
-  block.fresh = std::move(content);
+  plan::underlay(block.fresh, std::move(content));
 }
 
 Result<Empty> BlockHomes::on(const Convert& request) {
@@ -239,7 +231,7 @@ ResolvedRange BlockHomes::resolve(const Id128& identity, const File& file, const
     plan::overlay(resolved.content, plan::slice(block.fresh, begin, end));
     resolved.log = block.log.slice(begin, end);
   }
-  const std::vector<plan::Extent> logged = extents_of(resolved.log);
+  const std::vector<plan::Extent> logged = plan::extents_of(resolved.log);
   plan::erase(resolved.content, logged);
 
   const std::uint32_t limit = std::min(end, part_below(file.base_limit, number));
@@ -253,6 +245,10 @@ ResolvedRange BlockHomes::resolve(const Id128& identity, const File& file, const
   // Of what is missing, the base has only what lies below the limit.
   while (!missing.empty() && missing.back().begin >= limit) missing.pop_back();
   if (missing.empty()) return resolved;
+  if (range.length >= kOwnBase) {
+    resolved.base_end = limit;
+    return resolved;
+  }
   const Block* base = bases_.find(identity, number);
   if (base == nullptr) {
     resolved.base_needed = true;
@@ -260,8 +256,7 @@ ResolvedRange BlockHomes::resolve(const Id128& identity, const File& file, const
   }
   Block content = plan::slice(*base, begin, limit);
   plan::erase(content, logged);
-  plan::overlay(content, resolved.content);
-  resolved.content = std::move(content);
+  plan::underlay(resolved.content, std::move(content));
   return resolved;
 }
 

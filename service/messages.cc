@@ -67,7 +67,9 @@ struct Writer {
   void put(const Lease& l) { all(l.block, l.node, l.log, l.slot, l.serial); }
   void put(const BlockUpdate& u) { all(u.block, u.content); }
   void put(const ConvertUpdate& u) { all(u.block, u.content, u.log_offsets); }
-  void put(const ResolvedRange& r) { all(r.content, r.log, r.base_needed, r.plain_end); }
+  void put(const ResolvedRange& r) {
+    all(r.content, r.log, r.base_needed, r.base_end, r.plain_end);
+  }
   void put(const Block& block) {
     put(block.holder_sets);
     e.put(static_cast<std::uint32_t>(block.pieces.size()));
@@ -189,7 +191,7 @@ struct Reader {
     check(u.log_offsets.size() == u.content.pieces.size());
     for (std::uint64_t offset : u.log_offsets) check(offset <= kMaxOffset);
   }
-  void get(ResolvedRange& r) { all(r.content, r.log, r.base_needed, r.plain_end); }
+  void get(ResolvedRange& r) { all(r.content, r.log, r.base_needed, r.base_end, r.plain_end); }
   void get(Block& block) {
     get(block.holder_sets);
     const std::uint32_t count = d.get_count(1);

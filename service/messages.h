@@ -359,11 +359,17 @@ struct Truncate {
   DEDUP_MESSAGE(kTruncate, LeasesReply);
   static Truncate decode(Decoder& d);
 };
+// From so many bytes on, whoever asks for a range reads its base block without the home: that is
+// less than to bring the block there and to get most of it back.
+inline constexpr std::uint64_t kOwnBase = kBlockSpan / 2;
+
 // What the ranges (each within one block of this home) consist of.
 struct ResolvedRange {
   Block content;              // pieces within the range, `begin` relative to the block
   std::vector<LogPiece> log;  // likewise, disjoint from `content`; uncovered bytes are zeros …
   bool base_needed = false;   // … unless this is set: install the block's base and ask again
+  // Of a long range: the uncovered bytes below it are the base's. Relative to the block.
+  std::uint32_t base_end = 0;
   // Of a file without a committed base: what is uncovered below it is a plain file's, if the file
   // was opened as one. Relative to the block.
   std::uint32_t plain_end = 0;

@@ -162,9 +162,14 @@ TEST(Block, LikeAnArrayOfBytes) {
       const Extent extent = random.extent();
       switch (random.up_to(12)) {
         case 0: {
-          const Block above = random.block();
-          overlay(block, above);
+          Block above = random.block();
           put(model, model_of(above));
+          if (random.up_to(2) == 0) {
+            underlay(above, std::move(block));
+            block = std::move(above);
+          } else {
+            overlay(block, above);
+          }
           break;
         }
         case 1:

@@ -61,6 +61,7 @@ class HomeTest {
     }
   }
   std::size_t installs() const { return installs_; }
+  std::size_t own_bases() const { return own_bases_; }
   std::size_t commits() const { return commits_; }
   std::size_t leased() const { return leased_; }
 
@@ -267,8 +268,21 @@ class HomeTest {
     }
     ASSERT_EQ(reply->ranges.size(), request.ranges.size());
     for (std::size_t i = 0; i < request.ranges.size(); ++i) {
+      if (reply->ranges[i].base_end > 0) {
+        ASSERT_GE(request.ranges[i].length, kOwnBase);
+        lay_over_base(block, reply->ranges[i]);
+      }
       expect_range(request.ranges[i], reply->ranges[i]);
     }
+  }
+
+  // As whoever reads a long range does it.
+  void lay_over_base(std::uint64_t block, ResolvedRange& range) {
+    Block base = bases_[block];
+    plan::truncate(base, range.base_end);
+    plan::erase(base, plan::extents_of(range.log));
+    plan::underlay(range.content, std::move(base));
+    ++own_bases_;
   }
 
   void expect_range(const ByteRange& range, const ResolvedRange& resolved) {
@@ -396,6 +410,7 @@ class HomeTest {
   std::uint64_t serials_ = 0;
   std::size_t leased_ = 0;
   std::size_t installs_ = 0;
+  std::size_t own_bases_ = 0;
   std::size_t commits_ = 0;
 
   File file_;
@@ -426,6 +441,7 @@ TEST(BlockHomes, LikeAnArrayOfBytes) {
     }
     EXPECT_GT(test.commits(), 10u);
     EXPECT_GT(test.installs(), 10u);
+    EXPECT_GT(test.own_bases(), 10u);
     EXPECT_GT(test.leased(), 10u);
   }
 }
@@ -579,6 +595,18 @@ TEST(BlockHomes, NeedTheBaseOnlyWhereItShows) {
   EXPECT_FALSE(needed(kBlockSpan, 5));
   ASSERT_TRUE(homes.on(Truncate{id(7), 20}).is_ok());
   EXPECT_FALSE(needed(0, 100));
+  // Whoever asks for much is told how much is the base's, and reads it alone.
+  homes.attach(id(9), id(1));
+  ASSERT_TRUE(homes.on(Truncate{id(9), kBlockSpan + 40}).is_ok());
+  const auto reply = homes.on(Resolve{
+      id(9),
+      {{0, kOwnBase - 1}, {1, kOwnBase}, {kBlockSpan, kBlockSpan}, {kBlockSpan + 40, kOwnBase}}});
+  EXPECT_TRUE(reply->ranges[0].base_needed);
+  EXPECT_EQ(reply->ranges[0].base_end, 0u);
+  EXPECT_FALSE(reply->ranges[1].base_needed);
+  EXPECT_EQ(reply->ranges[1].base_end, kOwnBase + 1);
+  EXPECT_EQ(reply->ranges[2].base_end, 40u);
+  EXPECT_EQ(reply->ranges[3].base_end, 0u);
   // A block that the base does not have is installed empty, and then known.
   homes.attach(id(8), id(1));
   ASSERT_TRUE(homes.on(InstallBase{id(8), id(1), {{4, {}}}}).is_ok());
