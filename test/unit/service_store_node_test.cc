@@ -236,6 +236,37 @@ TEST_F(ServiceStoreNode, KeepsTheGenerationThatAnotherJobReads) {
   EXPECT_EQ(files_in("generations"), std::set<std::string>{base_.hex()});
 }
 
+TEST_F(ServiceStoreNode, TellsAReaderWhoseGenerationIsJustBeingRemovedOfTheNewer) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(20);
+  ASSERT_OK(put(what));
+  ASSERT_OK(commit(what));
+  const auto old_base = base_;
+  StoreNode keeper("n1", 0, 1);
+  ASSERT_OK(keeper.on(Find{path_, {}, template_}));
+  ASSERT_OK(keeper.on(Attach{identity_, path_, template_, old_base, false, false}));
+  ASSERT_OK(commit(what));
+  ASSERT_OK(keeper.on(Detach{identity_, false, {}}));
+
+  const auto lock = [&](const Id128& generation) {
+    const auto store = store::Store::open(directory(), false);
+    auto file =
+        store::fs::open_read((*store)->generation_directory(identity_, generation) + "/lock");
+    EXPECT_TRUE(file.is_ok() && *store::fs::try_lock(*file, true));
+    return std::move(*file);
+  };
+  const store::fs::File removing = lock(old_base);
+  StoreNode reader("n1", 0, 1);
+  ASSERT_OK(reader.on(Find{path_, {}, template_}));
+  const auto reply = reader.on(Attach{identity_, path_, template_, old_base, false, false});
+  ASSERT_OK(reply);
+  EXPECT_EQ(reply->newest, base_);
+  ASSERT_OK(reader.on(Detach{identity_, false, {}}));
+  // The newest one is locked like that by who deletes the file.
+  const store::fs::File deleting = lock(base_);
+  EXPECT_CODE(reader.on(Attach{identity_, path_, template_, base_, false, false}), kFileInUse);
+}
+
 TEST_F(ServiceStoreNode, ReadsThenWritesInOneJob) {
   ASSERT_OK(attach(true));
   const auto first = chunks(20);
