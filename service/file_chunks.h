@@ -61,7 +61,8 @@ class FileChunks {
 
   // --- Commit -----------------------------------------------------------------------------------
   void begin_attempt();  // clears all marks and looks at the segments anew
-  bool mark(const Fingerprint& fingerprint) { return index_.mark(fingerprint); }
+  // Marks those that came since the last commit. The positions of the others.
+  std::vector<std::uint32_t> mark(std::span<const Fingerprint> fingerprints);
   const ChunkIndex& index() const { return index_; }
   // No more is appended to the own segment: later chunks go to another one.
   void close_own_segment() { own_.reset(); }
