@@ -54,12 +54,11 @@ class WindowReader {
     find_ranges();
     for (int attempt = 1;; ++attempt) {
       log_gone_ = false;
+      const Id128 before = view_->base();
       Status status = resolve();
       if (status.is_ok()) status = fetch();
       if (status.is_ok()) break;
-      if (attempt == kAttempts) return status;
-      const Id128 before = view_->base();
-      DEDUP_TRY(file_.refresh_view());
+      if (attempt == kAttempts || !file_.refresh_view().is_ok()) return status;
       view_ = file_.view();
       // Nothing changed: asking again would give the same answer, unless it was a log that went.
       if (view_->base() == before && !log_gone_) return status;
@@ -397,6 +396,8 @@ class WindowReader {
     holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
     std::string stores;
     for (const NodeIndex n : holders) {
+      // A commit may have come between, after which the table has no stores that are missing.
+      if (n >= view_->info.stores.size()) continue;
       const service::StoreRef& store = view_->info.stores[n];
       if (!stores.empty()) stores += ", ";
       stores += "store " + store.uuid.hex() + " of node " + store.node;

@@ -63,19 +63,21 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
   }
   const bool writes = write_lock_ || write_lock;
   const bool other_base = !request.base.is_zero() && request.base != chunks_.base();
-  Status locked;
   if (!writes && !request.base.is_zero() && (!generation_lock_ || other_base)) {
     auto lock = store_->lock_generation(identity_, request.base);
-    locked = lock.status();
-    if (lock.is_ok()) generation_lock = std::move(*lock);
+    const Code code = lock.status().code();
+    if (lock.is_ok()) {
+      generation_lock = std::move(*lock);
+    } else if (code == Code::kFileInUse) {
+      // By a job that has committed a newer one, which the reply then names; or that deletes all.
+      const auto newer = newest();
+      const bool is_newer = newer.is_ok() && !newer->is_zero() && *newer != request.base;
+      if (!is_newer) return lock.status();
+    } else if (code != Code::kNotFound && code != Code::kNoSuchFile) {
+      return lock.status();
+    }
   }
   DEDUP_ASSIGN(const Id128 committed, newest());
-  // One that is not there, or that a job which committed a newer one is just removing, is not
-  // waited for: the reply says that there is a newer one.
-  const bool going = locked.code() == Code::kFileInUse && committed != request.base;
-  if (locked.code() != Code::kNotFound && locked.code() != Code::kNoSuchFile && !going) {
-    DEDUP_TRY(locked);
-  }
 
   if (other_base) chunks_.set_base(request.base);
   if (generation_lock) generation_lock_ = std::move(generation_lock);

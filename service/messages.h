@@ -287,8 +287,9 @@ struct SetAside {
 //   log pieces   newest writes that are still in some rank's log
 //   fresh        chunks and zeros dumped since the last snapshot
 //   committing   fresh pieces of the snapshot that a commit is working on
-//   base         the committed generation's block, installed by a rank when first needed; only
-//                bytes below the smallest size the file had since (base limit) count
+//   base         the committed generation's block, installed by a rank when first needed, or
+//                laid below the others by who reads much of it; only bytes below the smallest size
+//                the file had since (base limit) count
 // Updates take effect in the order in which they arrive: later wins. WriteChunks erases log pieces
 // in its ranges; Convert replaces log pieces only where they still are the newest.
 
@@ -459,10 +460,11 @@ struct Find {
 };
 // This job begins to use a file on this node (all later requests need it): takes the store's locks
 // (for writing: kFileInUse if another job has it; for reading: shared on generation `base`, if the
-// store has it), makes the file's directories if `create`, sets the block homes' base. Again with
-// write = true: upgrades. With write: also removes what earlier jobs left uncommitted.
+// store has it and nobody is just removing it for a newer one), makes the file's directories if
+// `create`, sets the block homes' base. Again with write = true: upgrades. With write: also removes
+// what earlier jobs left uncommitted.
 struct AttachReply {
-  Id128 newest;  // attempt of the newest generation here, read under the lock; zero if none
+  Id128 newest;  // attempt of the newest generation here, once the lock was tried; zero if none
   bool overtaken = false;  // to be created, but another job has committed a file of this path
   void encode(Encoder& e) const;
   static AttachReply decode(Decoder& d);
