@@ -17,17 +17,13 @@ Result<std::unique_ptr<Attempt>> Attempt::begin(store::Store& store, FileChunks&
 }
 
 std::vector<std::uint8_t> Attempt::refer(std::span<const Fingerprint> fingerprints) {
+  const std::vector<store::ChunkLocation> locations = chunks_.locate(fingerprints);
   std::vector<std::uint8_t> missing(fingerprints.size());
-  const std::vector<std::uint32_t> rest = chunks_.mark(fingerprints);
-  std::vector<Fingerprint> older;
-  older.reserve(rest.size());
-  for (const std::uint32_t i : rest) older.push_back(fingerprints[i]);
-  const std::vector<store::ChunkLocation> locations = chunks_.locate(older);
-  for (std::size_t k = 0; k < rest.size(); ++k) {
-    if (locations[k].length == 0) {
-      missing[rest[k]] = 1;
-    } else {
-      carried_.insert(older[k]);
+  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+    if (locations[i].length == 0) {
+      missing[i] = 1;
+    } else if (!chunks_.mark(fingerprints[i])) {
+      carried_.insert(fingerprints[i]);
     }
   }
   return missing;

@@ -147,25 +147,11 @@ bool ChunkIndex::find(const Fingerprint& fingerprint, store::ChunkLocation* loca
   return true;
 }
 
-bool ChunkIndex::mark(const Fingerprint& fingerprint, store::ChunkLocation& location) {
+bool ChunkIndex::mark(const Fingerprint& fingerprint) {
   const std::uint32_t i = lookup(fingerprint);
   if (i == kNone || !registered(entry(i))) return false;
   entry(i).holders |= kMark;
-  location = location_of(entry(i));
   return true;
-}
-
-void ChunkIndex::prefetch_slot(const Fingerprint& fingerprint) const {
-  if (slots_.empty()) return;
-  const std::size_t slot = hash(fingerprint) & (slots_.size() - 1);
-  __builtin_prefetch(&slots_[slot]);
-  __builtin_prefetch(&tags_[slot]);
-}
-
-void ChunkIndex::prefetch_entry(const Fingerprint& fingerprint) const {
-  if (slots_.empty()) return;
-  const std::uint32_t i = slots_[hash(fingerprint) & (slots_.size() - 1)];
-  if (i != kNone) prefetch(i);
 }
 
 void ChunkIndex::clear_marks() {

@@ -41,8 +41,8 @@ class ChunkIndex {
             const NodeSet** holders = nullptr) const;
   // Whether a registered chunk is named as a single one with that fast hash; if so, how.
   bool find_single(const FastHash& hash, Fingerprint& name) const;
-  // Marks a registered chunk and says where it is; false if it is not registered.
-  bool mark(const Fingerprint& fingerprint, store::ChunkLocation& location);
+  // Marks a registered chunk; false if it is not registered.
+  bool mark(const Fingerprint& fingerprint);
   void clear_marks();
   // The numbers of the marked chunks, in ascending order of fingerprints. Good for at() until the
   // next change.
@@ -55,10 +55,6 @@ class ChunkIndex {
     __builtin_prefetch(&entry(number).fingerprint);
     __builtin_prefetch(&entry(number).holders);
   }
-
-  // A chunk will be looked up soon: the first of these well before it, the second between the two.
-  void prefetch_slot(const Fingerprint& fingerprint) const;
-  void prefetch_entry(const Fingerprint& fingerprint) const;
 
   // Forgets a registered chunk: it is gone, and may be claimed again.
   void forget(const Fingerprint& fingerprint);

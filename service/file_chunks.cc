@@ -9,18 +9,6 @@
 #include "store/fs.h"
 
 namespace dedup::service {
-namespace {
-
-// How many chunks ahead an index is told what will be looked up.
-constexpr std::size_t kAhead = 8;
-
-// Called before each look-up, for what comes from it on.
-void prefetch(const ChunkIndex& index, std::span<const Fingerprint> coming) {
-  if (coming.size() > 2 * kAhead) index.prefetch_slot(coming[2 * kAhead]);
-  if (coming.size() > kAhead) index.prefetch_entry(coming[kAhead]);
-}
-
-}  // namespace
 
 FileChunks::FileChunks(store::Store& store, const Id128& identity, const Id128& base,
                        SegmentReaders& readers)
@@ -84,7 +72,6 @@ std::vector<store::ChunkLocation> FileChunks::locate(std::span<const Fingerprint
   std::vector<store::ChunkLocation> out(fingerprints.size());
   std::vector<std::uint32_t> rest;
   for (std::uint32_t i = 0; i < fingerprints.size(); ++i) {
-    prefetch(index_, fingerprints.subspan(i));
     if (index_.find(fingerprints[i], &out[i])) {
       if (present(out[i])) continue;
       out[i] = {};
@@ -316,20 +303,6 @@ Result<PutReply> FileChunks::put(const PutChunks& request) {
 void FileChunks::begin_attempt() {
   index_.clear_marks();
   segment_sizes_.clear();
-}
-
-std::vector<std::uint32_t> FileChunks::mark(std::span<const Fingerprint> fingerprints) {
-  std::vector<std::uint32_t> rest;
-  for (std::uint32_t i = 0; i < fingerprints.size(); ++i) {
-    prefetch(index_, fingerprints.subspan(i));
-    store::ChunkLocation location;
-    if (index_.mark(fingerprints[i], location)) {
-      if (present(location)) continue;
-      index_.forget(fingerprints[i]);
-    }
-    rest.push_back(i);
-  }
-  return rest;
 }
 
 // What the disk has of it is not known, and another flush would not tell.

@@ -61,8 +61,7 @@ class FileChunks {
 
   // --- Commit -----------------------------------------------------------------------------------
   void begin_attempt();  // clears all marks and looks at the segments anew
-  // Marks those that came since the last commit. The positions of the others.
-  std::vector<std::uint32_t> mark(std::span<const Fingerprint> fingerprints);
+  bool mark(const Fingerprint& fingerprint) { return index_.mark(fingerprint); }
   const ChunkIndex& index() const { return index_; }
   // No more is appended to the own segment: later chunks go to another one.
   void close_own_segment() { own_.reset(); }

@@ -14,7 +14,7 @@ constexpr std::ptrdiff_t kAhead = 16;
 LiveChunks::LiveChunks(FileChunks& chunks, std::span<const Fingerprint> carried)
     : chunks_(chunks), carried_(carried) {
   // One that was stored again meanwhile is among the registered ones.
-  chunks_.mark(carried);
+  for (const Fingerprint& fingerprint : carried) chunks_.mark(fingerprint);
   marked_ = chunks_.index().marked_in_order();
 }
 
