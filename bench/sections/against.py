@@ -208,7 +208,7 @@ def run(bench):
         bench.say(f"two copies, {medium}")
         partner_copies(bench, medium, bytes_a_rank, few)
     bench.say("reading")
-    # A tenth of a second each: one in three takes twice as long, of either side.
+    # A tenth of a second each: the median of a few would be noise.
     reading(bench, bytes_a_rank, 1 if bench.quick else 15)
     bench.say("one rank")
     one_rank(bench, (4 if bench.quick else 256) * MIB, few)
