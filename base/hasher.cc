@@ -67,6 +67,12 @@ FastHash fast_part(const Fingerprint& fingerprint) {
   return hash;
 }
 
+std::uint64_t number_part(const Fingerprint& fingerprint) {
+  std::uint64_t number;
+  std::memcpy(&number, fingerprint.bytes.data() + 16, sizeof number);
+  return number;
+}
+
 SingleNumbers::SingleNumbers() {
   const Id128 random = Id128::random();
   std::memcpy(&next_, random.bytes.data(), sizeof next_);

@@ -50,8 +50,10 @@ FastHash fast_hash(std::span<const std::byte> chunk);
 Fingerprint name_of_single(const FastHash& hash, std::uint64_t number);
 // Of such a fingerprint.
 FastHash fast_part(const Fingerprint& fingerprint);
+std::uint64_t number_part(const Fingerprint& fingerprint);
 
-// Numbers for name_of_single(): 64 bits, random, and different for each chunk of a rank.
+// Numbers for name_of_single(): 64 bits, the first random, each of the others one more than the one
+// before it, which readers make use of (store/chunk_reader.h).
 class SingleNumbers {
  public:
   SingleNumbers();

@@ -56,15 +56,15 @@ Status ChunkWriter::append(std::span<const StoredChunk> run) {
   if (!segment_) DEDUP_TRY(open_segment());
   std::array<store::SegmentChunk, store::kRunChunks> chunks;
   for (std::size_t i = 0; i < run.size(); ++i) chunks[i] = {run[i].fingerprint, run[i].data};
-  DEDUP_ASSIGN(store::ChunkLocation location, segment_->append({chunks.data(), run.size()}));
+  std::array<store::ChunkLocation, store::kRunChunks> locations;
+  DEDUP_TRY(segment_->append({chunks.data(), run.size()}, {locations.data(), run.size()}));
   if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
     segment_from_.emplace_back(taken_.size(), segment_->number());
   }
-  for (const StoredChunk& chunk : run) {
-    const auto length = static_cast<std::uint32_t>(chunk.data.size());
-    taken_.push_back({chunk.fingerprint, location.offset, length, chunk.holders});
-    location.offset += store::kChunkHeaderSize + length;
-    bytes_stored_ += length;
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const store::ChunkLocation& at = locations[i];
+    taken_.push_back({run[i].fingerprint, at.offset, at.length, run[i].holders});
+    bytes_stored_ += at.length;
   }
   if (flush_) segment_->start_write_back(disk_);
   return Status::ok();

@@ -19,7 +19,7 @@ std::vector<std::uint64_t> find_sparse(const store::Store& store, const Id128& i
                                        LiveChunks& live) {
   std::unordered_map<std::uint64_t, std::uint64_t> bytes;
   const Status counted = live.for_each([&](const store::IndexEntry& entry) {
-    bytes[entry.location.segment] += store::kChunkHeaderSize + entry.location.length;
+    bytes[entry.location.segment] += store::stored_size(entry.fingerprint, entry.location.length);
     return Status::ok();
   });
   std::vector<std::uint64_t> sparse;
@@ -60,10 +60,11 @@ Status copy_segment(const store::SegmentReader& reader, store::SegmentWriter& wr
       sound = false;
       return status;
     }
-    for (std::size_t i = begin; i < end; ++i) {
-      DEDUP_ASSIGN(const auto to, writer.append(fingerprints[i - begin], outs[i - begin]));
-      moved.push_back({fingerprints[i - begin], to});
-    }
+    std::vector<store::SegmentChunk> chunks;
+    for (std::size_t i = 0; i < outs.size(); ++i) chunks.push_back({fingerprints[i], outs[i]});
+    DEDUP_TRY(writer.append(chunks, locations));
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+      moved.push_back({fingerprints[i], locations[i]});
   }
   return Status::ok();
 }

@@ -45,8 +45,8 @@ std::uint64_t FileChunks::segment_size(std::uint64_t segment) {
   return 0;
 }
 
-bool FileChunks::present(const store::ChunkLocation& location) {
-  const std::uint64_t end = location.offset + store::kChunkHeaderSize + location.length;
+bool FileChunks::present(const Fingerprint& fingerprint, const store::ChunkLocation& location) {
+  const std::uint64_t end = store::chunk_end(fingerprint, location);
   const auto known = segment_sizes_.find(location.segment);
   if (known == segment_sizes_.end()) return end <= segment_size(location.segment);
   if (end <= known->second) return true;
@@ -64,7 +64,7 @@ void FileChunks::locate_in_base(std::span<const Fingerprint> fingerprints,
   for (const std::uint32_t i : which) {
     if (distrusted_.contains(fingerprints[i])) continue;
     const auto found = base->find(fingerprints[i]);
-    if (found.is_ok() && present(*found)) out[i] = *found;
+    if (found.is_ok() && present(fingerprints[i], *found)) out[i] = *found;
   }
 }
 
@@ -73,7 +73,7 @@ std::vector<store::ChunkLocation> FileChunks::locate(std::span<const Fingerprint
   std::vector<std::uint32_t> rest;
   for (std::uint32_t i = 0; i < fingerprints.size(); ++i) {
     if (index_.find(fingerprints[i], &out[i])) {
-      if (present(out[i])) continue;
+      if (present(fingerprints[i], out[i])) continue;
       out[i] = {};
       index_.forget(fingerprints[i]);
     }
@@ -234,7 +234,7 @@ Status FileChunks::add(const Register& request) {
       return {Code::kArgument, "a chunk was registered in segment " + std::to_string(l.segment) +
                                    ", which is not open"};
     }
-    if (!present(l)) {
+    if (!present(chunk.fingerprint, l)) {
       return {Code::kIo, store_.segment_path(identity_, l.segment) + ": no chunk can be at byte " +
                              std::to_string(l.offset) + ": the file is gone or shorter"};
     }
@@ -254,10 +254,12 @@ Status FileChunks::append(const PutChunks& request, std::span<const std::uint32_
     DEDUP_ASSIGN(own_, store::SegmentWriter::create(store_.segment_path(identity_, number),
                                                     identity_, number));
   }
+  std::vector<store::SegmentChunk> chunks;
   for (const std::uint32_t i : which) {
-    const PutChunk& chunk = request.chunks[i];
-    DEDUP_ASSIGN(locations.emplace_back(), own_->append(chunk.fingerprint, chunk.data));
+    chunks.push_back({request.chunks[i].fingerprint, request.chunks[i].data});
   }
+  locations.resize(chunks.size());
+  DEDUP_TRY(own_->append(chunks, locations));
   return own_->write_out();
 }
 

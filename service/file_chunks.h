@@ -85,7 +85,7 @@ class FileChunks {
   const store::IndexReader* base_index();  // null if there is none
   void locate_in_base(std::span<const Fingerprint> fingerprints, std::vector<std::uint32_t> which,
                       std::vector<store::ChunkLocation>& out);
-  bool present(const store::ChunkLocation& location);
+  bool present(const Fingerprint& fingerprint, const store::ChunkLocation& location);
   std::uint64_t segment_size(std::uint64_t segment);
   Status append(const PutChunks& request, std::span<const std::uint32_t> which,
                 std::vector<store::ChunkLocation>& locations);

@@ -59,6 +59,7 @@ class SegmentCheck {
     ++chunks_;
     ++check_.chunks;
     check_.bytes += entry.location.length;
+    check_.stored += stored_size(entry.fingerprint, entry.location.length);
     if (!reader_) return found_bad(entry, why_);
     buffer.resize(entry.location.length);
     const Status read = reader_->read(entry.location, entry.fingerprint, buffer);

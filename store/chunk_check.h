@@ -15,6 +15,7 @@ namespace dedup::store {
 struct ChunkCheck {
   std::uint64_t chunks = 0;        // that were read
   std::uint64_t bytes = 0;         // of them
+  std::uint64_t stored = 0;        // what they take in segments
   std::vector<Fingerprint> bad;    // missing in its segment, damaged, or not what it is named after
   std::vector<std::string> texts;  // what is wrong, for people; one for each segment or index page
 };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/hasher.h"
+
 namespace dedup::store {
 namespace {
 
@@ -14,18 +16,31 @@ constexpr std::size_t kFirstGuess = 8;
 constexpr std::size_t kLeastGuess = 2;  // the one that was looked up, and one more
 
 // The positions in `which` where stretches begin: wherever chunks are not wanted one after the
-// other, or a stretch is long enough.
+// other, a stretch is long enough, or the numbers of chunks without a header do not go on.
 std::vector<std::size_t> begins_of_stretches(std::span<const ChunkTarget> chunks,
                                              const std::vector<std::size_t>& which) {
   std::vector<std::size_t> begins;
   std::size_t bytes = 0;
+  // Of the stretch's last chunk without a header, if it has one.
+  bool numbered = false;
+  std::uint64_t number = 0;
   for (std::size_t k = 0; k < which.size(); ++k) {
-    bytes += chunks[which[k]].out.size();
+    const ChunkTarget& chunk = chunks[which[k]];
+    const bool single = kind_of(chunk.fingerprint) == NameKind::kSingle;
+    const std::uint64_t own_number = single ? number_part(chunk.fingerprint) : 0;
+    bytes += chunk.out.size();
     const bool goes_on = k != 0 && which[k] == which[k - 1] + 1 && k - begins.back() < kStretch &&
-                         bytes <= kStretchBytes;
-    if (goes_on) continue;
-    begins.push_back(k);
-    bytes = chunks[which[k]].out.size();
+                         bytes <= kStretchBytes &&
+                         (!single || (numbered && own_number == number + 1));
+    if (!goes_on) {
+      begins.push_back(k);
+      bytes = chunk.out.size();
+      numbered = false;
+    }
+    if (single) {
+      numbered = true;
+      number = own_number;
+    }
   }
   return begins;
 }
@@ -92,7 +107,10 @@ std::optional<ChunkReader::Positions> ChunkReader::read_stretches(
       const std::size_t got =
           reader->read_following(offset, std::span(fingerprints).subspan(done, asked),
                                  std::span(outs).subspan(done, asked));
-      for (std::size_t i = done; i < done + got; ++i) offset += kChunkHeaderSize + outs[i].size();
+      for (std::size_t i = done; i < done + got; ++i) {
+        const auto length = static_cast<std::uint32_t>(outs[i].size());
+        offset = chunk_end(fingerprints[i], {first.segment, offset, length});
+      }
       done += got;
       if (got < asked) {
         guess_ = std::max(got, kLeastGuess);

@@ -168,7 +168,7 @@ Status IndexWriter::add(const IndexEntry& entry) {
     p_->tables.put(entry.fingerprint);
   }
   put_entry(p_->page, entry);
-  p_->uses[entry.location.segment] += kChunkHeaderSize + entry.location.length;
+  p_->uses[entry.location.segment] += stored_size(entry.fingerprint, entry.location.length);
   p_->last = entry.fingerprint;
   ++p_->entries;
   if (!is_strong(kind_of(entry.fingerprint))) ++p_->weak;

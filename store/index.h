@@ -63,7 +63,7 @@ class IndexReader {
   Result<Fingerprint> find_single(const FastHash& hash) const;
   // Whether there are chunks with strong fingerprints (also if the writer did not say).
   bool has_strong() const;
-  // Segments that the index names, each with the bytes of its live chunks (headers included).
+  // Segments that the index names, each with the bytes of its live chunks (stored_size()).
   struct SegmentUse {
     std::uint64_t segment;
     std::uint64_t live_bytes;

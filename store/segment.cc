@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/codec.h"
+#include "base/hasher.h"
 #include "base/piece.h"
 #include "store/format.h"
 #include "store/fs.h"
@@ -18,6 +19,12 @@ namespace {
 constexpr std::size_t kCheckedSize = 4 + 32;
 static_assert(kChunkHeaderSize == kCheckedSize + 8);
 
+// Before a group in which chunks have no headers: a zero where a header has its length, the size of
+// the list; then each one's length and fingerprint, or a zero if it has a header; then the
+// checksum.
+constexpr std::size_t kGroupSize = 4 + 4 + 8;
+static_assert(kGroupEntrySize == 4 + 32);
+
 constexpr std::size_t kBufferSize = std::size_t{1} << 20;
 // From here on copying costs more than a system call of its own.
 constexpr std::size_t kLargeWrite = std::size_t{128} << 10;
@@ -26,33 +33,121 @@ constexpr std::uint64_t kWriteBackBytes = std::uint64_t{4} << 20;
 
 using ChunkHeader = std::array<std::byte, kChunkHeaderSize>;
 
-void store_little_endian(std::byte* to, std::uint64_t value, std::size_t size) {
-  for (std::size_t i = 0; i < size; ++i) to[i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
+bool has_header(const Fingerprint& fingerprint) {
+  return kind_of(fingerprint) != NameKind::kSingle;
 }
 
-// Over length, fingerprint and data: the hash of the first two is the seed of the third's.
-std::uint64_t chunk_checksum(const ChunkHeader& header, std::span<const std::byte> data) {
-  return format::checksum(data, format::checksum(std::span(header).first(kCheckedSize)));
+void put_number(Bytes& out, std::uint64_t value, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 
-ChunkHeader make_chunk_header(const Fingerprint& fingerprint, std::span<const std::byte> data) {
-  ChunkHeader header;
-  store_little_endian(header.data(), data.size(), 4);
-  std::memcpy(header.data() + 4, fingerprint.bytes.data(), fingerprint.bytes.size());
-  store_little_endian(header.data() + kCheckedSize, chunk_checksum(header, data), 8);
-  return header;
+void put_name(Bytes& out, const SegmentChunk& chunk) {
+  put_number(out, chunk.data.size(), 4);
+  const auto name = std::as_bytes(std::span(chunk.fingerprint.bytes));
+  out.insert(out.end(), name.begin(), name.end());
+}
+
+// Over length, fingerprint and data: the hash of the first two, `name`, is the seed of the third's.
+std::uint64_t chunk_checksum(std::span<const std::byte> name, std::span<const std::byte> data) {
+  return format::checksum(data, format::checksum(name));
+}
+
+void put_header(Bytes& out, const SegmentChunk& chunk) {
+  put_name(out, chunk);
+  put_number(out, chunk_checksum(std::span(out).last(kCheckedSize), chunk.data), 8);
+}
+
+void put_group(Bytes& out, std::span<const SegmentChunk> chunks) {
+  const std::size_t begin = out.size();
+  std::size_t size = 0;
+  for (const SegmentChunk& chunk : chunks) {
+    size += has_header(chunk.fingerprint) ? 4 : kGroupEntrySize;
+  }
+  put_number(out, 0, 4);
+  put_number(out, size, 4);
+  for (const SegmentChunk& chunk : chunks) {
+    if (has_header(chunk.fingerprint)) {
+      put_number(out, 0, 4);
+    } else {
+      put_name(out, chunk);
+    }
+  }
+  put_number(out, format::checksum(std::span(out).subspan(begin)), 8);
+}
+
+// What is next to each other in memory goes as one.
+void add_part(std::vector<iovec>& parts, std::span<const std::byte> bytes) {
+  if (!parts.empty()) {
+    iovec& last = parts.back();
+    if (static_cast<const std::byte*>(last.iov_base) + last.iov_len == bytes.data()) {
+      last.iov_len += bytes.size();
+      return;
+    }
+  }
+  parts.push_back({const_cast<std::byte*>(bytes.data()), bytes.size()});
 }
 
 bool checksum_holds(const ChunkHeader& header, std::span<const std::byte> data) {
   Decoder in{std::span(header).subspan(kCheckedSize)};
-  return in.get<std::uint64_t>() == chunk_checksum(header, data);
+  return in.get<std::uint64_t>() == chunk_checksum(std::span(header).first(kCheckedSize), data);
 }
 
 Status bad_chunk(const std::string& path, std::uint64_t offset, const std::string& why) {
   return format::corrupt(path, "chunk at byte " + std::to_string(offset) + ": " + why);
 }
 
+// Chunks as they go into a segment: what stands beside them, and them, where they are.
+class Layout {
+ public:
+  // From `at` on, in the segment; fills `locations`.
+  Layout(std::span<const SegmentChunk> chunks, ChunkLocation at,
+         std::span<ChunkLocation> locations) {
+    // Parts point into it: it does not move.
+    beside_.reserve(kGroupSize + chunks.size() * (kChunkHeaderSize + 4));
+    parts_.reserve(1 + 2 * chunks.size());
+    const auto without = [](const SegmentChunk& chunk) { return !has_header(chunk.fingerprint); };
+    if (std::ranges::any_of(chunks, without)) {
+      put_group(beside_, chunks);
+      at.offset += beside_.size();
+      add_part(parts_, beside_);
+    }
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const SegmentChunk& chunk = chunks[i];
+      at.length = static_cast<std::uint32_t>(chunk.data.size());
+      locations[i] = at;
+      at.offset = chunk_end(chunk.fingerprint, at);
+      if (has_header(chunk.fingerprint)) {
+        put_header(beside_, chunk);
+        add_part(parts_, std::span(beside_).last(kChunkHeaderSize));
+      }
+      add_part(parts_, chunk.data);
+    }
+    end_ = at.offset;
+  }
+  Layout(const Layout&) = delete;
+
+  std::span<const iovec> parts() const { return parts_; }
+  std::uint64_t end() const { return end_; }
+
+ private:
+  Bytes beside_;
+  std::vector<iovec> parts_;
+  std::uint64_t end_ = 0;
+};
+
+std::uint64_t header_size(const Fingerprint& fingerprint) {
+  return has_header(fingerprint) ? kChunkHeaderSize : 0;
+}
+
 }  // namespace
+
+std::uint64_t chunk_end(const Fingerprint& fingerprint, const ChunkLocation& location) {
+  return location.offset + header_size(fingerprint) + location.length;
+}
+
+std::uint64_t stored_size(const Fingerprint& fingerprint, std::uint32_t length) {
+  return (has_header(fingerprint) ? kChunkHeaderSize : kGroupEntrySize) + std::uint64_t{length};
+}
 
 struct SegmentWriter::Private {
   std::shared_ptr<const fs::File> file;  // a worker may have it for longer
@@ -63,37 +158,31 @@ struct SegmentWriter::Private {
   std::future<Status> flushing;
   Status failure;
 
-  // Writes the buffer and, after it, chunks that take `bytes` with their headers.
-  Status write(std::span<const SegmentChunk> chunks, std::uint64_t bytes) {
-    std::vector<ChunkHeader> headers;
-    headers.reserve(chunks.size());
+  std::uint64_t size() const { return written + buffer.size(); }
+
+  // Writes the buffer and, after it, `rest`, up to `end` of the file.
+  Status write(std::span<const iovec> rest, std::uint64_t end) {
     std::vector<iovec> parts;
-    parts.reserve(1 + 2 * chunks.size());
+    parts.reserve(1 + rest.size());
     parts.push_back({buffer.data(), buffer.size()});
-    for (const SegmentChunk& chunk : chunks) {
-      headers.push_back(make_chunk_header(chunk.fingerprint, chunk.data));
-      parts.push_back({headers.back().data(), kChunkHeaderSize});
-      parts.push_back({const_cast<std::byte*>(chunk.data.data()), chunk.data.size()});
-    }
+    parts.insert(parts.end(), rest.begin(), rest.end());
     failure = fs::writev_at(*file, written, parts);
     if (failure.is_ok()) {
-      written += buffer.size() + bytes;
+      written = end;
       buffer.clear();
     }
     return failure;
   }
 
   // Of at most kRunChunks.
-  Status append(std::span<const SegmentChunk> chunks) {
-    std::uint64_t bytes = 0;
-    for (const SegmentChunk& chunk : chunks) bytes += kChunkHeaderSize + chunk.data.size();
-    if (bytes >= kLargeWrite) return write(chunks, bytes);
-    if (buffer.size() + bytes > kBufferSize) DEDUP_TRY(write({}, 0));
+  Status append(std::span<const SegmentChunk> chunks, std::span<ChunkLocation> locations) {
+    const Layout layout(chunks, {number, size(), 0}, locations);
+    if (layout.end() - size() >= kLargeWrite) return write(layout.parts(), layout.end());
+    if (layout.end() - written > kBufferSize) DEDUP_TRY(write({}, size()));
     if (buffer.capacity() < kBufferSize) buffer.reserve(kBufferSize);
-    for (const SegmentChunk& chunk : chunks) {
-      const ChunkHeader header = make_chunk_header(chunk.fingerprint, chunk.data);
-      buffer.insert(buffer.end(), header.begin(), header.end());
-      buffer.insert(buffer.end(), chunk.data.begin(), chunk.data.end());
+    for (const iovec& part : layout.parts()) {
+      const auto* const bytes = static_cast<const std::byte*>(part.iov_base);
+      buffer.insert(buffer.end(), bytes, bytes + part.iov_len);
     }
     return Status::ok();
   }
@@ -113,30 +202,37 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(const std::string& 
   return std::unique_ptr<SegmentWriter>(new SegmentWriter(std::move(p)));
 }
 
-Result<ChunkLocation> SegmentWriter::append(std::span<const SegmentChunk> chunks) {
+Status SegmentWriter::append(std::span<const SegmentChunk> chunks,
+                             std::span<ChunkLocation> locations) {
   DEDUP_TRY(p_->failure);
+  if (chunks.size() != locations.size()) {
+    return {Code::kArgument, "chunks without room for their locations"};
+  }
   for (const SegmentChunk& chunk : chunks) {
     if (chunk.data.empty() || chunk.data.size() > kMaxChunkSize) {
-      return Status(Code::kArgument, "a chunk of " + std::to_string(chunk.data.size()) + " bytes");
+      return {Code::kArgument, "a chunk of " + std::to_string(chunk.data.size()) + " bytes"};
     }
   }
-  ChunkLocation first{p_->number, size(), 0};
-  if (!chunks.empty()) first.length = static_cast<std::uint32_t>(chunks.front().data.size());
-  for (; !chunks.empty(); chunks = chunks.subspan(std::min(chunks.size(), kRunChunks))) {
-    DEDUP_TRY(p_->append(chunks.first(std::min(chunks.size(), kRunChunks))));
+  while (!chunks.empty()) {
+    const std::size_t now = std::min(chunks.size(), kRunChunks);
+    DEDUP_TRY(p_->append(chunks.first(now), locations.first(now)));
+    chunks = chunks.subspan(now);
+    locations = locations.subspan(now);
   }
-  return first;
+  return Status::ok();
 }
 
 Result<ChunkLocation> SegmentWriter::append(const Fingerprint& fingerprint,
                                             std::span<const std::byte> data) {
   const SegmentChunk chunk{fingerprint, data};
-  return append({&chunk, 1});
+  ChunkLocation location;
+  DEDUP_TRY(append({&chunk, 1}, {&location, 1}));
+  return location;
 }
 
 Status SegmentWriter::write_out() {
   DEDUP_TRY(p_->failure);
-  return p_->buffer.empty() ? Status::ok() : p_->write({}, 0);
+  return p_->buffer.empty() ? Status::ok() : p_->write({}, p_->size());
 }
 
 Status SegmentWriter::flush() {
@@ -174,15 +270,28 @@ std::uint64_t SegmentWriter::number() const {
   return p_->number;
 }
 std::uint64_t SegmentWriter::size() const {
-  return p_->written + p_->buffer.size();
+  return p_->size();
 }
 
 struct SegmentReader::Private {
   fs::File file;
   std::uint64_t number = 0;
 
+  // What chunks are read with, again and again.
+  struct Parts {
+    std::vector<ChunkHeader> headers;
+    std::vector<iovec> parts;
+  };
+
+  // `header`: what was read before the data, if the chunk has one.
   Status check(const ChunkHeader& header, std::uint64_t offset, const Fingerprint& fingerprint,
                std::span<const std::byte> data) const {
+    if (!has_header(fingerprint)) {
+      if (fast_hash(data) == fast_part(fingerprint)) return Status::ok();
+      return bad_chunk(file.path(), offset,
+                       "damaged, or not the chunk " + fingerprint.hex() + " of " +
+                           std::to_string(data.size()) + " bytes");
+    }
     Decoder in(header);
     const auto length = in.get<std::uint32_t>();
     if (length != data.size() || in.get_fingerprint() != fingerprint) {
@@ -196,12 +305,6 @@ struct SegmentReader::Private {
     return Status::ok();
   }
 
-  // What chunks are read with, again and again.
-  struct Parts {
-    std::vector<ChunkHeader> headers;
-    std::vector<iovec> parts;
-  };
-
   // At most kRunChunks that stand one after the other from `offset` on. `sound`: how many of them
   // are there and what they should be, up to the first that is not.
   Status read(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
@@ -210,16 +313,69 @@ struct SegmentReader::Private {
     with.headers.resize(outs.size());
     with.parts.clear();
     for (std::size_t i = 0; i < outs.size(); ++i) {
-      with.parts.push_back({with.headers[i].data(), kChunkHeaderSize});
-      with.parts.push_back({outs[i].data(), outs[i].size()});
+      if (has_header(fingerprints[i])) add_part(with.parts, with.headers[i]);
+      add_part(with.parts, outs[i]);
     }
     DEDUP_ASSIGN(std::uint64_t got, fs::readv_to_end(file, offset, with.parts));
     for (; sound < outs.size(); ++sound) {
-      const std::uint64_t size = kChunkHeaderSize + outs[sound].size();
+      const std::uint64_t size = header_size(fingerprints[sound]) + outs[sound].size();
       if (got < size) return bad_chunk(file.path(), offset, "cut off");
       DEDUP_TRY(check(with.headers[sound], offset, fingerprints[sound], outs[sound]));
       offset += size;
       got -= size;
+    }
+    return Status::ok();
+  }
+
+  // The chunk with a header at `offset`; moves `offset` behind it.
+  Status scan_chunk(std::uint64_t& offset, std::uint64_t size, const Visit& visit) const {
+    ChunkHeader header;
+    if (size - offset < header.size()) return bad_chunk(file.path(), offset, "cut off");
+    DEDUP_TRY(fs::read_at(file, offset, header));
+    Decoder in(header);
+    const ChunkLocation location{number, offset, in.get<std::uint32_t>()};
+    if (location.length == 0 || location.length > kMaxChunkSize) {
+      return bad_chunk(file.path(), offset, "damaged: its length cannot be");
+    }
+    if (location.length > size - offset - header.size()) {
+      return bad_chunk(file.path(), offset, "cut off");
+    }
+    Bytes data(location.length);
+    DEDUP_TRY(fs::read_at(file, offset + header.size(), data));
+    offset += header.size() + data.size();
+    const Fingerprint fingerprint = in.get_fingerprint();
+    if (has_header(fingerprint) && checksum_holds(header, data)) visit(fingerprint, location);
+    return Status::ok();
+  }
+
+  // The group whose list is at `offset`; moves `offset` behind its last chunk.
+  Status scan_group(std::uint64_t& offset, std::uint64_t size, const Visit& visit) const {
+    const std::uint64_t begin = offset;
+    std::array<std::byte, 8> start;
+    if (size - begin < kGroupSize) return bad_chunk(file.path(), begin, "cut off");
+    DEDUP_TRY(fs::read_at(file, begin, start));
+    const std::uint64_t entries = Decoder(std::span(start).subspan(4)).get<std::uint32_t>();
+    if (entries > size - begin - kGroupSize) return bad_chunk(file.path(), begin, "cut off");
+    Bytes bytes(kGroupSize + entries);
+    DEDUP_TRY(fs::read_at(file, begin, bytes));
+    std::span<const std::byte> list(bytes);
+    if (!format::take_checksum(list)) return bad_chunk(file.path(), begin, "a damaged list");
+    offset += bytes.size();
+    for (Decoder in(list.subspan(start.size())); !in.at_end();) {
+      const ChunkLocation location{number, offset, in.get<std::uint32_t>()};
+      if (location.length == 0 && in.ok()) {
+        DEDUP_TRY(scan_chunk(offset, size, visit));
+        continue;
+      }
+      const Fingerprint fingerprint = in.get_fingerprint();
+      if (!in.ok() || location.length > kMaxChunkSize || has_header(fingerprint)) {
+        return bad_chunk(file.path(), begin, "a list of what cannot be");
+      }
+      if (location.length > size - offset) return bad_chunk(file.path(), offset, "cut off");
+      Bytes data(location.length);
+      DEDUP_TRY(fs::read_at(file, offset, data));
+      if (fast_hash(data) == fast_part(fingerprint)) visit(fingerprint, location);
+      offset += data.size();
     }
     return Status::ok();
   }
@@ -260,7 +416,7 @@ Status SegmentReader::read_run(std::span<const ChunkLocation> locations,
     std::uint64_t next = locations[begin].offset;
     for (end = begin; end < locations.size() && end - begin < kRunChunks; ++end) {
       if (locations[end].offset != next) break;
-      next += kChunkHeaderSize + locations[end].length;
+      next = chunk_end(fingerprints[end], locations[end]);
     }
     std::size_t sound;
     DEDUP_TRY(p_->read(locations[begin].offset, fingerprints.subspan(begin, end - begin),
@@ -281,7 +437,9 @@ std::size_t SegmentReader::read_following(std::uint64_t offset,
     // Why the run ends here is of no interest: whoever wants the next chunk looks it up.
     const Status status =
         p_->read(offset, fingerprints.subspan(done, now), outs.subspan(done, now), parts, sound);
-    for (std::size_t i = done; i < done + sound; ++i) offset += kChunkHeaderSize + outs[i].size();
+    for (std::size_t i = done; i < done + sound; ++i) {
+      offset += header_size(fingerprints[i]) + outs[i].size();
+    }
     done += sound;
     if (!status.is_ok()) break;
   }
@@ -297,34 +455,17 @@ Status spoil_chunk(const std::string& path, const ChunkLocation& location) {
   return fs::sync_data(file);
 }
 
-std::uint64_t SegmentReader::first_offset() const {
-  return format::kFileHeaderSize;
-}
-
-Result<bool> SegmentReader::next(std::uint64_t& offset, Fingerprint& fingerprint,
-                                 ChunkLocation& location) const {
-  const auto& path = p_->file.path();
+Status SegmentReader::scan(const Visit& visit) const {
   DEDUP_ASSIGN(const fs::Info about, fs::info(p_->file));
-  while (offset < about.size) {
-    ChunkHeader header;
-    if (about.size - offset < kChunkHeaderSize) {
-      return bad_chunk(path, offset, "cut off");
-    }
-    DEDUP_TRY(fs::read_at(p_->file, offset, header));
-    Decoder in(header);
-    const auto length = in.get<std::uint32_t>();
-    if (length == 0 || length > kMaxChunkSize) {
-      return bad_chunk(path, offset, "damaged: its length cannot be");
-    }
-    if (length > about.size - offset - kChunkHeaderSize) return bad_chunk(path, offset, "cut off");
-    fingerprint = in.get_fingerprint();
-    Bytes data(length);
-    DEDUP_TRY(fs::read_at(p_->file, offset + kChunkHeaderSize, data));
-    location = {p_->number, offset, length};
-    offset += kChunkHeaderSize + length;
-    if (checksum_holds(header, data)) return true;
+  for (std::uint64_t offset = format::kFileHeaderSize; offset < about.size;) {
+    std::array<std::byte, 4> first;
+    if (about.size - offset < first.size()) return bad_chunk(p_->file.path(), offset, "cut off");
+    DEDUP_TRY(fs::read_at(p_->file, offset, first));
+    const bool group = Decoder(first).get<std::uint32_t>() == 0;
+    DEDUP_TRY(group ? p_->scan_group(offset, about.size, visit)
+                    : p_->scan_chunk(offset, about.size, visit));
   }
-  return false;
+  return Status::ok();
 }
 
 }  // namespace dedup::store

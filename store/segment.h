@@ -1,11 +1,15 @@
 // Segments: append-only files of chunks. Format in doc/format.md.
 //
-// Each chunk is a header (length, fingerprint, XXH3 checksum over both and the data) followed by
-// its bytes, so that a reader who knows (segment, offset) finds out from the chunk itself whether
-// it is the one it looks for and whether it is sound.
+// A reader who knows (segment, offset) finds out from what stands there whether it is the chunk it
+// looks for and whether it is sound. A chunk that had no twin is named after its fast hash, which
+// says both: it stands there as it is, so that many are written and read as one piece of memory.
+// Every other chunk stands behind a header of its own (length, fingerprint, XXH3 checksum over both
+// and the data). Names and lengths of the former stand in a list before each group of chunks, for
+// whoever walks a segment without an index.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,18 +20,27 @@
 
 namespace dedup::store {
 
-inline constexpr std::uint32_t kChunkHeaderSize = 44;  // what stands before each chunk's data
+// What a segment has for a chunk beside its data, at least: a header, or an entry in a group's
+// list.
+inline constexpr std::uint32_t kChunkHeaderSize = 44;
+inline constexpr std::uint32_t kGroupEntrySize = 36;
 
-// Chunks read or written at once: two parts each, and a buffer, within IOV_MAX.
-inline constexpr std::size_t kRunChunks = 511;
+// Chunks written or read at once: few enough that what is read is still in the processor's cache
+// when it is checked, and that no group's list is long.
+inline constexpr std::size_t kRunChunks = 512;
 
 // Where a chunk is within one store.
 struct ChunkLocation {
   std::uint64_t segment = 0;  // its number
-  std::uint64_t offset = 0;   // of the chunk's header within the segment
+  std::uint64_t offset = 0;   // within the segment, of the chunk's header or, without one, its data
   std::uint32_t length = 0;   // of the chunk's data
   auto operator<=>(const ChunkLocation&) const = default;
 };
+
+// The offset behind a chunk, which is the next one's if they are in one group.
+std::uint64_t chunk_end(const Fingerprint& fingerprint, const ChunkLocation& location);
+// What a chunk of `length` bytes takes in a segment.
+std::uint64_t stored_size(const Fingerprint& fingerprint, std::uint32_t length);
 
 struct SegmentChunk {
   Fingerprint fingerprint;
@@ -43,9 +56,9 @@ class SegmentWriter {
   ~SegmentWriter();
 
   // Little at a time is buffered (up to 1 MiB); much goes out by writev, from where it is. After a
-  // failure every further call fails with the same status. The first chunk's location; the others
-  // follow it without a gap.
-  Result<ChunkLocation> append(std::span<const SegmentChunk> chunks);
+  // failure every further call fails with the same status. `locations`: as many as chunks; what is
+  // in them after a failure means nothing.
+  Status append(std::span<const SegmentChunk> chunks, std::span<ChunkLocation> locations);
   Result<ChunkLocation> append(const Fingerprint& fingerprint, std::span<const std::byte> data);
   // Hands everything to the kernel: readers in other processes see it.
   Status write_out();
@@ -59,7 +72,7 @@ class SegmentWriter {
   // that flushing takes less long.
   void start_write_back(Worker& worker);
   std::uint64_t number() const;
-  std::uint64_t size() const;  // bytes appended, headers included
+  std::uint64_t size() const;  // bytes appended, whatever stands beside the data included
 
  private:
   struct Private;
@@ -77,44 +90,32 @@ class SegmentReader {
   // `fingerprint`'s chunk or its checksum does not hold, kIo if it cannot be read.
   Status read(const ChunkLocation& location, const Fingerprint& fingerprint,
               std::span<std::byte> out) const;
-  // Reads the chunks of one segment that stand in [first.offset, last chunk's end) with one system
-  // call where they are adjacent: for runs of consecutive chunks. outs[i].size() == length of i.
+  // Reads chunks of one segment, those that stand one after the other with one system call.
   Status read_run(std::span<const ChunkLocation> locations,
                   std::span<const Fingerprint> fingerprints,
                   std::span<const std::span<std::byte>> outs) const;
   // For a reader that guesses: reads chunks from `offset` on, as if they stood there one after the
   // other, with one system call for kRunChunks of them. How many do, up to the first that does not
-  // or is damaged; what is in the others' `outs` means nothing.
+  // or is damaged; what is in the others' `outs` means nothing. Of chunks without a header only the
+  // fast hash is compared: a guess must have another reason (store/chunk_reader.h).
   std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
                              std::span<const std::span<std::byte>> outs) const;
 
   // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
   // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be
   // found. For checking and for tests.
-  template <typename Visit>
-  Status scan(Visit&& visit) const {
-    std::uint64_t offset = first_offset();
-    Fingerprint fingerprint;
-    ChunkLocation location;
-    for (;;) {
-      DEDUP_ASSIGN(bool more, next(offset, fingerprint, location));
-      if (!more) return Status::ok();
-      visit(fingerprint, location);
-    }
-  }
+  using Visit = std::function<void(const Fingerprint&, const ChunkLocation&)>;
+  Status scan(const Visit& visit) const;
 
  private:
   struct Private;
   explicit SegmentReader(std::unique_ptr<Private> p);
-  std::uint64_t first_offset() const;
-  // The chunk at `offset`; moves `offset` past it. False at the end.
-  Result<bool> next(std::uint64_t& offset, Fingerprint& fingerprint, ChunkLocation& location) const;
   std::unique_ptr<Private> p_;
 };
 
 // Makes no chunk of a sound one whose content is not what it is named after, so that whoever comes
 // upon it does not take it: overwrites its checksum. On the disk when this returns. Twice undoes
-// it.
+// it. Of a chunk with a header: one without is what it is named after if it can be read.
 Status spoil_chunk(const std::string& path, const ChunkLocation& location);
 
 }  // namespace dedup::store

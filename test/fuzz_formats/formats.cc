@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hasher.h"
 #include "hints/hints.h"
 #include "store/commit_record.h"
 #include "store/format.h"
@@ -180,19 +181,52 @@ void check_segment(const std::string& path) {
   if (!outs.empty()) (void)(*reader)->read_run(locations, fingerprints, outs);
 }
 
+// The chunk whose header is at `at`. Where it ends; 0 if it is not whole.
+std::size_t mend_chunk(Bytes& bytes, std::size_t at) {
+  if (bytes.size() - at < store::kChunkHeaderSize) return 0;
+  const std::size_t length = number_at(bytes, at, 4);
+  if (length > bytes.size() - at - store::kChunkHeaderSize) return 0;
+  const Input all(bytes);
+  const auto data = all.subspan(at + store::kChunkHeaderSize, length);
+  put_number_at(bytes, at + 36, checksum(data, checksum(all.subspan(at, 36))));
+  return at + store::kChunkHeaderSize + length;
+}
+
+// The group whose list is at `at`, with right names for the chunks without headers. Where it ends;
+// 0 if it is not whole.
+std::size_t mend_group(Bytes& bytes, std::size_t at) {
+  constexpr std::size_t kStart = 8;
+  constexpr std::size_t kChecksum = 8;
+  if (bytes.size() - at < kStart + kChecksum) return 0;
+  const std::size_t size = number_at(bytes, at + 4, 4);
+  if (size > bytes.size() - at - kStart - kChecksum) return 0;
+  std::size_t entry = at + kStart;
+  const std::size_t end = entry + size;
+  std::size_t chunk = end + kChecksum;
+  while (chunk != 0 && end - entry >= 4) {
+    const std::size_t length = number_at(bytes, entry, 4);
+    if (length == 0) {
+      chunk = mend_chunk(bytes, chunk);
+      entry += 4;
+      continue;
+    }
+    if (end - entry < store::kGroupEntrySize || length > bytes.size() - chunk) break;
+    const Fingerprint name = name_of_single(fast_hash(Input(bytes).subspan(chunk, length)), entry);
+    std::memcpy(bytes.data() + entry + 4, name.bytes.data(), name.bytes.size());
+    entry += store::kGroupEntrySize;
+    chunk += length;
+  }
+  put_number_at(bytes, end, checksum(Input(bytes).subspan(at, end - at)));
+  return chunk;
+}
+
 // With a sound header, and sound checksums for all chunks that are whole.
 Bytes mended_segment(Input input) {
   Bytes bytes = store::format::encode_file_header(store::format::kSegment, some_id(0), 1);
   const std::size_t header = bytes.size();
   bytes.insert(bytes.end(), input.begin(), input.end());
-  std::size_t at = header;
-  while (at + store::kChunkHeaderSize <= bytes.size()) {
-    const std::size_t length = number_at(bytes, at, 4);
-    if (length > bytes.size() - at - store::kChunkHeaderSize) break;
-    const Input all(bytes);
-    const auto data = all.subspan(at + store::kChunkHeaderSize, length);
-    put_number_at(bytes, at + 36, checksum(data, checksum(all.subspan(at, 36))));
-    at += store::kChunkHeaderSize + length;
+  for (std::size_t at = header; at != 0 && bytes.size() - at >= 4;) {
+    at = number_at(bytes, at, 4) == 0 ? mend_group(bytes, at) : mend_chunk(bytes, at);
   }
   return bytes;
 }
@@ -214,6 +248,13 @@ std::vector<Bytes> segment_seeds() {
   for (std::uint8_t i = 0; i < 3; ++i) {
     require((*writer)->append(some_fingerprint(i), Input(data).first(10u + i)).is_ok(), "appends");
   }
+  std::vector<store::SegmentChunk> group;
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    const Input part = Input(data).first(13u + i);
+    group.push_back({i == 1 ? some_fingerprint(i) : name_of_single(fast_hash(part), i), part});
+  }
+  std::vector<store::ChunkLocation> locations(group.size());
+  require((*writer)->append(group, locations).is_ok(), "appends a group");
   require((*writer)->write_out().is_ok(), "writes out");
   const Bytes bytes = file_bytes(path);
   return {bytes, {bytes.begin() + store::format::kFileHeaderSize, bytes.end()}};

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
+#include "base/hasher.h"
 #include "base/piece.h"
 #include "store/fs.h"
 #include "test/unit/store_helpers.h"
@@ -24,8 +26,19 @@ struct Chunk {
   ChunkLocation location;
 };
 
-Chunk append(SegmentWriter& writer, test::Random& random, std::size_t size) {
+enum class Named { kStrongly, kAfterFastHash };  // the latter have no header
+
+Chunk make(test::Random& random, std::size_t size, Named named) {
   Chunk chunk{random_fingerprint(random), random_bytes(random, size), {}};
+  if (named == Named::kAfterFastHash) {
+    chunk.fingerprint = name_of_single(fast_hash(chunk.data), random());
+  }
+  return chunk;
+}
+
+Chunk append(SegmentWriter& writer, test::Random& random, std::size_t size,
+             Named named = Named::kStrongly) {
+  Chunk chunk = make(random, size, named);
   const auto location = writer.append(chunk.fingerprint, chunk.data);
   EXPECT_TRUE(location.is_ok()) << location.status().message();
   if (location.is_ok()) chunk.location = *location;
@@ -38,6 +51,36 @@ std::vector<Chunk> write_segment(const std::string& path, test::Random& random,
   EXPECT_TRUE(writer.is_ok()) << writer.status().message();
   std::vector<Chunk> chunks;
   for (const auto size : sizes) chunks.push_back(append(**writer, random, size));
+  EXPECT_TRUE((*writer)->flush().is_ok());
+  return chunks;
+}
+
+void append_together(SegmentWriter& writer, std::span<Chunk> chunks) {
+  std::vector<SegmentChunk> what;
+  std::vector<ChunkLocation> locations(chunks.size());
+  for (const Chunk& chunk : chunks) what.push_back({chunk.fingerprint, chunk.data});
+  const Status status = writer.append(what, locations);
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  for (std::size_t i = 0; i < chunks.size(); ++i) chunks[i].location = locations[i];
+}
+
+// Chunks of both kinds in one segment, in runs of many sizes.
+std::vector<Chunk> write_mixed(const std::string& path, test::Random& random, std::size_t count,
+                               std::size_t most_bytes) {
+  std::vector<Chunk> chunks;
+  Named named = Named::kAfterFastHash;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (test::below(random, 4) == 0) {
+      named = test::below(random, 2) == 0 ? Named::kStrongly : Named::kAfterFastHash;
+    }
+    chunks.push_back(make(random, 1 + test::below(random, most_bytes), named));
+  }
+  auto writer = SegmentWriter::create(path, test::random_id(random), 7);
+  EXPECT_TRUE(writer.is_ok()) << writer.status().message();
+  for (std::size_t begin = 0, end; begin < count; begin = end) {
+    end = std::min(count, begin + 1 + test::below(random, 2 * kRunChunks));
+    append_together(**writer, std::span(chunks).subspan(begin, end - begin));
+  }
   EXPECT_TRUE((*writer)->flush().is_ok());
   return chunks;
 }
@@ -89,18 +132,14 @@ TEST(Segment, RunsAreWrittenAsTheirChunksOneByOne) {
       data.push_back(random_bytes(random, 1 + test::below(random, count < 8 ? 400 << 10 : 5000)));
     }
     for (const Bytes& bytes : data) run.push_back({random_fingerprint(random), bytes});
-    const std::uint64_t begin = (*runs)->size();
-    const auto first = (*runs)->append(run);
-    ASSERT_TRUE(first.is_ok()) << first.status().message();
-    EXPECT_EQ(first->offset, begin);
-    EXPECT_EQ(first->segment, 3u);
+    std::vector<ChunkLocation> locations(count);
+    const Status status = (*runs)->append(run, locations);
+    ASSERT_TRUE(status.is_ok()) << status.message();
     if (count % 2 == 1) (*runs)->start_write_back(disk);
     for (std::size_t i = 0; i < count; ++i) {
       const auto location = (*single)->append(run[i].fingerprint, run[i].data);
       ASSERT_TRUE(location.is_ok()) << location.status().message();
-      if (i == 0) {
-        EXPECT_EQ(*location, *first);
-      }
+      EXPECT_EQ(*location, locations[i]);
     }
   }
   ASSERT_TRUE((*single)->flush().is_ok());
@@ -109,12 +148,91 @@ TEST(Segment, RunsAreWrittenAsTheirChunksOneByOne) {
   EXPECT_EQ(*fs::read_file(dir / "single"), *fs::read_file(dir / "runs"));
 }
 
+TEST(Segment, FindsBothKindsOfChunks) {
+  const TempDir dir;
+  test::Random random(12);
+  const auto chunks = write_mixed(dir / "s", random, 3000, 3000);
+  auto reader = SegmentReader::open(dir / "s");
+  ASSERT_TRUE(reader.is_ok()) << reader.status().message();
+  std::uint64_t bytes = 0;
+  for (const auto& chunk : chunks) {
+    Bytes out(chunk.data.size());
+    const Status status = (*reader)->read(chunk.location, chunk.fingerprint, out);
+    ASSERT_TRUE(status.is_ok()) << status.message();
+    ASSERT_EQ(out, chunk.data);
+    bytes += stored_size(chunk.fingerprint, chunk.location.length);
+  }
+  EXPECT_LE(bytes, std::filesystem::file_size(dir / "s"));
+  std::size_t i = 0;
+  const Status status = (*reader)->scan([&](const Fingerprint& f, const ChunkLocation& location) {
+    ASSERT_LT(i, chunks.size());
+    EXPECT_EQ(f, chunks[i].fingerprint);
+    EXPECT_EQ(location, chunks[i].location);
+    ++i;
+  });
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_EQ(i, chunks.size());
+}
+
+TEST(Segment, ChunksWithoutHeadersTouchEachOther) {
+  const TempDir dir;
+  test::Random random(13);
+  auto writer = SegmentWriter::create(dir / "s", test::random_id(random), 7);
+  ASSERT_TRUE(writer.is_ok());
+  std::vector<Chunk> chunks;
+  for (int i = 0; i < 100; ++i) chunks.push_back(make(random, 4096, Named::kAfterFastHash));
+  append_together(**writer, chunks);
+  EXPECT_EQ((*writer)->size(), 64u + 16u + 100u * (kGroupEntrySize + 4096u));
+  Bytes all;
+  for (const Chunk& chunk : chunks) {
+    EXPECT_EQ(chunk.location.offset, chunks[0].location.offset + all.size());
+    all.insert(all.end(), chunk.data.begin(), chunk.data.end());
+  }
+  ASSERT_TRUE((*writer)->write_out().is_ok());
+  const Bytes file = test::get_file(dir / "s");
+  EXPECT_EQ(all, Bytes(file.end() - 100 * 4096, file.end()));
+}
+
+// Whoever knows where a chunk is does not need the list; whoever walks the segment does.
+TEST(Segment, NeverGivesWrongBytesOfChunksWithoutHeaders) {
+  const TempDir dir;
+  test::Random random(14);
+  auto writer = SegmentWriter::create(dir / "s", test::random_id(random), 7);
+  ASSERT_TRUE(writer.is_ok());
+  std::vector<Chunk> chunks = {make(random, 30, Named::kAfterFastHash),
+                               make(random, 1, Named::kAfterFastHash),
+                               make(random, 20, Named::kStrongly)};
+  append_together(**writer, chunks);
+  ASSERT_TRUE((*writer)->write_out().is_ok());
+  test::for_each_file_damage(dir / "s", [&] {
+    const auto reader = SegmentReader::open(dir / "s");
+    if (!reader.is_ok()) return;
+    for (const auto& chunk : chunks) {
+      Bytes out(chunk.data.size());
+      const Status status = (*reader)->read(chunk.location, chunk.fingerprint, out);
+      EXPECT_TRUE(status.is_ok() || status.code() == Code::kCorrupt);
+      const bool given = out == chunk.data;
+      if (kind_of(chunk.fingerprint) == NameKind::kSingle) {
+        EXPECT_EQ(status.is_ok(), given) << status.message();
+      } else {
+        EXPECT_TRUE(given || !status.is_ok());
+      }
+    }
+    std::size_t sound = 0;
+    const Status status = (*reader)->scan([&](const Fingerprint& f, const ChunkLocation& l) {
+      ++sound;
+      EXPECT_TRUE(std::ranges::any_of(
+          chunks, [&](const Chunk& c) { return c.fingerprint == f && c.location == l; }));
+    });
+    EXPECT_TRUE(status.is_ok() || status.code() == Code::kCorrupt);
+    EXPECT_LT(sound, chunks.size());
+  });
+}
+
 TEST(Segment, ReadsRunsWithGaps) {
   const TempDir dir;
   test::Random random(2);
-  std::vector<std::size_t> sizes;
-  for (int i = 0; i < 2000; ++i) sizes.push_back(1 + test::below(random, 600));
-  const auto chunks = write_segment(dir / "s", random, sizes);
+  const auto chunks = write_mixed(dir / "s", random, 2000, 600);
   auto reader = SegmentReader::open(dir / "s");
   ASSERT_TRUE(reader.is_ok());
   for (int gaps = 0; gaps < 4; ++gaps) {
@@ -295,7 +413,9 @@ TEST(Segment, RefusesImpossibleChunks) {
   const TempDir dir;
   auto writer = SegmentWriter::create(dir / "s", Id128::random(), 0);
   ASSERT_TRUE(writer.is_ok());
-  EXPECT_EQ((*writer)->append({}, {}).status().code(), Code::kArgument);
+  EXPECT_EQ((*writer)->append(Fingerprint{}, {}).status().code(), Code::kArgument);
+  const SegmentChunk chunk{{}, {}};
+  EXPECT_EQ((*writer)->append({&chunk, 1}, {}).code(), Code::kArgument);
   EXPECT_EQ((*writer)->append({}, Bytes(kMaxChunkSize + 1)).status().code(), Code::kArgument);
   EXPECT_TRUE((*writer)->append({}, Bytes(kMaxChunkSize)).is_ok());
 }

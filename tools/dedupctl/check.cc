@@ -42,7 +42,7 @@ void check_part(const Session& session, Part& part, const std::string& node,
     result.bad += checked->bad.size();
     for (const Fingerprint& fingerprint : checked->bad) part.distrust(fingerprint);
     for (const std::string& text : checked->texts) result.problems.push_back({node, text});
-    progress.add(checked->bytes + checked->chunks * store::kChunkHeaderSize);
+    progress.add(checked->stored);
   }
 }
 
