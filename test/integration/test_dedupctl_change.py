@@ -39,10 +39,10 @@ def hold_open(site, start, mode):
     return job
 
 
-def flip(site, node, step=4140):
+def flip(site, node, step=4000):
     for segment in (site.file_directory(node) / "segments").iterdir():
         content = bytearray(segment.read_bytes())
-        for place in range(64 + 44 + 100, len(content), step):
+        for place in range(64 + 100, len(content), step):
             content[place] ^= 0x10
         segment.write_bytes(content)
 

@@ -48,11 +48,11 @@ def four(site, written):
     return model
 
 
-def flip(site, node, step=CHUNK + 44):
-    """A bit of each chunk of a store."""
+def flip(site, node, step=CHUNK - 96):
+    """A bit of each chunk of a store: so little apart that each is hit, wherever it stands."""
     for segment in (site.file_directory(node) / "segments").iterdir():
         content = bytearray(segment.read_bytes())
-        for place in range(64 + 44 + 100, len(content), step):
+        for place in range(64 + 100, len(content), step):
             content[place] ^= 0x10
         segment.write_bytes(content)
 
@@ -153,10 +153,9 @@ def test_check_finds_bad_copies(site, four, where):
 
 def test_check_finds_chunks_in_each_others_places(site, four):
     segment = next((site.file_directory("n0") / "segments").iterdir())
-    # Two chunks change places.
+    # The last two chunks change places.
     content = segment.read_bytes()
-    first, second = content[64:64 + 44 + CHUNK], content[64 + 44 + CHUNK:64 + 2 * (44 + CHUNK)]
-    segment.write_bytes(content[:64] + second + first + content[64 + 2 * (44 + CHUNK):])
+    segment.write_bytes(content[:-2 * CHUNK] + content[-CHUNK:] + content[-2 * CHUNK:-CHUNK])
     answer = dedupctl(site, "--json", "check")
     assert (answer.code, answer.file["bad_chunks"]) == (PROBLEMS, 2), answer
 
