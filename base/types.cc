@@ -1,6 +1,6 @@
 #include "base/types.h"
 
-#include <openssl/rand.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -17,11 +17,13 @@ std::string hex_string(const void* data, std::size_t size) {
   return out;
 }
 
+void fill_randomly(std::span<std::uint8_t> out) {
+  if (::getentropy(out.data(), out.size()) != 0) std::abort();
+}
+
 Id128 Id128::random() {
   Id128 id;
-  // Without random numbers two files could get one identity and overwrite each other's data: there
-  // is nothing sensible to go on with.
-  if (RAND_bytes(id.bytes.data(), static_cast<int>(id.bytes.size())) != 1) std::abort();
+  fill_randomly(id.bytes);
   return id;
 }
 

@@ -7,12 +7,18 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace dedup {
 
 using Bytes = std::vector<std::byte>;
+
+// From the kernel: a library's own generator takes half a millisecond of each process to start. At
+// most 256 bytes. Ends the process if there are none: with numbers that can be guessed or come
+// again two files could get one identity and overwrite each other's data.
+void fill_randomly(std::span<std::uint8_t> out);
 
 // A node's position in the job's node table (0 … nodes − 1, the same on all ranks), or, above
 // those, in a file's table of stores (see service/messages.h, FileInfo::stores).
@@ -24,7 +30,7 @@ inline constexpr NodeIndex kNoNode = 0xffff;
 struct Id128 {
   std::array<std::uint8_t, 16> bytes{};
 
-  static Id128 random();  // from the system's random source
+  static Id128 random();  // fill_randomly()
   bool is_zero() const { return *this == Id128{}; }
   std::string hex() const;  // 32 lower-case hexadecimal digits
   static bool parse(const std::string& hex, Id128& out);

@@ -1,6 +1,5 @@
 #include "engine/job.h"
 
-#include <openssl/rand.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -117,9 +116,7 @@ Status Job::start() {
   Bytes pace;
   if (world_rank == 0) {
     common.id = Id128::random();
-    if (RAND_bytes(common.secret.data(), static_cast<int>(common.secret.size())) != 1) {
-      std::abort();  // a secret that can be guessed is worse than no job
-    }
+    fill_randomly(common.secret);
     if (const char* rates = std::getenv("DEDUP_TEST_PACE")) {
       Encoder encoder;
       encoder.put(std::string_view(rates));
