@@ -56,7 +56,7 @@ class Leader {
       const std::vector<NodeIndex> nodes = participants(topology_, guests);
       std::vector<plan::NodeState> states;
       if (!gather(nodes, totals, failed, states, failure)) return false;
-      placement = plan::place({request_.copies, request_.ring, store::kChunkHeaderSize, states,
+      placement = plan::place({request_.copies, request_.ring, store::kMostBesideChunk, states,
                                request_.result, order});
       if (placement.feasible || guests == unrepresented) break;
     }

@@ -43,20 +43,27 @@ Result<SingleChunks::Known> SingleChunks::find(
 Status SingleChunks::compare(std::span<const Candidate> candidates,
                              const std::function<std::span<const std::byte>(std::size_t)>& data,
                              Known& known) {
+  // A chunk that only begins with the same bytes is another one.
+  service::Locate where{identity_, {}};
+  for (const Candidate& candidate : candidates) where.fingerprints.push_back(candidate.name);
+  DEDUP_ASSIGN(const service::LocateReply located, client_.call(client_.self(), where));
   service::GetChunks request{identity_, {}};
-  for (const Candidate& candidate : candidates) {
-    const std::size_t length = data(candidate.chunk).size();
-    request.chunks.push_back({candidate.name, static_cast<std::uint32_t>(length)});
+  std::vector<Candidate> asked;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const std::size_t length = data(candidates[i].chunk).size();
+    known.alike[candidates[i].chunk] = 1;
+    if (i >= located.locations.size() || located.locations[i].length != length) continue;
+    request.chunks.push_back({candidates[i].name, static_cast<std::uint32_t>(length)});
+    asked.push_back(candidates[i]);
   }
+  if (asked.empty()) return Status::ok();
   DEDUP_ASSIGN(const service::ChunksReply reply, client_.call(client_.self(), request));
   const auto theirs = reply.chunks(request.chunks);
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const std::span<const std::byte> mine = data(candidates[i].chunk);
-    const bool same = i < theirs.size() && std::ranges::equal(theirs[i], mine);
-    if (same) {
-      known.names[candidates[i].chunk] = candidates[i].name;
-    } else {
-      known.alike[candidates[i].chunk] = 1;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const std::size_t chunk = asked[i].chunk;
+    if (i < theirs.size() && std::ranges::equal(theirs[i], data(chunk))) {
+      known.names[chunk] = asked[i].name;
+      known.alike[chunk] = 0;
     }
   }
   return Status::ok();

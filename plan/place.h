@@ -94,7 +94,7 @@ struct NodeState {
 struct PlacementInput {
   unsigned copies = 1;               // K, at most nodes.size()
   bool ring = false;                 // order of `nodes`, whatever their load
-  std::uint32_t chunk_overhead = 0;  // bytes that a chunk takes in a store beyond its data
+  std::uint32_t chunk_overhead = 0;  // bytes that a chunk takes in a store beyond its data, at most
   // All nodes that take part. The order decides between equal loads.
   std::span<const NodeState> nodes;
   const FrequentSet* result = nullptr;

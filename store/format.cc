@@ -27,31 +27,40 @@ Status check_start(Decoder& in, const Kind& kind, const std::string& what) {
                                 std::to_string(kind.version)};
   }
   if (version == 0) return corrupt(what, std::string(kind.name) + " of version 0");
+  if (version < kind.oldest) {
+    return {Code::kVersion, what + ": " + std::string(kind.name) +
+                                " written by an older version of dedup: its format is version " +
+                                std::to_string(version) + ", the oldest that this software reads " +
+                                "is version " + std::to_string(kind.oldest)};
+  }
   return Status::ok();
 }
 
-Bytes encode_file_header(const Kind& kind, const Id128& identity, std::uint64_t number) {
+Bytes encode_file_header(const Kind& kind, const FileHeader& header) {
   Encoder out;
   put_start(out, kind);
   out.put(static_cast<std::uint32_t>(kFileHeaderSize));
-  out.put(identity);
-  out.put(number);
-  for (int i = 0; i < 2; ++i) out.put(std::uint64_t{0});
+  out.put(header.identity);
+  out.put(header.number);
+  out.put(header.salt);
+  out.put(std::uint64_t{0});
   put_checksum(out);
   return out.take();
 }
 
-Result<std::uint64_t> check_file_header(std::span<const std::byte> bytes, const Kind& kind,
-                                        const std::string& what) {
+Result<FileHeader> check_file_header(std::span<const std::byte> bytes, const Kind& kind,
+                                     const std::string& what) {
   Decoder in(bytes);
   DEDUP_TRY(check_start(in, kind, what));
   const auto size = in.get<std::uint32_t>();
-  in.get_id();
-  const auto number = in.get<std::uint64_t>();
+  FileHeader header;
+  header.identity = in.get_id();
+  header.number = in.get<std::uint64_t>();
+  header.salt = in.get<std::uint64_t>();
   if (!in.ok() || size != kFileHeaderSize || !take_checksum(bytes)) {
     return corrupt(what, std::string(kind.name) + " with a damaged header");
   }
-  return number;
+  return header;
 }
 
 Status corrupt(const std::string& what, const std::string& why) {

@@ -16,15 +16,16 @@ namespace dedup::store::format {
 
 // A file starts with its kind's eight characters and a 32-bit version.
 struct Kind {
-  std::string_view magic;  // eight characters
-  std::uint32_t version;   // the newest that this software reads, and the one that it writes
-  std::string_view name;   // for messages
+  std::string_view magic;    // eight characters
+  std::uint32_t version;     // the newest that this software reads, and the one that it writes
+  std::string_view name;     // for messages
+  std::uint32_t oldest = 1;  // that it reads
 };
 
 inline constexpr Kind kStore{"DEDUPSTO", 1, "store"};
 inline constexpr Kind kPathEntry{"DEDUPPTH", 1, "path entry"};
 inline constexpr Kind kMark{"DEDUPMRK", 1, "mark"};
-inline constexpr Kind kSegment{"DEDUPSEG", 1, "segment"};
+inline constexpr Kind kSegment{"DEDUPSEG", 2, "segment", 2};
 inline constexpr Kind kLog{"DEDUPLOG", 1, "log"};
 inline constexpr Kind kIndex{"DEDUPIDX", 1, "index"};
 inline constexpr Kind kShard{"DEDUPSHD", 1, "recipe shard"};
@@ -35,16 +36,20 @@ inline constexpr std::size_t kStartSize = 12;
 
 // Magic and version.
 void put_start(Encoder& out, const Kind& kind);
-// kCorrupt if the magic is another one, kVersion if the version is newer. `what` (a path) starts
-// the message.
+// kCorrupt if the magic is another one, kVersion if the version is newer or too old. `what` (a
+// path) starts the message.
 Status check_start(Decoder& in, const Kind& kind, const std::string& what);
 
-// The header of a segment or log: 64 bytes, checksummed, with identity and number.
+// The header of a segment or log: 64 bytes, checksummed.
 inline constexpr std::size_t kFileHeaderSize = 64;
-Bytes encode_file_header(const Kind& kind, const Id128& identity, std::uint64_t number);
-// Returns the number.
-Result<std::uint64_t> check_file_header(std::span<const std::byte> bytes, const Kind& kind,
-                                        const std::string& what);
+struct FileHeader {
+  Id128 identity;
+  std::uint64_t number = 0;
+  std::uint64_t salt = 0;  // of segments
+};
+Bytes encode_file_header(const Kind& kind, const FileHeader& header);
+Result<FileHeader> check_file_header(std::span<const std::byte> bytes, const Kind& kind,
+                                     const std::string& what);
 
 Status corrupt(const std::string& what, const std::string& why);
 

@@ -45,7 +45,7 @@ Result<std::unique_ptr<LogWriter>> LogWriter::create(const std::string& path, co
   DEDUP_ASSIGN(p->file, fs::create_new(path));
   p->number = number;
   Encoder header;
-  const Bytes start = format::encode_file_header(format::kLog, identity, number);
+  const Bytes start = format::encode_file_header(format::kLog, {identity, number, 0});
   header.put_raw(start.data(), start.size());
   header.put(p->first);
   DEDUP_TRY(fs::write_at(p->file, 0, header.bytes()));

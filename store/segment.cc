@@ -15,21 +15,28 @@
 namespace dedup::store {
 namespace {
 
-// A chunk's header: length and fingerprint, then the checksum.
-constexpr std::size_t kCheckedSize = 4 + 32;
+// A chunk's header: salt, length and fingerprint, then the checksum.
+constexpr std::size_t kSaltSize = 8;
+constexpr std::size_t kCheckedSize = kSaltSize + 4 + 32;
 static_assert(kChunkHeaderSize == kCheckedSize + 8);
 
-// Before a group in which chunks have no headers: a zero where a header has its length, the size of
-// the list; then each one's length and fingerprint, or a zero if it has a header; then the
-// checksum.
-constexpr std::size_t kGroupSize = 4 + 4 + 8;
+// A list: salt, a zero where a header has its length, the entries' size; the entries, each a
+// chunk's length and fingerprint, or a zero if it has a header; the checksum.
+constexpr std::size_t kListStart = kSaltSize + 4 + 4;
+constexpr std::size_t kListSize = kListStart + 8;  // without entries
+constexpr std::size_t kLongestList = kRunChunks * kGroupEntrySize;
 static_assert(kGroupEntrySize == 4 + 32);
+static_assert(kMostBesideChunk == kListSize + kGroupEntrySize &&
+              kMostBesideChunk >= kChunkHeaderSize + 4);
 
 constexpr std::size_t kBufferSize = std::size_t{1} << 20;
 // From here on copying costs more than a system call of its own.
 constexpr std::size_t kLargeWrite = std::size_t{128} << 10;
 // What is on its way to the disk at once.
 constexpr std::uint64_t kWriteBackBytes = std::uint64_t{4} << 20;
+
+// Whether somebody knows that chunks are there, or only thinks so.
+enum class Known { kLocated, kGuessed };
 
 using ChunkHeader = std::array<std::byte, kChunkHeaderSize>;
 
@@ -47,18 +54,21 @@ void put_name(Bytes& out, const SegmentChunk& chunk) {
   out.insert(out.end(), name.begin(), name.end());
 }
 
-// Over length, fingerprint and data: the hash of the first two, `name`, is the seed of the third's.
-std::uint64_t chunk_checksum(std::span<const std::byte> name, std::span<const std::byte> data) {
-  return format::checksum(data, format::checksum(name));
+// Over salt, length, fingerprint and data: the hash of what stands before the data, `begin`, is the
+// seed of theirs.
+std::uint64_t chunk_checksum(std::span<const std::byte> begin, std::span<const std::byte> data) {
+  return format::checksum(data, format::checksum(begin));
 }
 
-void put_header(Bytes& out, const SegmentChunk& chunk) {
+void put_header(Bytes& out, std::uint64_t salt, const SegmentChunk& chunk) {
+  put_number(out, salt, kSaltSize);
   put_name(out, chunk);
   put_number(out, chunk_checksum(std::span(out).last(kCheckedSize), chunk.data), 8);
 }
 
-void put_group(Bytes& out, std::span<const SegmentChunk> chunks) {
+void put_list(Bytes& out, std::uint64_t salt, std::span<const SegmentChunk> chunks) {
   const std::size_t begin = out.size();
+  put_number(out, salt, kSaltSize);
   std::size_t size = 0;
   for (const SegmentChunk& chunk : chunks) {
     size += has_header(chunk.fingerprint) ? 4 : kGroupEntrySize;
@@ -96,31 +106,51 @@ Status bad_chunk(const std::string& path, std::uint64_t offset, const std::strin
   return format::corrupt(path, "chunk at byte " + std::to_string(offset) + ": " + why);
 }
 
+// How many of `chunks` make the first group: the numbers of those without a header go on in it.
+// Whether there are such.
+std::pair<std::size_t, bool> first_group(std::span<const SegmentChunk> chunks) {
+  bool listed = false;
+  std::uint64_t next = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (has_header(chunks[i].fingerprint)) continue;
+    const std::uint64_t number = number_part(chunks[i].fingerprint);
+    if (listed && number != next) return {i, true};
+    listed = true;
+    next = number + 1;
+  }
+  return {chunks.size(), listed};
+}
+
 // Chunks as they go into a segment: what stands beside them, and them, where they are.
 class Layout {
  public:
   // From `at` on, in the segment; fills `locations`.
-  Layout(std::span<const SegmentChunk> chunks, ChunkLocation at,
+  Layout(std::span<const SegmentChunk> chunks, std::uint64_t salt, ChunkLocation at,
          std::span<ChunkLocation> locations) {
     // Parts point into it: it does not move.
-    beside_.reserve(kGroupSize + chunks.size() * (kChunkHeaderSize + 4));
-    parts_.reserve(1 + 2 * chunks.size());
-    const auto without = [](const SegmentChunk& chunk) { return !has_header(chunk.fingerprint); };
-    if (std::ranges::any_of(chunks, without)) {
-      put_group(beside_, chunks);
-      at.offset += beside_.size();
-      add_part(parts_, beside_);
-    }
-    for (std::size_t i = 0; i < chunks.size(); ++i) {
-      const SegmentChunk& chunk = chunks[i];
-      at.length = static_cast<std::uint32_t>(chunk.data.size());
-      locations[i] = at;
-      at.offset = chunk_end(chunk.fingerprint, at);
-      if (has_header(chunk.fingerprint)) {
-        put_header(beside_, chunk);
-        add_part(parts_, std::span(beside_).last(kChunkHeaderSize));
+    beside_.reserve(chunks.size() * kMostBesideChunk);
+    parts_.reserve(2 * chunks.size());
+    while (!chunks.empty()) {
+      const auto [count, listed] = first_group(chunks);
+      if (listed) {
+        const std::size_t before = beside_.size();
+        put_list(beside_, salt, chunks.first(count));
+        add_part(parts_, std::span(beside_).subspan(before));
+        at.offset += beside_.size() - before;
       }
-      add_part(parts_, chunk.data);
+      for (std::size_t i = 0; i < count; ++i) {
+        const SegmentChunk& chunk = chunks[i];
+        at.length = static_cast<std::uint32_t>(chunk.data.size());
+        locations[i] = at;
+        at.offset = chunk_end(chunk.fingerprint, at);
+        if (has_header(chunk.fingerprint)) {
+          put_header(beside_, salt, chunk);
+          add_part(parts_, std::span(beside_).last(kChunkHeaderSize));
+        }
+        add_part(parts_, chunk.data);
+      }
+      chunks = chunks.subspan(count);
+      locations = locations.subspan(count);
     }
     end_ = at.offset;
   }
@@ -152,6 +182,7 @@ std::uint64_t stored_size(const Fingerprint& fingerprint, std::uint32_t length) 
 struct SegmentWriter::Private {
   std::shared_ptr<const fs::File> file;  // a worker may have it for longer
   std::uint64_t number = 0;
+  std::uint64_t salt = 0;
   Bytes buffer;
   std::uint64_t written = 0;  // bytes the kernel has; `buffer` follows
   std::uint64_t started = 0;  // of these, that are on their way to the disk
@@ -176,7 +207,7 @@ struct SegmentWriter::Private {
 
   // Of at most kRunChunks.
   Status append(std::span<const SegmentChunk> chunks, std::span<ChunkLocation> locations) {
-    const Layout layout(chunks, {number, size(), 0}, locations);
+    const Layout layout(chunks, salt, {number, size(), 0}, locations);
     if (layout.end() - size() >= kLargeWrite) return write(layout.parts(), layout.end());
     if (layout.end() - written > kBufferSize) DEDUP_TRY(write({}, size()));
     if (buffer.capacity() < kBufferSize) buffer.reserve(kBufferSize);
@@ -198,7 +229,10 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(const std::string& 
   DEDUP_ASSIGN(fs::File file, fs::create_new(path));
   p->file = std::make_shared<const fs::File>(std::move(file));
   p->number = number;
-  p->buffer = format::encode_file_header(format::kSegment, identity, number);
+  std::array<std::uint8_t, kSaltSize> random;
+  fill_randomly(random);
+  std::memcpy(&p->salt, random.data(), random.size());
+  p->buffer = format::encode_file_header(format::kSegment, {identity, number, p->salt});
   return std::unique_ptr<SegmentWriter>(new SegmentWriter(std::move(p)));
 }
 
@@ -276,6 +310,7 @@ std::uint64_t SegmentWriter::size() const {
 struct SegmentReader::Private {
   fs::File file;
   std::uint64_t number = 0;
+  std::uint64_t salt = 0;
 
   // What chunks are read with, again and again.
   struct Parts {
@@ -283,18 +318,28 @@ struct SegmentReader::Private {
     std::vector<iovec> parts;
   };
 
+  // Of a header or list, as far as so few bytes tell. Data begin like that only by accident.
+  bool begins_with_salt(std::span<const std::byte> bytes) const {
+    for (std::size_t i = 0; i < std::min(bytes.size(), kSaltSize); ++i) {
+      if (bytes[i] != static_cast<std::byte>(salt >> (8 * i))) return false;
+    }
+    return true;
+  }
+
   // `header`: what was read before the data, if the chunk has one.
   Status check(const ChunkHeader& header, std::uint64_t offset, const Fingerprint& fingerprint,
-               std::span<const std::byte> data) const {
+               std::span<const std::byte> data, Known known) const {
     if (!has_header(fingerprint)) {
-      if (fast_hash(data) == fast_part(fingerprint)) return Status::ok();
+      const bool there = known == Known::kLocated || !begins_with_salt(data);
+      if (there && fast_hash(data) == fast_part(fingerprint)) return Status::ok();
       return bad_chunk(file.path(), offset,
                        "damaged, or not the chunk " + fingerprint.hex() + " of " +
                            std::to_string(data.size()) + " bytes");
     }
     Decoder in(header);
+    const bool is_header = in.get<std::uint64_t>() == salt;
     const auto length = in.get<std::uint32_t>();
-    if (length != data.size() || in.get_fingerprint() != fingerprint) {
+    if (!is_header || length != data.size() || in.get_fingerprint() != fingerprint) {
       return bad_chunk(
           file.path(), offset,
           "not the chunk " + fingerprint.hex() + " of " + std::to_string(data.size()) + " bytes");
@@ -308,7 +353,8 @@ struct SegmentReader::Private {
   // At most kRunChunks that stand one after the other from `offset` on. `sound`: how many of them
   // are there and what they should be, up to the first that is not.
   Status read(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
-              std::span<const std::span<std::byte>> outs, Parts& with, std::size_t& sound) const {
+              std::span<const std::span<std::byte>> outs, Known known, Parts& with,
+              std::size_t& sound) const {
     sound = 0;
     with.headers.resize(outs.size());
     with.parts.clear();
@@ -320,7 +366,7 @@ struct SegmentReader::Private {
     for (; sound < outs.size(); ++sound) {
       const std::uint64_t size = header_size(fingerprints[sound]) + outs[sound].size();
       if (got < size) return bad_chunk(file.path(), offset, "cut off");
-      DEDUP_TRY(check(with.headers[sound], offset, fingerprints[sound], outs[sound]));
+      DEDUP_TRY(check(with.headers[sound], offset, fingerprints[sound], outs[sound], known));
       offset += size;
       got -= size;
     }
@@ -332,7 +378,7 @@ struct SegmentReader::Private {
     ChunkHeader header;
     if (size - offset < header.size()) return bad_chunk(file.path(), offset, "cut off");
     DEDUP_TRY(fs::read_at(file, offset, header));
-    Decoder in(header);
+    Decoder in{std::span(header).subspan(kSaltSize)};
     const ChunkLocation location{number, offset, in.get<std::uint32_t>()};
     if (location.length == 0 || location.length > kMaxChunkSize) {
       return bad_chunk(file.path(), offset, "damaged: its length cannot be");
@@ -351,17 +397,19 @@ struct SegmentReader::Private {
   // The group whose list is at `offset`; moves `offset` behind its last chunk.
   Status scan_group(std::uint64_t& offset, std::uint64_t size, const Visit& visit) const {
     const std::uint64_t begin = offset;
-    std::array<std::byte, 8> start;
-    if (size - begin < kGroupSize) return bad_chunk(file.path(), begin, "cut off");
-    DEDUP_TRY(fs::read_at(file, begin, start));
-    const std::uint64_t entries = Decoder(std::span(start).subspan(4)).get<std::uint32_t>();
-    if (entries > size - begin - kGroupSize) return bad_chunk(file.path(), begin, "cut off");
-    Bytes bytes(kGroupSize + entries);
+    std::array<std::byte, 4> count;
+    if (size - begin < kListSize) return bad_chunk(file.path(), begin, "cut off");
+    DEDUP_TRY(fs::read_at(file, begin + kListStart - count.size(), count));
+    const std::uint64_t entries = Decoder(count).get<std::uint32_t>();
+    if (entries > kLongestList || entries > size - begin - kListSize) {
+      return bad_chunk(file.path(), begin, "a list that is cut off or too long");
+    }
+    Bytes bytes(kListSize + entries);
     DEDUP_TRY(fs::read_at(file, begin, bytes));
     std::span<const std::byte> list(bytes);
     if (!format::take_checksum(list)) return bad_chunk(file.path(), begin, "a damaged list");
     offset += bytes.size();
-    for (Decoder in(list.subspan(start.size())); !in.at_end();) {
+    for (Decoder in(list.subspan(kListStart)); !in.at_end();) {
       const ChunkLocation location{number, offset, in.get<std::uint32_t>()};
       if (location.length == 0 && in.ok()) {
         DEDUP_TRY(scan_chunk(offset, size, visit));
@@ -389,7 +437,9 @@ Result<std::unique_ptr<SegmentReader>> SegmentReader::open(const std::string& pa
   DEDUP_ASSIGN(p->file, fs::open_read(path));
   std::array<std::byte, format::kFileHeaderSize> header;
   DEDUP_TRY(fs::read_at(p->file, 0, header));
-  DEDUP_ASSIGN(p->number, format::check_file_header(header, format::kSegment, path));
+  DEDUP_ASSIGN(const auto about, format::check_file_header(header, format::kSegment, path));
+  p->number = about.number;
+  p->salt = about.salt;
   return std::unique_ptr<SegmentReader>(new SegmentReader(std::move(p)));
 }
 
@@ -420,7 +470,7 @@ Status SegmentReader::read_run(std::span<const ChunkLocation> locations,
     }
     std::size_t sound;
     DEDUP_TRY(p_->read(locations[begin].offset, fingerprints.subspan(begin, end - begin),
-                       outs.subspan(begin, end - begin), parts, sound));
+                       outs.subspan(begin, end - begin), Known::kLocated, parts, sound));
   }
   return Status::ok();
 }
@@ -435,8 +485,8 @@ std::size_t SegmentReader::read_following(std::uint64_t offset,
     const std::size_t now = std::min(count - done, kRunChunks);
     std::size_t sound;
     // Why the run ends here is of no interest: whoever wants the next chunk looks it up.
-    const Status status =
-        p_->read(offset, fingerprints.subspan(done, now), outs.subspan(done, now), parts, sound);
+    const Status status = p_->read(offset, fingerprints.subspan(done, now), outs.subspan(done, now),
+                                   Known::kGuessed, parts, sound);
     for (std::size_t i = done; i < done + sound; ++i) {
       offset += header_size(fingerprints[i]) + outs[i].size();
     }
@@ -458,10 +508,14 @@ Status spoil_chunk(const std::string& path, const ChunkLocation& location) {
 Status SegmentReader::scan(const Visit& visit) const {
   DEDUP_ASSIGN(const fs::Info about, fs::info(p_->file));
   for (std::uint64_t offset = format::kFileHeaderSize; offset < about.size;) {
-    std::array<std::byte, 4> first;
-    if (about.size - offset < first.size()) return bad_chunk(p_->file.path(), offset, "cut off");
-    DEDUP_TRY(fs::read_at(p_->file, offset, first));
-    const bool group = Decoder(first).get<std::uint32_t>() == 0;
+    std::array<std::byte, kSaltSize + 4> start;
+    if (about.size - offset < start.size()) return bad_chunk(p_->file.path(), offset, "cut off");
+    DEDUP_TRY(fs::read_at(p_->file, offset, start));
+    Decoder in(start);
+    if (in.get<std::uint64_t>() != p_->salt) {
+      return bad_chunk(p_->file.path(), offset, "neither a header nor a list");
+    }
+    const bool group = in.get<std::uint32_t>() == 0;
     DEDUP_TRY(group ? p_->scan_group(offset, about.size, visit)
                     : p_->scan_chunk(offset, about.size, visit));
   }

@@ -6,6 +6,10 @@
 // Every other chunk stands behind a header of its own (length, fingerprint, XXH3 checksum over both
 // and the data). Names and lengths of the former stand in a list before each group of chunks, for
 // whoever walks a segment without an index.
+//
+// Headers and lists begin with the segment's salt, which nobody knows who makes data. So what
+// follows a chunk without a header tells what it is: there can be no data that are taken for a
+// header, and no header whose bytes are taken for a chunk with the same fast hash.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +26,10 @@ namespace dedup::store {
 
 // What a segment has for a chunk beside its data, at least: a header, or an entry in a group's
 // list.
-inline constexpr std::uint32_t kChunkHeaderSize = 44;
+inline constexpr std::uint32_t kChunkHeaderSize = 52;
 inline constexpr std::uint32_t kGroupEntrySize = 36;
+// And at most: with the whole of a list.
+inline constexpr std::uint32_t kMostBesideChunk = 60;
 
 // Chunks written or read at once: few enough that what is read is still in the processor's cache
 // when it is checked, and that no group's list is long.
@@ -96,8 +102,9 @@ class SegmentReader {
                   std::span<const std::span<std::byte>> outs) const;
   // For a reader that guesses: reads chunks from `offset` on, as if they stood there one after the
   // other, with one system call for kRunChunks of them. How many do, up to the first that does not
-  // or is damaged; what is in the others' `outs` means nothing. Of chunks without a header only the
-  // fast hash is compared: a guess must have another reason (store/chunk_reader.h).
+  // or is damaged; what is in the others' `outs` means nothing. A chunk without a header is taken
+  // for the one that is wanted if there is data and its fast hash is the same: that it is there
+  // must follow from its name's number (store/chunk_reader.h).
   std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
                              std::span<const std::span<std::byte>> outs) const;
 

@@ -53,6 +53,9 @@ class StoreDamage : public testing::Test {
     for (NodeIndex n = 0; n < kNodes; ++n) memory_.mount("/" + node_name(n));
     for (int i = 0; i < 6; ++i) {
       chunks_.push_back({random_fingerprint(random_), random_bytes(random_, 60 + 10 * i)});
+      Chunk& chunk = chunks_.back();
+      const bool twin = i % 3 == 1;
+      if (!twin) chunk.fingerprint = name_of_single(fast_hash(chunk.data), chunks_.size());
       content_.insert(content_.end(), chunks_.back().data.begin(), chunks_.back().data.end());
     }
     const Status made = make();

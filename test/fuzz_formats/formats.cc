@@ -181,25 +181,29 @@ void check_segment(const std::string& path) {
   if (!outs.empty()) (void)(*reader)->read_run(locations, fingerprints, outs);
 }
 
+constexpr std::uint64_t kSalt = 0x0123456789abcdef;
+
 // The chunk whose header is at `at`. Where it ends; 0 if it is not whole.
 std::size_t mend_chunk(Bytes& bytes, std::size_t at) {
   if (bytes.size() - at < store::kChunkHeaderSize) return 0;
-  const std::size_t length = number_at(bytes, at, 4);
+  const std::size_t length = number_at(bytes, at + 8, 4);
   if (length > bytes.size() - at - store::kChunkHeaderSize) return 0;
   const Input all(bytes);
   const auto data = all.subspan(at + store::kChunkHeaderSize, length);
-  put_number_at(bytes, at + 36, checksum(data, checksum(all.subspan(at, 36))));
+  put_number_at(bytes, at, kSalt);
+  put_number_at(bytes, at + 44, checksum(data, checksum(all.subspan(at, 44))));
   return at + store::kChunkHeaderSize + length;
 }
 
 // The group whose list is at `at`, with right names for the chunks without headers. Where it ends;
 // 0 if it is not whole.
 std::size_t mend_group(Bytes& bytes, std::size_t at) {
-  constexpr std::size_t kStart = 8;
+  constexpr std::size_t kStart = 16;
   constexpr std::size_t kChecksum = 8;
   if (bytes.size() - at < kStart + kChecksum) return 0;
-  const std::size_t size = number_at(bytes, at + 4, 4);
+  const std::size_t size = number_at(bytes, at + 12, 4);
   if (size > bytes.size() - at - kStart - kChecksum) return 0;
+  put_number_at(bytes, at, kSalt);
   std::size_t entry = at + kStart;
   const std::size_t end = entry + size;
   std::size_t chunk = end + kChecksum;
@@ -222,11 +226,11 @@ std::size_t mend_group(Bytes& bytes, std::size_t at) {
 
 // With a sound header, and sound checksums for all chunks that are whole.
 Bytes mended_segment(Input input) {
-  Bytes bytes = store::format::encode_file_header(store::format::kSegment, some_id(0), 1);
+  Bytes bytes = store::format::encode_file_header(store::format::kSegment, {some_id(0), 1, kSalt});
   const std::size_t header = bytes.size();
   bytes.insert(bytes.end(), input.begin(), input.end());
-  for (std::size_t at = header; at != 0 && bytes.size() - at >= 4;) {
-    at = number_at(bytes, at, 4) == 0 ? mend_group(bytes, at) : mend_chunk(bytes, at);
+  for (std::size_t at = header; at != 0 && bytes.size() - at >= 12;) {
+    at = number_at(bytes, at + 8, 4) == 0 ? mend_group(bytes, at) : mend_chunk(bytes, at);
   }
   return bytes;
 }
@@ -278,7 +282,7 @@ void run_log(Input input) {
   const std::string path = kDirectory + "/log";
   put_file(path, rest);
   check_log(path, offset, length);
-  Bytes bytes = store::format::encode_file_header(store::format::kLog, some_id(0), 1);
+  Bytes bytes = store::format::encode_file_header(store::format::kLog, {some_id(0), 1, 0});
   bytes.insert(bytes.end(), rest.begin(), rest.end());
   put_file(path, bytes);
   check_log(path, offset, length);

@@ -21,10 +21,10 @@ std::mt19937_64& product_random() {
 }  // namespace
 
 // In place of the C library's: ids are the same for the same seed.
-extern "C" ssize_t getrandom(void* buffer, size_t size, unsigned) {
+extern "C" int getentropy(void* buffer, size_t size) {
   auto* const out = static_cast<unsigned char*>(buffer);
   for (size_t i = 0; i < size; ++i) out[i] = static_cast<unsigned char>(product_random()());
-  return static_cast<ssize_t>(size);
+  return 0;
 }
 
 namespace dedup::simulation {

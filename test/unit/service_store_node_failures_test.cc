@@ -127,7 +127,7 @@ TEST_F(ServiceStoreNode, CompactionIsLeftOutWhereItCannotBeDone) {
   kept.insert(kept.end(), more.begin(), more.end());
   // One of the chunks that would have to move is damaged: it stays as damaged as it is.
   const auto location = node_->on(Locate{identity_, {kept[4].fingerprint}})->locations[0];
-  damage(segment_path(location.segment), location.offset + store::kChunkHeaderSize + 7);
+  damage(segment_path(location.segment), store::chunk_end(kept[4].fingerprint, location) - 7);
   ASSERT_OK(commit(kept));
   const auto reply = get_chunks(*node_, identity_, kept);
   ASSERT_OK(reply);
@@ -294,7 +294,7 @@ TEST_F(ServiceStoreNode, DamagedChunksComeBackEmpty) {
   const auto at = [&](std::size_t i) {
     return node_->on(Locate{identity_, {what[i].fingerprint}})->locations[0].offset;
   };
-  damage(segment_path(*segment), at(7) + store::kChunkHeaderSize + 500);
+  damage(segment_path(*segment), at(7) + 500);
   damage(segment_path(*segment), at(20) + 1);
   const auto reply = get_chunks(*node_, identity_, what);
   ASSERT_OK(reply);

@@ -53,6 +53,10 @@ class Chunks : public ChunkReader {
     bytes[chunk_end(chunk.fingerprint, location) - 1] ^= std::byte{1};
     test::put_file(path(location.segment), bytes);
   }
+  Bytes file(std::uint64_t number) const { return test::get_file(path(number)); }
+  std::uint64_t end_of(const Chunk& chunk) const {
+    return chunk_end(chunk.fingerprint, locations.at(chunk.fingerprint));
+  }
   void remove(std::uint64_t number) { std::filesystem::remove(path(number)); }
 
   // Those that cannot be had; all others are compared.
@@ -197,6 +201,35 @@ TEST(ChunkReader, FollowsTheNumbersOfChunksWithoutHeaders) {
   for (std::size_t i = 0; i < 100; ++i) some.push_back(alone[5 * i]);
   EXPECT_EQ(chunks.read(some), kNone);
   EXPECT_EQ(chunks.looked_up, 100u) << "nothing is guessed where numbers leave some out";
+}
+
+// Whoever makes data that look like a chunk behind its header does not know the salt; and what is
+// guessed where a group ends is not taken for data, whatever the hash is.
+TEST(ChunkReader, GuessesNothingBehindAGroup) {
+  Chunks chunks;
+  const auto stored = named_after_fast_hash(chunks.some(3), 10);
+  const auto between = chunks.some(1);
+  chunks.write(1, std::vector{stored[0], between[0]});
+  const Bytes file = chunks.file(1);
+  // The bytes behind the first chunk, as if they were one.
+  const auto end = static_cast<std::ptrdiff_t>(chunks.end_of(stored[0]));
+  Chunk behind{{}, Bytes(file.begin() + end, file.begin() + end + 60)};
+  behind.fingerprint = name_of_single(fast_hash(behind.data), 11);
+  EXPECT_EQ(chunks.read({stored[0], behind}), std::vector<std::size_t>{1});
+  chunks.locations[behind.fingerprint] = {1, chunks.end_of(stored[0]), 60};
+  EXPECT_EQ(chunks.read({stored[0], behind}), kNone) << "it is where the index says";
+}
+
+// A chunk of another number never stands behind one without a list between them.
+TEST(ChunkReader, FindsGroupsOfOtherNumbers) {
+  Chunks chunks;
+  auto wanted = named_after_fast_hash(chunks.some(10), 10);
+  for (const Chunk& other : named_after_fast_hash(chunks.some(10), 500)) wanted.push_back(other);
+  chunks.write(1, wanted);
+  EXPECT_EQ(chunks.end_of(wanted[4]), chunks.locations[wanted[5].fingerprint].offset);
+  EXPECT_GT(chunks.locations[wanted[10].fingerprint].offset, chunks.end_of(wanted[9]));
+  EXPECT_EQ(chunks.read(wanted), kNone);
+  EXPECT_EQ(chunks.looked_up, 2u);
 }
 
 // Different chunks with one fast hash: one may stand where the other would be guessed, if only the

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hasher.h"
 #include "service/store_node.h"
 #include "store/segment.h"
 #include "store/shard.h"
@@ -74,6 +75,9 @@ class StoreJob {
     std::vector<Chunk> out;
     for (std::size_t i = 0; i < count; ++i) {
       out.push_back({random_fingerprint(random_), random_bytes(random_, size)});
+      // Every other one had no twin.
+      if (++made_ % 2 == 0)
+        out.back().fingerprint = name_of_single(fast_hash(out.back().data), made_ / 2);
     }
     return out;
   }
@@ -165,6 +169,7 @@ class StoreJob {
   static std::unique_ptr<StoreNode> new_node() { return std::make_unique<StoreNode>("n1", 1, 4); }
 
   Random random_{42};
+  std::uint64_t made_ = 0;  // chunks
   const std::string template_;
   const std::string path_;
   Id128 identity_ = random_id(random_);

@@ -55,7 +55,7 @@ void place(std::uint32_t nodes, std::uint32_t copies, bool ring, const std::stri
   }
   const Meter meter;
   const plan::Placement placement =
-      plan::place({data.limits.copies, ring, store::kChunkHeaderSize, states, &result, {}});
+      plan::place({data.limits.copies, ring, store::kMostBesideChunk, states, &result, {}});
   const double seconds = meter.seconds();
   if (!placement.feasible) fail("there is room, and no placement");
   std::vector<std::uint64_t> sent(nodes);
