@@ -623,7 +623,7 @@ struct Locate {
   static Locate decode(Decoder& d);
 };
 // Chunks' bytes, checked by their checksums; one of another length counts as missing, unless it has
-// no header and its beginning has the same fast hash: whoever is not sure of a length locates first.
+// no header and its beginning has the same fast hash: who is not sure of a length locates first.
 struct GetChunks {
   Id128 identity;
   std::vector<NamedChunk> chunks;  // at most kPayload bytes of them
