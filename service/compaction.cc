@@ -63,8 +63,9 @@ Status copy_segment(const store::SegmentReader& reader, store::SegmentWriter& wr
     std::vector<store::SegmentChunk> chunks;
     for (std::size_t i = 0; i < outs.size(); ++i) chunks.push_back({fingerprints[i], outs[i]});
     DEDUP_TRY(writer.append(chunks, locations));
-    for (std::size_t i = 0; i < chunks.size(); ++i)
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
       moved.push_back({fingerprints[i], locations[i]});
+    }
   }
   return Status::ok();
 }

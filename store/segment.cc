@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <future>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/codec.h"
