@@ -26,6 +26,8 @@ struct Piece {
   Fingerprint fingerprint;         // meaningless for zeros
 
   bool is_zero() const { return chunk_length == 0; }
+  // Nobody knows what these bytes were: their recipe is lost. No store has a chunk of that name.
+  bool is_unknown() const { return !is_zero() && fingerprint == Fingerprint{}; }
   std::uint32_t end() const { return begin + length; }
 };
 

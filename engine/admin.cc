@@ -24,6 +24,7 @@ int dedup_admin_heal(MPI_Comm comm, const char* path, unsigned replication, int 
     healed->bad = done.bad;
     healed->copies_made = done.copies_made;
     healed->lost_chunks = done.lost_chunks;
+    healed->unknown_bytes = done.unknown_bytes;
     healed->lowest_copies = done.lowest_copies;
     return Status::ok();
   });

@@ -21,6 +21,7 @@ typedef struct {
   uint64_t bad;           /* of them */
   uint64_t copies_made;   /* that were lacking or bad */
   uint64_t lost_chunks;   /* of which there is no good copy: reading them is an error */
+  uint64_t unknown_bytes; /* whose recipe is lost: likewise */
   uint64_t lowest_copies; /* of any chunk, by the new recipe; 0 if the file has none */
 } dedup_admin_healed;
 

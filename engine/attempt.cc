@@ -101,6 +101,7 @@ Status Attempt::build_shards() {
   const RecipeFacts& facts = build.facts();
   part.put(facts.lowest_copies);
   part.put(facts.lost_chunks);
+  part.put(facts.unknown_bytes);
   part.put(facts.copies_made);
   part.put(static_cast<std::uint32_t>(facts.node_sets.size()));
   for (const NodeSet& set : facts.node_sets) part.put(set);
@@ -114,6 +115,7 @@ Status Attempt::take_part(const Bytes& part) {
   Decoder decoder(part);
   facts_.lowest_copies = std::min(facts_.lowest_copies, decoder.get<std::uint64_t>());
   facts_.lost_chunks += decoder.get<std::uint64_t>();
+  facts_.unknown_bytes += decoder.get<std::uint64_t>();
   facts_.copies_made += decoder.get<std::uint64_t>();
   const auto sets = decoder.get<std::uint32_t>();
   for (std::uint32_t i = 0; i < sets && decoder.ok(); ++i) {
@@ -133,9 +135,13 @@ Status Attempt::take_part(const Bytes& part) {
 }
 
 Status Attempt::check_loss() const {
-  if (facts_.lost_chunks == 0) return Status::ok();
+  if (facts_.lost_chunks == 0 && facts_.unknown_bytes == 0) return Status::ok();
   std::string text = file_.path + ": of " + std::to_string(facts_.lost_chunks) +
                      " chunks there is no good copy on these nodes, so nothing was changed";
+  if (facts_.lost_chunks == 0) {
+    text = file_.path + ": the recipe of " + std::to_string(facts_.unknown_bytes) +
+           " bytes was given up before, so nothing was changed";
+  }
   const auto view = file_.view();
   const auto& stores = view->info.stores;
   for (std::size_t i = file_.nodes(); i < stores.size(); ++i) {
@@ -158,7 +164,7 @@ Status Attempt::make_record() {
 Status Attempt::fill_record(const std::vector<Bytes>& parts) {
   record_.shards.resize(file_.nodes());
   for (const Bytes& part : parts) DEDUP_TRY(take_part(part));
-  if (file_.refuse_loss) DEDUP_TRY(check_loss());
+  if (file_.on_loss == OnLoss::kRefuse) DEDUP_TRY(check_loss());
   const std::shared_ptr<const FileView> view = file_.view();
   const service::FileInfo& info = view->info;
   DEDUP_ASSIGN(record_.size, file_size(file_));

@@ -12,6 +12,18 @@ namespace {
 // ReadShard's limit: a block takes at most about 64 KiB of a reply.
 constexpr std::size_t kBlocksAtOnce = service::kPayload / (std::size_t{64} << 10);
 
+// Whether a node that answers like that does not have the recipe, or has a bad copy of it.
+bool is_gone(const Status& status) {
+  const Code code = status.code();
+  return status.is_ok() || code == Code::kNoSuchFile || code == Code::kNotFound ||
+         code == Code::kCorrupt || code == Code::kIo;
+}
+
+// Of two nodes' answers the one that counts: that something is gone is known when all say so.
+Status weightier(const Status& before, const Status& status) {
+  return is_gone(before) ? status : before;
+}
+
 }  // namespace
 
 std::string range_text(std::uint64_t offset, std::uint64_t length) {
@@ -36,10 +48,17 @@ Status BaseRecipe::lost(std::uint32_t shard, std::uint64_t block, const Status& 
     if (!stores.empty()) stores += ", ";
     stores += "store " + entry.uuid.hex() + " of node " + entry.node;
   }
-  std::string text = view_->record.path + ", " + range_text(block * kBlockSpan, kBlockSpan) +
+  std::string text = view_->record.path + ", " + place_of(block) +
                      ": the recipe of these bytes is on " + stores + ", none of which can give it";
   if (!why.is_ok()) text += ": " + why.message();
-  return {why.code() == Code::kVersion ? Code::kVersion : Code::kIo, text};
+  return {is_gone(why) ? Code::kIo : why.code(), text};
+}
+
+std::string BaseRecipe::place_of(std::uint64_t block) const {
+  const std::uint64_t begin = block * kBlockSpan;
+  const std::uint64_t size = view_->record.size;
+  if (begin >= size) return "bytes from " + std::to_string(begin) + " on";
+  return range_text(begin, std::min(kBlockSpan, size - begin));
 }
 
 Status BaseRecipe::read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
@@ -51,41 +70,35 @@ Status BaseRecipe::read_shard(std::uint32_t shard, std::span<const std::uint64_t
                                shard,
                                view_->record.shards[shard].digest,
                                {blocks.begin(), blocks.end()}};
-    auto reply = client_->call(node, request);
-    if (!reply.is_ok()) {
-      why = reply.status();
-      continue;
-    }
-    if (reply->blocks.size() != blocks.size()) {
-      why = Status(Code::kCorrupt, "a node answered with another number of blocks");
-      continue;
-    }
-    why = Status::ok();
-    for (std::size_t i = 0; i < blocks.size() && why.is_ok(); ++i) {
-      if (reply->blocks[i].empty()) {
-        out[where[i]] = Block{};
-        continue;
-      }
-      auto block = store::decode_block(reply->blocks[i]);
-      if (!block.is_ok()) {
-        why = block.status();
-        break;
-      }
-      for (NodeSet& set : block->holder_sets) {
-        for (NodeIndex& n : set) {
-          if (n >= view_->store_of.size()) {
-            why = Status(Code::kCorrupt, "a recipe names a store that its record does not");
-            break;
-          }
-          n = view_->store_of[n];
-        }
-        std::sort(set.begin(), set.end());
-      }
-      out[where[i]] = std::move(*block);
-    }
-    if (why.is_ok()) return why;
+    const auto reply = client_->call(node, request);
+    const Status status = reply.is_ok() ? decode(*reply, where, out) : reply.status();
+    if (status.is_ok()) return status;
+    why = weightier(why, status);
   }
   return lost(shard, blocks.front(), why);
+}
+
+Status BaseRecipe::decode(const service::ReadShardReply& reply, std::span<const std::size_t> where,
+                          std::vector<Block>& out) const {
+  if (reply.blocks.size() != where.size()) {
+    return {Code::kCorrupt, "a node answered with another number of blocks"};
+  }
+  for (std::size_t i = 0; i < where.size(); ++i) {
+    Block& block = out[where[i]];
+    block = {};
+    if (reply.blocks[i].empty()) continue;
+    DEDUP_ASSIGN(block, store::decode_block(reply.blocks[i]));
+    for (NodeSet& set : block.holder_sets) {
+      for (NodeIndex& n : set) {
+        if (n >= view_->store_of.size()) {
+          return {Code::kCorrupt, "a recipe names a store that its record does not"};
+        }
+        n = view_->store_of[n];
+      }
+      std::sort(set.begin(), set.end());
+    }
+  }
+  return Status::ok();
 }
 
 Result<std::vector<Block>> BaseRecipe::read(std::span<const std::uint64_t> blocks) const {
@@ -111,16 +124,18 @@ Result<std::vector<std::uint64_t>> BaseRecipe::list(std::uint32_t shard) const {
   for (const NodeIndex node : nodes_of(shard)) {
     std::vector<std::uint64_t> blocks;
     std::uint64_t cursor = 0;
+    Status status;
     for (;;) {
       auto reply =
           client_->call(node, service::ListShard{view_->info.identity, view_->record.attempt, shard,
                                                  view_->record.shards[shard].digest, cursor});
-      why = reply.status();
-      if (!why.is_ok()) break;
+      status = reply.status();
+      if (!status.is_ok()) break;
       blocks.insert(blocks.end(), reply->blocks.begin(), reply->blocks.end());
       if (reply->done || reply->blocks.empty()) return blocks;
       cursor = blocks.back() + 1;
     }
+    why = weightier(why, status);
   }
   return lost(shard, shard, why);
 }

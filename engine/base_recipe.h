@@ -18,7 +18,8 @@ class BaseRecipe {
   BaseRecipe(service::Client& client, const FileView& view) : client_(&client), view_(&view) {}
 
   // Blocks by number, any order; a block that was never written is empty. NodeSets are in terms of
-  // view.info.stores. kIo, naming file, byte range and stores, if no node can give a block.
+  // view.info.stores. kIo, naming file, byte range and stores, if no node has a good copy of a
+  // block; another code if a node that may have one cannot be asked.
   Result<std::vector<Block>> read(std::span<const std::uint64_t> blocks) const;
 
   // Numbers of the blocks that shard `shard` of the record has, ascending.
@@ -27,9 +28,13 @@ class BaseRecipe {
  private:
   Status read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
                     std::span<const std::size_t> where, std::vector<Block>& out) const;
+  Status decode(const service::ReadShardReply& reply, std::span<const std::size_t> where,
+                std::vector<Block>& out) const;
   // Nodes of this job that have the shard, this process's own first.
   std::vector<NodeIndex> nodes_of(std::uint32_t shard) const;
   Status lost(std::uint32_t shard, std::uint64_t block, const Status& why) const;
+  // "bytes 0 to 4194303": of a block, as far as the file has it.
+  std::string place_of(std::uint64_t block) const;
 
   service::Client* client_;
   const FileView* view_;

@@ -22,6 +22,7 @@ void report(OpenFile& file, const Attempt& attempt) {
   file.last.node_sets = facts.node_sets.size();
   file.last.copies_made = facts.copies_made;
   file.last.lost_chunks = facts.lost_chunks;
+  file.last.unknown_bytes = facts.unknown_bytes;
   file.since_commit = {};
   if (file.rank() != 0) return;
   if (facts.lost_chunks != 0) {
@@ -29,6 +30,13 @@ void report(OpenFile& file, const Attempt& attempt) {
                  "dedup: warning: %s: of %llu chunks of generation %llu no copy is left on any "
                  "node; reading them is an error\n",
                  file.path.c_str(), static_cast<unsigned long long>(facts.lost_chunks),
+                 static_cast<unsigned long long>(file.last.generation));
+  }
+  if (facts.unknown_bytes != 0) {
+    std::fprintf(stderr,
+                 "dedup: warning: %s: the recipe of %llu bytes of generation %llu is lost; reading "
+                 "them is an error\n",
+                 file.path.c_str(), static_cast<unsigned long long>(facts.unknown_bytes),
                  static_cast<unsigned long long>(file.last.generation));
   }
   if (file.hints.report.empty()) return;

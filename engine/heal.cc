@@ -63,12 +63,13 @@ Status heal_open(OpenFile& file, const HealOptions& options, Healed& healed) {
     healed.checked = all_sum(file.comm(), healed.checked);
     healed.bad = all_sum(file.comm(), healed.bad);
   }
-  file.refuse_loss = !options.accept_loss;
+  file.on_loss = options.accept_loss ? OnLoss::kGiveUp : OnLoss::kRefuse;
   file.changed = true;
   DEDUP_TRY(commit(file));
   healed.generation = file.last.generation;
   healed.copies_made = file.last.copies_made;
   healed.lost_chunks = file.last.lost_chunks;
+  healed.unknown_bytes = file.last.unknown_bytes;
   healed.lowest_copies = file.last.lowest_copies;
   PMPI_Bcast(&healed, sizeof healed, MPI_BYTE, 0, file.comm());
   return Status::ok();

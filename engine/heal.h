@@ -17,6 +17,7 @@ struct Healed {
   std::uint64_t bad = 0;            // of them
   std::uint64_t copies_made = 0;    // that were lacking or bad
   std::uint64_t lost_chunks = 0;    // of which there is no good copy: reading them is an error
+  std::uint64_t unknown_bytes = 0;  // whose recipe is lost: likewise
   std::uint64_t lowest_copies = 0;  // of any chunk, by the new recipe; 0 if the file has none
 };
 
@@ -26,10 +27,10 @@ struct Healed {
 // compare them with their fingerprints; bad ones are replaced by good ones of other nodes. `mine`:
 // this rank's verdict on its own arguments so far.
 //
-// kIo if some chunk has no good copy on the nodes that are here, unless `accept_loss`: a store that
-// is only away may have it. kArgument if the file's data is not in the stores (a plain file);
-// otherwise the errors of opening for writing and of a commit. After an error the generation that
-// was there stands.
+// kIo if some chunk or part of the recipe has no good copy on the nodes that are here, unless
+// `accept_loss`: a store that is only away may have it. kArgument if the file's data is not in the
+// stores (a plain file); otherwise the errors of opening for writing and of a commit. After an
+// error the generation that was there stands.
 struct HealOptions {
   unsigned replication = 0;
   bool verify = false;

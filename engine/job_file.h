@@ -20,6 +20,13 @@
 
 namespace dedup::engine {
 
+// What a commit does where no node has what the generation before refers to.
+enum class OnLoss {
+  kGoOn,    // without the chunks, with a warning; it fails if a recipe is lost
+  kRefuse,  // it fails
+  kGiveUp   // without them: what a lost recipe described is lost for good
+};
+
 struct JobFile {
   // Both must outlive it.
   JobFile(service::Client& the_client, const Ranks& the_ranks)
@@ -32,8 +39,7 @@ struct JobFile {
   bool writable = false;
   bool delete_on_close = false;
   bool atomic = false;
-  // A commit fails rather than leave a chunk without a copy; the same on all ranks.
-  bool refuse_loss = false;
+  OnLoss on_loss = OnLoss::kGoOn;  // the same on all ranks
   // This rank changed the file through this handle since the last commit.
   std::atomic<bool> changed = false;
   std::shared_ptr<LocalFile> local;

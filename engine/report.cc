@@ -119,6 +119,7 @@ Status append_report(const std::string& report_path, const std::string& file, co
   line["node_sets"] = last.node_sets;
   line["copies_made"] = last.copies_made;
   line["lost_chunks"] = last.lost_chunks;
+  line["unknown_bytes"] = last.unknown_bytes;
   // A path in a file name need not be UTF-8: what is not is replaced, not refused.
   const std::string text =
       line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -29,6 +29,7 @@ struct LastCommit {
   std::uint64_t node_sets = 0;      // distinct sets of nodes that hold a chunk
   std::uint64_t copies_made = 0;    // of chunks of the generation before, which nodes lacked
   std::uint64_t lost_chunks = 0;    // of which no node has a copy
+  std::uint64_t unknown_bytes = 0;  // whose recipe is lost
   std::vector<std::pair<std::string, OverRanks>> figures;  // DumpStats' fields by name
   int ranks = 0;
 };

@@ -23,12 +23,11 @@ ShardBuild::ShardBuild(JobFile& file, const Id128& attempt)
 
 Result<std::vector<std::uint64_t>> ShardBuild::base_blocks(std::uint32_t shard) {
   if (!view_->committed) return std::vector<std::uint64_t>{};
-  const BaseRecipe recipe(file_.client(), *view_);
   const std::size_t shards = view_->record.shards.size();
-  if (shards == nodes_) return recipe.list(shard);
+  if (shards == nodes_) return list_base(shard);
   if (!have_all_base_blocks_) {
     for (std::uint32_t s = 0; s < shards; ++s) {
-      DEDUP_ASSIGN(const std::vector<std::uint64_t> blocks, recipe.list(s));
+      DEDUP_ASSIGN(const std::vector<std::uint64_t> blocks, list_base(s));
       all_base_blocks_.insert(all_base_blocks_.end(), blocks.begin(), blocks.end());
     }
     std::sort(all_base_blocks_.begin(), all_base_blocks_.end());
@@ -40,11 +39,41 @@ Result<std::vector<std::uint64_t>> ShardBuild::base_blocks(std::uint32_t shard) 
   return out;
 }
 
+Result<std::vector<std::uint64_t>> ShardBuild::list_base(std::uint32_t shard) const {
+  auto blocks = BaseRecipe(file_.client(), *view_).list(shard);
+  if (blocks.status().code() != Code::kIo) return blocks;
+  std::vector<std::uint64_t> all;
+  const std::size_t shards = view_->record.shards.size();
+  for (std::uint64_t b = shard; b * kBlockSpan < view_->record.size; b += shards) all.push_back(b);
+  return all;
+}
+
+Result<std::vector<Block>> ShardBuild::read_base(std::span<const std::uint64_t> blocks) {
+  const BaseRecipe recipe(file_.client(), *view_);
+  auto all = recipe.read(blocks);
+  if (all.status().code() != Code::kIo) return all;
+  // One by one: those that are lost are not the others' loss.
+  std::vector<Block> contents;
+  for (const std::uint64_t& block : blocks) {
+    auto one = recipe.read({&block, 1});
+    if (one.is_ok()) {
+      contents.push_back(std::move(one->front()));
+      continue;
+    }
+    if (one.status().code() != Code::kIo) return one.status();
+    lost_blocks_[block] = one.status();
+    const std::uint64_t end = std::min(kBlockSpan, view_->record.size - block * kBlockSpan);
+    contents.push_back(plan::unknown_block(static_cast<std::uint32_t>(end)));
+  }
+  return contents;
+}
+
 Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   shard_ = shard;
   builder_ = std::make_unique<store::ShardBuilder>(file_.identity(), attempt_, shard);
   unsent_.clear();
   sent_ = 0;
+  lost_blocks_.clear();
   targets_.clear();
   const NodeIndex home = service::block_home(file_.identity(), shard, nodes_);
   for (unsigned i = 0; i < file_.copies(); ++i) {
@@ -72,7 +101,7 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
       }
       std::vector<Block> contents;
       if (!batch.empty()) {
-        DEDUP_ASSIGN(contents, BaseRecipe(file_.client(), *view_).read(batch));
+        DEDUP_ASSIGN(contents, read_base(batch));
       }
       for (std::size_t i = 0; i < batch.size(); ++i) {
         while (next_new < page.blocks.size() && page.blocks[next_new].block < batch[i]) {
@@ -106,6 +135,12 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
 
 Status ShardBuild::add(std::uint64_t number, Block block) {
   if (block.empty()) return Status::ok();
+  const std::uint64_t unknown = plan::unknown_bytes(block);
+  const auto lost = lost_blocks_.find(number);
+  if (unknown > 0 && lost != lost_blocks_.end() && file_.on_loss != OnLoss::kGiveUp) {
+    return lost->second;
+  }
+  facts_.unknown_bytes += unknown;
   DEDUP_TRY(keep_copies(block));
   refer(block);
   if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
@@ -119,7 +154,7 @@ Status ShardBuild::keep_copies(Block& block) {
   }
   std::map<Fingerprint, NodeSet> lacking;
   for (const Piece& piece : block.pieces) {
-    if (piece.is_zero()) continue;
+    if (piece.is_zero() || piece.is_unknown()) continue;
     const NodeSet& holders = block.holder_sets[piece.holders];
     if (holders.size() < file_.copies()) lacking.emplace(piece.fingerprint, holders);
   }

@@ -21,8 +21,9 @@ namespace dedup::engine {
 struct RecipeFacts {
   std::uint64_t lowest_copies = UINT64_MAX;  // UINT64_MAX: there was no chunk
   std::set<NodeSet> node_sets;
-  std::uint64_t lost_chunks = 0;  // of which no copy is left anywhere
-  std::uint64_t copies_made = 0;  // of chunks that nodes lacked
+  std::uint64_t lost_chunks = 0;    // of which no copy is left anywhere
+  std::uint64_t unknown_bytes = 0;  // whose recipe is lost
+  std::uint64_t copies_made = 0;    // of chunks that nodes lacked
 };
 
 // Merges the base's blocks with what was dumped since, brings every chunk to enough copies, tells
@@ -41,6 +42,10 @@ class ShardBuild {
  private:
   // Numbers of the base's blocks that belong to the shard, ascending.
   Result<std::vector<std::uint64_t>> base_blocks(std::uint32_t shard);
+  // Those of shard `shard` of the base; all that it can have, if no node can tell.
+  Result<std::vector<std::uint64_t>> list_base(std::uint32_t shard) const;
+  // The base's blocks; unknown where their recipe is lost, which lost_blocks_ says.
+  Result<std::vector<Block>> read_base(std::span<const std::uint64_t> blocks);
   Status add(std::uint64_t number, Block block);
   // Adds copies where a chunk has fewer live ones than it needs; holders become those that live.
   Status keep_copies(Block& block);
@@ -64,6 +69,7 @@ class ShardBuild {
 
   // The shard being built.
   std::uint32_t shard_ = 0;
+  std::map<std::uint64_t, Status> lost_blocks_;  // why
   std::vector<NodeIndex> targets_;
   std::unique_ptr<store::ShardBuilder> builder_;
   Bytes unsent_;

@@ -141,6 +141,26 @@ Piece cut(const Piece& piece, std::uint32_t begin, std::uint32_t end) {
   return part;
 }
 
+// In pieces of a chunk's largest size, each at its chunk's start.
+Block unknown_block(std::uint32_t end) {
+  Block block;
+  if (end == 0) return block;
+  block.holder_sets.emplace_back();
+  for (std::uint32_t begin = 0; begin < end; begin += kMaxChunkSize) {
+    Piece& piece = block.pieces.emplace_back();
+    piece.begin = begin;
+    piece.length = std::min(kMaxChunkSize, end - begin);
+    piece.chunk_length = kMaxChunkSize;
+  }
+  return block;
+}
+
+std::uint64_t unknown_bytes(const Block& block) {
+  std::uint64_t sum = 0;
+  for (const Piece& piece : block.pieces) sum += piece.is_unknown() ? piece.length : 0;
+  return sum;
+}
+
 std::uint32_t intern(Block& block, const NodeSet& holders) {
   return find_or_add(block.holder_sets, holders);
 }

@@ -41,6 +41,10 @@ void for_each_block(std::uint64_t offset, std::uint64_t length, F&& f) {
 // The part of `piece` within [begin, end), which must overlap it.
 Piece cut(const Piece& piece, std::uint32_t begin, std::uint32_t end);
 
+// A block of which [0, end) is unknown (Piece::is_unknown).
+Block unknown_block(std::uint32_t end);
+std::uint64_t unknown_bytes(const Block& block);
+
 // The position of `holders` in the block's holder sets; added if it is not there. Time linear in
 // the number of sets.
 std::uint32_t intern(Block& block, const NodeSet& holders);

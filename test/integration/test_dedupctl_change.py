@@ -215,6 +215,54 @@ def test_what_cannot_be_repaired(site):
     assert answer.code == PROBLEMS and "LOST" in answer.out, answer
 
 
+def test_a_lost_recipe_shard_is_given_up(site):
+    """Two neighbours of four nodes are gone: of one shard in four no copy is left."""
+    span = 4 << 20
+    model = Model()
+    pieces = {rank: [(rank * span, noise(rank, 100_000))] for rank in range(4)}
+    model.write(pieces)
+    size = len(model.content)
+    site.write(pieces, FOUR, 4, HINTS)
+    left = ["n0", "n3"]
+    site.lose("n1", "n2")
+    lost = dedupctl(site, "--json", "check", nodes=left).file["lost_ranges"]
+    blocks = {place["offset"] // span for place in lost
+              if place["offset"] % span == 0 and place["length"] > 90_000}
+
+    refused = dedupctl(site, "heal", nodes=left)
+    assert refused.code == PROBLEMS, refused
+    assert max(int(end) for end in re.findall(r"bytes \d+ to (\d+)", refused.err)) < size
+    assert dedupctl(site, "--json", "ls").file["generation"] == 1
+    refused = dedupctl(site, "export", site.path, site.root / "plain", nodes=left)
+    assert refused.code == PROBLEMS and "--incomplete" in refused.err, refused
+    for place in lost:
+        text = f"bytes {place['offset']} to {place['offset'] + place['length'] - 1}"
+        assert text in refused.err, (text, refused)
+
+    healed = dedupctl(site, "heal", "--accept-loss", nodes=left)
+    assert healed.code == PROBLEMS, healed
+    unknown = sum(min(span, size - block * span) for block in blocks)
+    assert f"THE RECIPE OF {unknown} BYTES IS LOST" in healed.out, healed
+    after = dedupctl(site, "--json", "check", nodes=left)
+    assert after.file["generation"] == 2 and after.file["lost_ranges"] == lost, after
+    assert after.file["lowest_shard_copies"] == 2, after
+    job, content, read = site.read_pieces(left, 2, 50_000)
+    for piece, was_read in enumerate(read):
+        at, end = piece * 50_000, min((piece + 1) * 50_000, size)
+        is_lost = any(place["offset"] < end and at < place["offset"] + place["length"]
+                      for place in lost)
+        assert bool(was_read) != is_lost, (piece, lost)
+        assert is_lost or content[at:end] == bytes(model.content[at:end])
+    assert blocks and "IO" in job.errors_of("pieces")
+
+    again = dedupctl(site, "check", "--repair", nodes=left)
+    assert again.code == PROBLEMS and "nothing was changed" in again.err, again
+    again = dedupctl(site, "check", "--repair", "--accept-loss", nodes=left)
+    assert again.code == PROBLEMS and "LOST" in again.out, again
+    export = dedupctl(site, "export", "--incomplete", site.path, site.root / "plain", nodes=left)
+    assert export.code == PROBLEMS and (site.root / "plain").stat().st_size == size, export
+
+
 def test_heal_what_a_job_has_open(site, start):
     write_four(site)
     job = hold_open(site, start, "w")

@@ -9,6 +9,7 @@ namespace dedup::ctl {
 namespace {
 
 constexpr std::uint64_t kNobody = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kRangesShown = 10;
 
 // A piece of a batch that is part of a chunk.
 struct Wanted {
@@ -67,12 +68,7 @@ class Batch {
     }
   }
 
-  // The first piece that no store has.
-  const Wanted* first_lost() const {
-    const auto it = std::find_if(wanted_.begin(), wanted_.end(),
-                                 [](const Wanted& w) { return w.owner == kNoNode; });
-    return it == wanted_.end() ? nullptr : &*it;
-  }
+  // Of pieces that no store has.
   std::uint64_t lost_bytes() const {
     std::uint64_t sum = 0;
     for (const Wanted& w : wanted_) sum += w.owner == kNoNode ? w.piece->length : 0;
@@ -148,7 +144,19 @@ class Batch {
   Bytes chunk_;
 };
 
-Status lost(const Generation& generation, const std::string& what) {
+// Collective. The error that names what is lost, after something was found to be. Copies that were
+// found to be bad do not count.
+Status loss_of(Generation& generation) {
+  DEDUP_ASSIGN(const Holding holding, measure(generation));
+  const std::vector<ByteRange> lost = holding.tally.lost();
+  std::string ranges;
+  for (std::size_t i = 0; i < std::min(lost.size(), kRangesShown); ++i) {
+    ranges +=
+        fmt::format("{}bytes {} to {}", i == 0 ? "" : ", ", lost[i].offset, lost[i].end() - 1);
+  }
+  if (lost.size() > kRangesShown) {
+    ranges += fmt::format(" and {} more ranges", lost.size() - kRangesShown);
+  }
   std::string missing;
   for (std::size_t i = 0; i < generation.record().stores.size(); ++i) {
     if (generation.rank_of(static_cast<NodeIndex>(i)) >= 0) continue;
@@ -156,8 +164,10 @@ Status lost(const Generation& generation, const std::string& what) {
     missing += fmt::format("{}store {} of node {}", missing.empty() ? "" : ", ", entry.uuid.hex(),
                            entry.node);
   }
-  return {Code::kCorrupt, fmt::format("{}: {}; missing: {}", generation.record().path, what,
-                                      missing.empty() ? "none, but copies are damaged" : missing)};
+  return {Code::kCorrupt,
+          fmt::format("{}: no store here has {}; --incomplete puts zeros there; missing: {}",
+                      generation.record().path, ranges,
+                      missing.empty() ? "none, but copies are damaged or were given up" : missing)};
 }
 
 }  // namespace
@@ -169,10 +179,7 @@ Result<Moved> move_content(
   Moved moved;
   const auto& lost_shards = generation.lost_shards();
   if (!lost_shards.empty()) {
-    if (!incomplete) {
-      return lost(generation, fmt::format("recipe shard {} of {} is lost", lost_shards[0],
-                                          generation.record().shards.size()));
-    }
+    if (!incomplete) return loss_of(generation);
     plan::Tally unknown(generation.record().size, 1);
     for (const std::uint32_t s : lost_shards) {
       unknown.add_unknown_blocks(s, generation.record().shards.size());
@@ -182,11 +189,7 @@ Result<Moved> move_content(
   const Status walked = generation.walk([&](std::span<const NumberedBlock> blocks) -> Status {
     Batch batch(generation, blocks);
     batch.read();
-    if (const auto* first = batch.first_lost(); first != nullptr && !incomplete) {
-      const std::uint64_t offset = first->number * kBlockSpan + first->piece->begin;
-      return lost(generation, fmt::format("no store has bytes {} to {}", offset,
-                                          offset + first->piece->length - 1));
-    }
+    if (batch.lost_bytes() > 0 && !incomplete) return loss_of(generation);
     moved.lost_bytes += batch.lost_bytes();
     const std::vector<Bytes> content = batch.collect(writers);
     Status status;

@@ -53,6 +53,15 @@ Status check_healable(const FileRow& file, const std::string& path) {
                       file.path, name_of(file.at_path), file.identity.hex())};
 }
 
+std::string loss_text(const dedup_admin_healed& healed) {
+  std::string out;
+  if (healed.lost_chunks > 0) out += fmt::format("; {} CHUNKS ARE LOST", healed.lost_chunks);
+  if (healed.unknown_bytes > 0) {
+    out += fmt::format("; THE RECIPE OF {} BYTES IS LOST", healed.unknown_bytes);
+  }
+  return out + "; dedupctl check names the ranges";
+}
+
 ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::string path,
                    Json& done) {
   const Status healable =
@@ -73,7 +82,8 @@ ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::stri
       session.options.replication != 0 ? session.options.replication : file->record().replication,
       session.catalog.stores.size());
   const bool has_chunks = healed.lowest_copies > 0;
-  const bool is_whole = healed.lost_chunks == 0 && (!has_chunks || healed.lowest_copies >= wanted);
+  const bool is_lost = healed.lost_chunks > 0 || healed.unknown_bytes > 0;
+  const bool is_whole = !is_lost && (!has_chunks || healed.lowest_copies >= wanted);
   if (session.options.json) {
     done.push_back({{"path", path},
                     {"identity", file->identity.hex()},
@@ -82,6 +92,7 @@ ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::stri
                     {"bad_chunks", healed.bad},
                     {"copies_made", healed.copies_made},
                     {"lost_chunks", healed.lost_chunks},
+                    {"unknown_bytes", healed.unknown_bytes},
                     {"lowest_copies", healed.lowest_copies},
                     {"wanted_copies", wanted}});
   } else {
@@ -90,8 +101,7 @@ ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::stri
         "{} wanted{}\n",
         path, healed.generation,
         verify ? fmt::format("{} copies read, {} bad; ", healed.checked, healed.bad) : "",
-        healed.copies_made, healed.lowest_copies, wanted,
-        healed.lost_chunks == 0 ? "" : fmt::format("; {} CHUNKS ARE LOST", healed.lost_chunks)));
+        healed.copies_made, healed.lowest_copies, wanted, is_lost ? loss_text(healed) : ""));
   }
   return is_whole ? kFine : kProblems;
 }
