@@ -1,4 +1,5 @@
 libdedup_core_la_SOURCES += \
+  base/barrier.h \
   base/codec.h \
   base/hasher.cc \
   base/hasher.h \

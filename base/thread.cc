@@ -2,7 +2,9 @@
 
 #include <pthread.h>
 
+#include <cerrno>
 #include <csignal>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -21,6 +23,8 @@ Result<std::thread> start_thread(const char* name, std::function<void()> body) {
     thread = std::thread(std::move(body));
   } catch (const std::system_error& failure) {
     error = failure.code().value();
+  } catch (const std::bad_alloc&) {
+    error = ENOMEM;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) return Status::from_errno(error, "starting the thread " + std::string(name));

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/barrier.h"
 #include "base/thread.h"
 
 namespace dedup {
@@ -16,7 +17,12 @@ Worker::~Worker() {
 }
 
 std::future<Status> Worker::post(std::function<Status()> task) {
-  std::packaged_task<Status()> packaged(std::move(task));
+  // Whoever waits is told by a Status, also of an exception.
+  std::packaged_task<Status()> packaged([task = std::move(task)] {
+    Status status;
+    const Status thrown = no_exceptions([&] { status = task(); });
+    return thrown.is_ok() ? status : thrown;
+  });
   std::future<Status> result = packaged.get_future();
   {
     const std::lock_guard lock(mutex_);

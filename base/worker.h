@@ -23,7 +23,7 @@ class Worker {
   // futures would say.
   ~Worker();
 
-  // Where no thread can be had, the task is done when this returns.
+  // Where no thread can be had, the task is done when this returns. What it throws is its Status.
   std::future<Status> post(std::function<Status()> task);
 
  private:

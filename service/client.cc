@@ -12,9 +12,11 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 
+#include "service/frame_mac.h"
 #include "service/wire.h"
 
 namespace dedup::service {
@@ -29,6 +31,8 @@ constexpr std::size_t kTries = 4;
 constexpr std::size_t kTriesOfSilentHost = 3;
 // A service that many connect to at once may close a connection during its handshake.
 constexpr auto kFirstPause = std::chrono::milliseconds(10);
+// How often a request that may be repeated is sent anew when its connection broke.
+constexpr int kRepeats = 2;
 
 std::string error_text(int error) {
   return std::generic_category().message(error);
@@ -50,31 +54,19 @@ std::string receive_all(int fd, std::span<std::byte> in, int patience) {
   return {};
 }
 
-bool parse_address(const std::string& text, std::uint16_t port, sockaddr_storage& out,
-                   socklen_t& size) {
-  out = {};
-  auto& v4 = reinterpret_cast<sockaddr_in&>(out);
-  auto& v6 = reinterpret_cast<sockaddr_in6&>(out);
-  if (inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(port);
-    size = sizeof v4;
-    return true;
-  }
-  if (inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(port);
-    size = sizeof v6;
-    return true;
-  }
-  return false;
-}
-
-// A connection attempt's outcome: a socket, or why not and whether trying again may help.
+// A connection attempt's outcome: a socket, which has MACs once it is proven; or why not and
+// whether trying again may help.
 struct Attempt {
   Socket socket;
   std::string error;
   bool again = false;
+  std::optional<FrameMacs> macs = {};
+};
+
+// A proven connection.
+struct Connection {
+  Socket socket;
+  FrameMacs macs;
 };
 
 Attempt open_tcp(const std::string& address, std::uint16_t port, int patience) {
@@ -111,7 +103,7 @@ Attempt shake_hands(Socket s, const Secret& secret, const std::string& name, int
   std::string error = receive_all(s.fd(), hello, patience);
   if (!error.empty()) return {{}, std::move(error), true};
   if (std::memcmp(hello.data(), kMagic, kMagicSize) != 0) {
-    return {{}, "what listens there is not a service of this version", false};
+    return {{}, "what listens there is not a service of this version", true};
   }
   Nonce server;
   std::memcpy(server.data(), hello.data() + kMagicSize, server.size());
@@ -132,9 +124,58 @@ Attempt shake_hands(Socket s, const Secret& secret, const std::string& name, int
   error = receive_all(s.fd(), std::as_writable_bytes(std::span(proof)), patience);
   if (!error.empty()) return {{}, "the handshake failed: " + error, true};
   if (!same_proof(proof, expected)) {
-    return {{}, "it is not this job's service of that node", false};
+    return {{}, "it is not this job's service of that node", true};
   }
-  return {std::move(s), {}, false};
+  auto macs = FrameMacs::create(secret, Role::kClient, server, client, name);
+  if (!macs) return {{}, "cannot make a key for its frames", false};
+  return {std::move(s), {}, false, std::move(macs)};
+}
+
+// What came of waiting for a reply.
+struct Reply {
+  std::uint32_t kind = 0;
+  Bytes body;
+  // Not empty: there is none, since the connection broke in this way; `error` if the system says
+  // so.
+  std::string broken = {};
+  int error = 0;
+};
+
+Reply receive_reply(Connection& connection) {
+  // Most replies fit here whole, header included: one call for all of it.
+  std::array<std::byte, 16384> start;
+  std::size_t have = 0;
+  Reply reply;
+  FrameHeader header;
+  std::size_t filled = 0;  // of the body
+  while (have < kHeaderSize || filled < reply.body.size()) {
+    const bool in_body = have >= kHeaderSize;
+    const auto space =
+        in_body ? std::span(reply.body).subspan(filled) : std::span(start).subspan(have);
+    const std::ptrdiff_t n = receive_some(connection.socket.fd(), space, 0);
+    if (n < 0) return {0, {}, error_text(errno), errno};
+    if (n == 0) return {0, {}, "it closed the connection before it replied"};
+    if (in_body) {
+      filled += static_cast<std::size_t>(n);
+      continue;
+    }
+    have += static_cast<std::size_t>(n);
+    if (have < kHeaderSize) continue;
+    const auto decoded = decode_header(std::span(start).first<kHeaderSize>());
+    if (!decoded) return {0, {}, "a reply's header was damaged on its way"};
+    header = *decoded;
+    if (header.length > kMaxMessage || have - kHeaderSize > header.length) {
+      return {0, {}, "it sent what is not a reply"};
+    }
+    filled = have - kHeaderSize;
+    reply.body.resize(header.length);
+    std::copy_n(start.data() + kHeaderSize, filled, reply.body.data());
+  }
+  if (!connection.macs.received.holds(header, reply.body)) {
+    return {0, {}, "a reply was damaged on its way: its MAC does not hold"};
+  }
+  reply.kind = header.kind;
+  return reply;
 }
 
 class TcpTransport : public Transport {
@@ -166,21 +207,21 @@ class TcpTransport : public Transport {
     // without it should not wait as long again at every step.
     std::atomic<bool> lost{false};
     std::mutex mutex;
-    std::vector<Socket> idle;
+    std::vector<Connection> idle;
   };
 
-  Socket take_idle(Node& node) {
+  std::optional<Connection> take_idle(Node& node) {
     const std::lock_guard lock(node.mutex);
-    if (node.idle.empty()) return {};
-    Socket socket = std::move(node.idle.back());
+    if (node.idle.empty()) return std::nullopt;
+    Connection connection = std::move(node.idle.back());
     node.idle.pop_back();
-    return socket;
+    return connection;
   }
 
-  void give_back(Node& node, Socket socket) {
+  void give_back(Node& node, Connection connection) {
     const std::lock_guard lock(node.mutex);
     // Kept for good: a lock that was asked for on a connection goes when the connection goes.
-    node.idle.push_back(std::move(socket));
+    node.idle.push_back(std::move(connection));
   }
 
   Status unreachable(const Node& node, const std::string& cause) const {
@@ -189,12 +230,15 @@ class TcpTransport : public Transport {
   }
 
   // A connection to the node broke.
-  Status broken(Node& node, int error) const {
+  Status broken(Node& node, const std::string& cause, int error) const {
     if (error == ETIMEDOUT || error == EHOSTUNREACH) node.lost = true;
-    return unreachable(node, error_text(error));
+    return unreachable(node, cause);
   }
 
-  Result<Socket> connect(Node& node) const {
+  // Sends a request; the connection that its reply will come on.
+  Result<Connection> dispatch(Node& node, Opcode opcode, std::span<const std::byte> body);
+
+  Result<Connection> connect(Node& node) const {
     const std::size_t count = node.peer.addresses.size();
     std::string causes;
     auto pause = kFirstPause;
@@ -216,7 +260,7 @@ class TcpTransport : public Transport {
         if (attempt.socket.is_open()) {
           node.best.store(at, std::memory_order_relaxed);
           node.lost = false;
-          return std::move(attempt.socket);
+          return Connection{std::move(attempt.socket), std::move(*attempt.macs)};
         }
         silent = silent && !is_there;
         again = again || (attempt.again && (is_there || tried + 1 < kTriesOfSilentHost));
@@ -238,112 +282,100 @@ class TcpTransport : public Transport {
   Secret secret_;
 };
 
-// Not open if it could not be sent: `status` says why.
 class TcpTransport::TcpCall : public Transport::Call {
  public:
-  explicit TcpCall(TcpTransport& transport) : transport_(transport) {}
+  // `body`: kept if the request may be repeated.
+  TcpCall(TcpTransport& transport, Node& node, Opcode opcode, std::span<const std::byte> body)
+      : transport_(transport),
+        node_(node),
+        opcode_(opcode),
+        body_(may_repeat(opcode) ? Bytes(body.begin(), body.end()) : Bytes()),
+        connection_(transport.dispatch(node, opcode, body)) {}
   Result<Bytes> receive() override;
 
-  Node* node = nullptr;
-  Socket socket;
-  Status status;
+ private:
+  Result<Bytes> to_result(Reply reply) const;
+
+  TcpTransport& transport_;
+  Node& node_;
+  Opcode opcode_;
+  Bytes body_;
+  Result<Connection> connection_;
+};
+
+// A request that was not sent, and why.
+class FailedCall : public Transport::Call {
+ public:
+  explicit FailedCall(const std::string& why) : status_(Code::kInternal, why) {}
+  Result<Bytes> receive() override { return status_; }
 
  private:
-  TcpTransport& transport_;
+  Status status_;
 };
 
 std::unique_ptr<Transport::Call> TcpTransport::send(NodeIndex index, Opcode opcode,
                                                     std::span<const std::byte> body) {
-  auto call = std::make_unique<TcpCall>(*this);
   if (index >= nodes_.size()) {
-    call->status = Status(Code::kInternal, "a request to node number " + std::to_string(index) +
-                                               ", which the job does not have");
-    return call;
+    return std::make_unique<FailedCall>("a request to node number " + std::to_string(index) +
+                                        ", which the job does not have");
   }
-  Node& node = *nodes_[index];
-  call->node = &node;
   if (body.size() > kMaxMessage) {
-    call->status = Status(Code::kInternal, "a request of " + std::to_string(body.size()) +
-                                               " bytes, more than a service takes");
-    return call;
+    return std::make_unique<FailedCall>("a request of " + std::to_string(body.size()) +
+                                        " bytes, more than a service takes");
   }
-  const HeaderBytes header =
-      encode_header({static_cast<std::uint32_t>(body.size()), static_cast<std::uint32_t>(opcode)});
-  const std::size_t size = header.size() + body.size();
+  return std::make_unique<TcpCall>(*this, *nodes_[index], opcode, body);
+}
+
+Result<Connection> TcpTransport::dispatch(Node& node, Opcode opcode,
+                                          std::span<const std::byte> body) {
   while (true) {
-    Socket socket = take_idle(node);
-    const bool fresh = !socket.is_open();
+    std::optional<Connection> connection = take_idle(node);
+    const bool fresh = !connection;
     if (fresh) {
-      Result<Socket> made = connect(node);
-      if (!made.is_ok()) {
-        call->status = made.status();
-        return call;
-      }
-      socket = std::move(*made);
+      DEDUP_ASSIGN(connection, connect(node));
     }
+    const auto header = connection->macs.sent.seal(static_cast<std::uint32_t>(opcode), body);
+    if (!header) return Status(Code::kInternal, "cannot compute a MAC");
+    const std::size_t size = header->size() + body.size();
     std::size_t sent = 0;
     while (sent < size) {
-      const std::ptrdiff_t n = send_some(socket.fd(), header, body, sent, 0);
+      const std::ptrdiff_t n = send_some(connection->socket.fd(), *header, body, sent, 0);
       if (n < 0) break;
       sent += static_cast<std::size_t>(n);
     }
-    if (sent == size) {
-      call->socket = std::move(socket);
-      return call;
-    }
+    if (sent == size) return std::move(*connection);
     // A connection that died while it was idle has taken nothing: the next one may do.
-    if (fresh || sent != 0) {
-      call->status = broken(node, errno);
-      return call;
-    }
+    if (fresh || sent != 0) return broken(node, error_text(errno), errno);
   }
 }
 
 Result<Bytes> TcpTransport::TcpCall::receive() {
-  DEDUP_TRY(status);
-  Socket connection = std::move(socket);
-  const auto fail = [&](const std::string& cause) {
-    status = transport_.unreachable(*node, cause);
-    return status;
-  };
-  if (!connection.is_open()) return fail("its reply was read already");
-  // Most replies fit here whole, header included: one call for all of it.
-  std::array<std::byte, 16384> start;
-  std::size_t have = 0;
-  Bytes body;
-  FrameHeader header;
-  std::size_t filled = 0;  // of the body
-  while (have < kHeaderSize || filled < body.size()) {
-    const bool in_body = have >= kHeaderSize;
-    const auto space = in_body ? std::span(body).subspan(filled) : std::span(start).subspan(have);
-    const std::ptrdiff_t n = receive_some(connection.fd(), space, 0);
-    if (n < 0) {
-      status = transport_.broken(*node, errno);
-      return status;
+  for (int repeated = 0;; ++repeated) {
+    DEDUP_TRY(connection_.status());
+    Connection connection = std::move(*connection_);
+    connection_ = Status(Code::kInternal, "a reply was read twice");
+    Reply reply = receive_reply(connection);
+    if (reply.broken.empty()) {
+      transport_.give_back(node_, std::move(connection));
+      return to_result(std::move(reply));
     }
-    if (n == 0) return fail("it closed the connection before it replied");
-    if (in_body) {
-      filled += static_cast<std::size_t>(n);
-      continue;
-    }
-    have += static_cast<std::size_t>(n);
-    if (have < kHeaderSize) continue;
-    header = decode_header(std::span(start).first<kHeaderSize>());
-    if (header.length > kMaxMessage || have - kHeaderSize > header.length) {
-      return fail("it sent what is not a reply");
-    }
-    filled = have - kHeaderSize;
-    body.resize(header.length);
-    std::copy_n(start.data() + kHeaderSize, filled, body.data());
+    const Status broken = transport_.broken(node_, reply.broken, reply.error);
+    if (!may_repeat(opcode_) || repeated == kRepeats || node_.lost) return broken;
+    // Also what the service found damaged: all it can do is to close the connection.
+    connection_ = transport_.dispatch(node_, opcode_, body_);
   }
-  transport_.give_back(*node, std::move(connection));
-  if (header.kind == static_cast<std::uint32_t>(Code::kOk)) return body;
-  const auto code = header.kind <= static_cast<std::uint32_t>(Code::kInternal)
-                        ? static_cast<Code>(header.kind)
+}
+
+Result<Bytes> TcpTransport::TcpCall::to_result(Reply reply) const {
+  if (reply.kind == static_cast<std::uint32_t>(Code::kOk)) return std::move(reply.body);
+  const auto code = reply.kind <= static_cast<std::uint32_t>(Code::kInternal)
+                        ? static_cast<Code>(reply.kind)
                         : Code::kInternal;
-  if (body.empty())
-    return Status(code, "the service of node " + node->peer.node + " gave no reason");
-  return Status(code, std::string(reinterpret_cast<const char*>(body.data()), body.size()));
+  if (reply.body.empty()) {
+    return Status(code, "the service of node " + node_.peer.node + " gave no reason");
+  }
+  return Status(code,
+                std::string(reinterpret_cast<const char*>(reply.body.data()), reply.body.size()));
 }
 
 }  // namespace

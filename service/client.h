@@ -38,7 +38,7 @@ class Transport {
    public:
     virtual ~Call() = default;
     // Once: the reply's body, or the error that the service replied with or that kept the request
-    // from it (kUnreachable, naming the node).
+    // from it or the reply from here (kUnreachable, naming the node). What may be repeated was.
     virtual Result<Bytes> receive() = 0;
   };
 

@@ -20,6 +20,8 @@ libdedup_core_la_SOURCES += \
   service/file_home.h \
   service/fingerprint_set.cc \
   service/fingerprint_set.h \
+  service/frame_mac.cc \
+  service/frame_mac.h \
   service/live_chunks.cc \
   service/live_chunks.h \
   service/messages.cc \
@@ -34,9 +36,12 @@ libdedup_core_la_SOURCES += \
   service/wire.h
 
 unit_tests_SOURCES += \
+  test/unit/damaged_recv.cc \
+  test/unit/damaged_recv.h \
   test/unit/service_block_home_test.cc \
   test/unit/service_chunk_index_test.cc \
   test/unit/service_chunks_reply_test.cc \
+  test/unit/service_damage_test.cc \
   test/unit/service_file_home_test.cc \
   test/unit/service_messages_test.cc \
   test/unit/service_node_handler_test.cc \

@@ -244,6 +244,29 @@ NodeIndex block_home(const Id128& identity, std::uint64_t block, NodeIndex nodes
   return static_cast<NodeIndex>((first % nodes + block % nodes) % nodes);
 }
 
+bool may_repeat(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kGetFile:
+    case Opcode::kGetSize:
+    case Opcode::kResolve:
+    case Opcode::kInstallBase:
+    case Opcode::kSnapshot:
+    case Opcode::kFind:
+    case Opcode::kSpace:
+    case Opcode::kHeld:
+    case Opcode::kAlike:
+    case Opcode::kLocate:
+    case Opcode::kGetChunks:
+    case Opcode::kReadLog:
+    case Opcode::kListShard:
+    case Opcode::kReadShard:
+    case Opcode::kReferences:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Encodes and decodes a message `m` field by field, in the order given.
 #define DEDUP_FIELDS(Message, ...)         \
   void Message::encode(Encoder& e) const { \

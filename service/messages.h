@@ -95,6 +95,10 @@ enum class Opcode : std::uint8_t {
   kRecallLease,
 };
 
+// Whether a request may be made again when it is not known if it was carried out: it changes
+// nothing, or the second time nothing more.
+bool may_repeat(Opcode opcode);
+
 struct Empty {
   void encode(Encoder&) const {}
   static Empty decode(Decoder&) { return {}; }

@@ -14,11 +14,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <set>
 #include <thread>
 #include <unordered_map>
 
+#include "base/barrier.h"
 #include "base/thread.h"
+#include "service/frame_mac.h"
 #include "service/wire.h"
 
 namespace dedup::service {
@@ -27,6 +30,7 @@ namespace {
 constexpr std::uint64_t kListener = 0;
 constexpr std::uint64_t kWaker = 1;
 constexpr std::uint64_t kFirstConnection = 2;
+constexpr std::uint64_t kNoConnection = ~std::uint64_t{0};
 
 // Connections that have not proven the secret yet: beyond this the oldest is closed. A client that
 // meets this while many others connect tries again.
@@ -35,10 +39,13 @@ constexpr std::size_t kMaxUnproven = 1024;
 constexpr int kAcceptBatch = 32;
 // How long to wait when the process has no descriptors left for another connection.
 constexpr int kPauseMilliseconds = 50;
+// Several listeners share a port, which the first one finds: the others may find it taken.
+constexpr int kTriesOfPort = 16;
 
 struct Connection {
   Socket socket;
-  bool proven = false;
+  std::optional<FrameMacs> macs;  // once the secret is proven
+  bool doomed = false;
   bool busy = false;          // a request was handed to the handler, its reply is not sent yet
   bool wants_output = false;  // registered for it
 
@@ -50,7 +57,7 @@ struct Connection {
   std::unique_ptr<std::byte[]> body;
   std::size_t body_size = 0;  // so far
 
-  HeaderBytes reply_header{};
+  std::optional<HeaderBytes> reply_header;  // none: it cannot be made
   Bytes reply;
   std::size_t reply_sent = 0;  // header and body
 };
@@ -73,38 +80,52 @@ class Loop {
     // Fails only if the counter is at its limit, and then the thread is awake.
     [[maybe_unused]] const ssize_t n = write(waker_.fd(), &one, sizeof one);
   }
-  void reply(ConnectionId id, const Status& status, Bytes body);
+  // Nothing is thrown: what cannot be sent for lack of memory ends its connection.
+  void reply(ConnectionId id, const Status& status, Bytes body) noexcept;
+  // A request will not be answered by the handler.
+  void dropped(ConnectionId id) noexcept;
 
   std::uint16_t port() const { return port_; }
   const std::vector<std::string>& addresses() const { return addresses_; }
 
  private:
-  Status bind_to(int family, bool loopback_only);
+  Status bind_all(const std::vector<std::string>& addresses);
+  Status bind_to(const std::string& address, std::uint16_t port);
+  bool watch_listeners(std::uint32_t events, int operation);
   Status watch(int fd, std::uint64_t id, std::uint32_t events, int operation);
-  void accept_some();
+  void event(ConnectionId id, std::uint32_t what);
+  void accept_some(int listener);
   bool make_room_for_descriptor();
+  void doom_oldest_unproven();
   void admit(Socket socket);
   void input(ConnectionId id, Connection& c);
   void handshake(ConnectionId id, Connection& c, std::span<const std::byte> in);
   void frame(ConnectionId id, Connection& c, std::span<const std::byte> in);
   void request(ConnectionId id, Connection& c, std::span<const std::byte> body);
+  void begin_reply(Connection& c, const Status& status, Bytes body);
   void output(ConnectionId id, Connection& c);
   void want_output(ConnectionId id, Connection& c, bool wanted);
-  void close_doomed();
+  void doom(ConnectionId id, Connection& c) noexcept;
+  void close_doomed() noexcept;
 
   Secret secret_;
-  Socket listener_;
+  std::vector<Socket> listeners_;
   Socket waker_;
   Socket poller_;
   std::uint16_t port_ = 0;
   std::vector<std::string> addresses_;
   std::string name_;
-  bool listening_ = true;  // the listener is watched
+  bool listening_ = true;  // the listeners are watched
 
   std::unique_ptr<Handler> handler_;
   std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
-  std::set<ConnectionId> unproven_;   // ids grow: the first is the oldest
-  std::vector<ConnectionId> doomed_;  // to be closed when nobody is in the middle of using them
+  std::set<ConnectionId> unproven_;  // ids grow: the first is the oldest
+  // To be closed when nobody is in the middle of using them, each once. Has room for all.
+  std::vector<ConnectionId> doomed_;
+  ConnectionId handled_ = kNoConnection;  // whose request the handler is just given
+  bool handled_dropped_ = false;          // and has let go of without an answer
+  // Made while there is memory.
+  const Status not_answered_{Code::kInternal, "a service dropped a request"};
   ConnectionId next_id_ = kFirstConnection;
   Bytes scratch_;
 };
@@ -113,7 +134,7 @@ class LoopResponder : public Responder {
  public:
   LoopResponder(Loop& loop, ConnectionId id) : loop_(&loop), id_(id) {}
   ~LoopResponder() override {
-    if (!answered_) reply(Status(Code::kInternal, "a service dropped a request"), {});
+    if (!answered_) loop_->dropped(id_);
   }
   ConnectionId connection() const override { return id_; }
   void reply(const Status& status, Bytes body) override {
@@ -136,45 +157,59 @@ Status Loop::watch(int fd, std::uint64_t id, std::uint32_t events, int operation
   return Status::from_errno(errno, "watching a connection");
 }
 
-Status Loop::bind_to(int family, bool loopback_only) {
-  listener_ = Socket(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
-  if (!listener_.is_open()) return Status::from_errno(errno, "making a socket");
-  sockaddr_storage address{};
+Status Loop::bind_to(const std::string& address, std::uint16_t port) {
+  sockaddr_storage at;
   socklen_t size;
-  if (family == AF_INET6) {
-    const int no = 0;
-    if (setsockopt(listener_.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0) {
-      return Status::from_errno(errno, "setting up a socket");
-    }
-    auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
-    v6.sin6_family = AF_INET6;
-    v6.sin6_addr = in6addr_any;
-    size = sizeof v6;
-  } else {
-    auto& v4 = reinterpret_cast<sockaddr_in&>(address);
-    v4.sin_family = AF_INET;
-    v4.sin_addr.s_addr = htonl(loopback_only ? INADDR_LOOPBACK : INADDR_ANY);
-    size = sizeof v4;
+  if (!parse_address(address, port, at, size)) {
+    return {Code::kArgument, "'" + address + "' is not a numeric address"};
   }
-  if (bind(listener_.fd(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      ::listen(listener_.fd(), SOMAXCONN) != 0 ||
-      getsockname(listener_.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return Status::from_errno(errno, "listening for connections");
+  Socket listener(socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+  if (!listener.is_open()) return Status::from_errno(errno, "making a socket");
+  // The address of all interfaces stands for IPv4 too; a single one could not.
+  const int no = 0;
+  if (at.ss_family == AF_INET6 &&
+      setsockopt(listener.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0) {
+    return Status::from_errno(errno, "setting up a socket");
   }
-  port_ = ntohs(family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
-                                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&at), size) != 0 ||
+      ::listen(listener.fd(), SOMAXCONN) != 0 ||
+      getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&at), &size) != 0) {
+    return Status::from_errno(errno, "listening for connections at " + address);
+  }
+  port_ = ntohs(at.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(at).sin6_port
+                                         : reinterpret_cast<const sockaddr_in&>(at).sin_port);
+  listeners_.push_back(std::move(listener));
   return {};
+}
+
+// One port at each of these.
+Status Loop::bind_all(const std::vector<std::string>& addresses) {
+  Status status;
+  for (int tried = 0; tried < kTriesOfPort; ++tried) {
+    listeners_.clear();
+    status = bind_to(addresses.front(), 0);
+    for (std::size_t i = 1; i < addresses.size() && status.is_ok(); ++i) {
+      status = bind_to(addresses[i], port_);
+    }
+    if (status.is_ok()) break;
+  }
+  return status;
 }
 
 Status Loop::listen(bool loopback_only) {
   if (loopback_only) {
     addresses_ = {"127.0.0.1"};
-    DEDUP_TRY(bind_to(AF_INET, true));
+    DEDUP_TRY(bind_all(addresses_));
   } else {
-    const char* wanted = std::getenv("DEDUP_INTERFACE");
-    DEDUP_ASSIGN(addresses_, host_addresses(wanted == nullptr ? "" : wanted));
-    // One socket for both; hosts without IPv6 refuse it.
-    if (!bind_to(AF_INET6, false).is_ok()) DEDUP_TRY(bind_to(AF_INET, false));
+    const char* const wanted = std::getenv("DEDUP_INTERFACE");
+    const bool chosen = wanted != nullptr && *wanted != '\0';
+    DEDUP_ASSIGN(addresses_, host_addresses(chosen ? wanted : ""));
+    if (chosen) {
+      DEDUP_TRY(bind_all(addresses_));
+    } else if (!bind_all({"::"}).is_ok()) {
+      // One socket for both; hosts without IPv6 refuse it.
+      DEDUP_TRY(bind_all({"0.0.0.0"}));
+    }
   }
   name_ = server_name(addresses_, port_);
   waker_ = Socket(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -183,7 +218,14 @@ Status Loop::listen(bool loopback_only) {
     return Status::from_errno(errno, "setting up the service");
   }
   DEDUP_TRY(watch(waker_.fd(), kWaker, EPOLLIN, EPOLL_CTL_ADD));
-  return watch(listener_.fd(), kListener, EPOLLIN, EPOLL_CTL_ADD);
+  if (watch_listeners(EPOLLIN, EPOLL_CTL_ADD)) return {};
+  return Status::from_errno(errno, "watching for connections");
+}
+
+bool Loop::watch_listeners(std::uint32_t events, int operation) {
+  return std::all_of(listeners_.begin(), listeners_.end(), [&](const Socket& listener) {
+    return watch(listener.fd(), kListener, events, operation).is_ok();
+  });
 }
 
 void Loop::run() {
@@ -193,27 +235,31 @@ void Loop::run() {
                              listening_ ? -1 : kPauseMilliseconds);
     if (n < 0 && errno != EINTR) return;
     for (int i = 0; i < n; ++i) {
-      const epoll_event& event = events[static_cast<std::size_t>(i)];
-      // By value: the member of a packed structure is not where a reference may point.
-      const ConnectionId id = event.data.u64;
-      if (id == kWaker) return;
-      if (id == kListener) {
-        accept_some();
-        continue;
-      }
-      // Gone if an earlier event of this round closed it.
+      const epoll_event& one = events[static_cast<std::size_t>(i)];
+      if (one.data.u64 == kWaker) return;
+      const ConnectionId id = one.data.u64;
+      const Status status = no_exceptions([&] { event(id, one.events); });
+      // Of what came on it, a part may be gone: only the connection's end is sure to be noticed.
       const auto found = connections_.find(id);
-      if (found == connections_.end()) continue;
-      Connection& c = *found->second;
-      if ((event.events & EPOLLOUT) != 0) output(found->first, c);
-      if ((event.events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) input(found->first, c);
+      if (!status.is_ok() && found != connections_.end()) doom(id, *found->second);
       close_doomed();
     }
     close_doomed();
-    if (n == 0 && !listening_) {
-      listening_ = watch(listener_.fd(), kListener, EPOLLIN, EPOLL_CTL_MOD).is_ok();
-    }
+    if (n == 0 && !listening_) listening_ = watch_listeners(EPOLLIN, EPOLL_CTL_MOD);
   }
+}
+
+void Loop::event(ConnectionId id, std::uint32_t what) {
+  if (id == kListener) {
+    for (const Socket& listener : listeners_) accept_some(listener.fd());
+    return;
+  }
+  // Gone if an earlier event of this round closed it.
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Connection& c = *found->second;
+  if ((what & EPOLLOUT) != 0) output(id, c);
+  if ((what & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) input(id, c);
 }
 
 // After accept found no free descriptor: whether it is worth trying again at once.
@@ -224,14 +270,19 @@ bool Loop::make_room_for_descriptor() {
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return true;
   }
   if (unproven_.empty()) return false;
-  doomed_.push_back(*unproven_.begin());
-  close_doomed();
+  doom_oldest_unproven();
   return true;
 }
 
-void Loop::accept_some() {
+void Loop::doom_oldest_unproven() {
+  const ConnectionId id = *unproven_.begin();
+  doom(id, *connections_.at(id));
+  close_doomed();
+}
+
+void Loop::accept_some(int listener) {
   for (int i = 0; i < kAcceptBatch; ++i) {
-    Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Socket socket(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.is_open()) {
       admit(std::move(socket));
       continue;
@@ -242,7 +293,7 @@ void Loop::accept_some() {
     // Other errors are of the connection that was not accepted.
     if (!exhausted || make_room_for_descriptor()) continue;
     // Level-triggered: watching on would spin. Tried again after a pause.
-    listening_ = !watch(listener_.fd(), kListener, 0, EPOLL_CTL_MOD).is_ok();
+    listening_ = !watch_listeners(0, EPOLL_CTL_MOD);
     return;
   }
 }
@@ -262,17 +313,20 @@ void Loop::admit(Socket socket) {
       !watch(c->socket.fd(), id, EPOLLIN, EPOLL_CTL_ADD).is_ok()) {
     return;
   }
-  connections_.emplace(id, std::move(c));
+  doomed_.reserve(connections_.size() + 1);
   unproven_.insert(id);
-  if (unproven_.size() > kMaxUnproven) {
-    doomed_.push_back(*unproven_.begin());
-    close_doomed();
+  try {
+    connections_.emplace(id, std::move(c));
+  } catch (...) {
+    unproven_.erase(id);
+    throw;
   }
+  if (unproven_.size() > kMaxUnproven) doom_oldest_unproven();
 }
 
 void Loop::input(ConnectionId id, Connection& c) {
   std::span<std::byte> space(scratch_);
-  if (!c.proven) {
+  if (!c.macs) {
     // Not a byte more than it takes: what follows may be an attack.
     space = space.first(kAnswerSize - c.start_size);
   } else if (c.body) {
@@ -282,11 +336,11 @@ void Loop::input(ConnectionId id, Connection& c) {
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
   // A client has one request under way and sends nothing until its reply is there.
   if (n <= 0 || c.busy) {
-    doomed_.push_back(id);
+    doom(id, c);
     return;
   }
   const auto in = std::span<const std::byte>(space.first(static_cast<std::size_t>(n)));
-  if (!c.proven) {
+  if (!c.macs) {
     handshake(id, c, in);
   } else if (c.body) {
     c.body_size += in.size();
@@ -308,15 +362,16 @@ void Loop::handshake(ConnectionId id, Connection& c, std::span<const std::byte> 
   std::memcpy(proof.data(), c.start.data() + client.size(), proof.size());
   Proof expected;
   Proof mine;
-  if (!make_proof(secret_, Role::kClient, c.nonce, client, name_, expected) ||
-      !same_proof(proof, expected) ||
-      !make_proof(secret_, Role::kServer, c.nonce, client, name_, mine) ||
-      send_some(c.socket.fd(), {}, std::as_bytes(std::span(mine)), kHeaderSize, 0) !=
-          static_cast<std::ptrdiff_t>(mine.size())) {
-    doomed_.push_back(id);
+  if (make_proof(secret_, Role::kClient, c.nonce, client, name_, expected) &&
+      same_proof(proof, expected) &&
+      make_proof(secret_, Role::kServer, c.nonce, client, name_, mine)) {
+    c.macs = FrameMacs::create(secret_, Role::kServer, c.nonce, client, name_);
+  }
+  if (!c.macs || send_some(c.socket.fd(), {}, std::as_bytes(std::span(mine)), kHeaderSize, 0) !=
+                     static_cast<std::ptrdiff_t>(mine.size())) {
+    doom(id, c);
     return;
   }
-  c.proven = true;
   c.start_size = 0;
   unproven_.erase(id);
 }
@@ -329,18 +384,20 @@ void Loop::frame(ConnectionId id, Connection& c, std::span<const std::byte> in) 
   if (c.start_size < kHeaderSize) return;
   c.start_size = 0;
   in = in.subspan(taken);
-  c.header = decode_header(std::span(c.start).first<kHeaderSize>());
-  if (c.header.length > kMaxMessage || c.header.kind > 0xff || in.size() > c.header.length) {
-    doomed_.push_back(id);
+  const auto header = decode_header(std::span(c.start).first<kHeaderSize>());
+  if (!header || header->length > kMaxMessage || header->kind > 0xff ||
+      in.size() > header->length) {
+    doom(id, c);
     return;
   }
+  c.header = *header;
   if (in.size() == c.header.length) {
     request(id, c, in);
     return;
   }
   c.body.reset(new (std::nothrow) std::byte[c.header.length]);
   if (!c.body) {
-    doomed_.push_back(id);
+    doom(id, c);
     return;
   }
   std::copy(in.begin(), in.end(), c.body.get());
@@ -348,15 +405,42 @@ void Loop::frame(ConnectionId id, Connection& c, std::span<const std::byte> in) 
 }
 
 void Loop::request(ConnectionId id, Connection& c, std::span<const std::byte> body) {
+  if (!c.macs->received.holds(c.header, body)) {
+    doom(id, c);
+    return;
+  }
   c.busy = true;
-  handler_->handle(static_cast<Opcode>(c.header.kind), body,
-                   std::make_unique<LoopResponder>(*this, id));
+  handled_ = id;
+  handled_dropped_ = false;
+  const Status status = no_exceptions([&] {
+    handler_->handle(static_cast<Opcode>(c.header.kind), body,
+                     std::make_unique<LoopResponder>(*this, id));
+  });
+  handled_ = kNoConnection;
+  // What the responder cannot know when it goes: why.
+  if (handled_dropped_) reply(id, status.is_ok() ? not_answered_ : status, {});
 }
 
-void Loop::reply(ConnectionId id, const Status& status, Bytes body) {
+void Loop::dropped(ConnectionId id) noexcept {
+  if (id == handled_) {
+    handled_dropped_ = true;
+  } else {
+    reply(id, not_answered_, {});
+  }
+}
+
+void Loop::reply(ConnectionId id, const Status& status, Bytes body) noexcept {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   Connection& c = *found->second;
+  const bool sent = no_exceptions([&] {
+                      begin_reply(c, status, std::move(body));
+                      output(id, c);
+                    }).is_ok();
+  if (!sent) doom(id, c);
+}
+
+void Loop::begin_reply(Connection& c, const Status& status, Bytes body) {
   Code code = status.code();
   c.reply = std::move(body);
   const auto set_text = [&c](const std::string& text) {
@@ -369,23 +453,25 @@ void Loop::reply(ConnectionId id, const Status& status, Bytes body) {
     code = Code::kInternal;
     set_text("a reply of " + std::to_string(c.reply.size()) + " bytes, more than a client takes");
   }
-  c.reply_header =
-      encode_header({static_cast<std::uint32_t>(c.reply.size()), static_cast<std::uint32_t>(code)});
+  c.reply_header = c.macs->sent.seal(static_cast<std::uint32_t>(code), c.reply);
   c.reply_sent = 0;
-  output(id, c);
 }
 
 void Loop::output(ConnectionId id, Connection& c) {
-  const std::size_t size = c.reply_header.size() + c.reply.size();
+  if (!c.reply_header) {
+    doom(id, c);
+    return;
+  }
+  const std::size_t size = c.reply_header->size() + c.reply.size();
   while (c.reply_sent < size) {
     const std::ptrdiff_t n =
-        send_some(c.socket.fd(), c.reply_header, c.reply, c.reply_sent, MSG_DONTWAIT);
+        send_some(c.socket.fd(), *c.reply_header, c.reply, c.reply_sent, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       want_output(id, c, true);
       return;
     }
     if (n < 0) {
-      doomed_.push_back(id);
+      doom(id, c);
       return;
     }
     c.reply_sent += static_cast<std::size_t>(n);
@@ -399,20 +485,27 @@ void Loop::want_output(ConnectionId id, Connection& c, bool wanted) {
   if (wanted == c.wants_output) return;
   c.wants_output = wanted;
   const std::uint32_t events = wanted ? EPOLLIN | EPOLLOUT : EPOLLIN;
-  if (!watch(c.socket.fd(), id, events, EPOLL_CTL_MOD).is_ok()) doomed_.push_back(id);
+  if (!watch(c.socket.fd(), id, events, EPOLL_CTL_MOD).is_ok()) doom(id, c);
+}
+
+void Loop::doom(ConnectionId id, Connection& c) noexcept {
+  if (c.doomed) return;
+  c.doomed = true;
+  doomed_.push_back(id);
 }
 
 // The handler may answer other connections when it hears of one that closed, and doom more.
-void Loop::close_doomed() {
+void Loop::close_doomed() noexcept {
   while (!doomed_.empty()) {
     const ConnectionId id = doomed_.back();
     doomed_.pop_back();
     const auto found = connections_.find(id);
     if (found == connections_.end()) continue;
-    const bool proven = found->second->proven;
+    const bool proven = found->second->macs.has_value();
     connections_.erase(found);
     unproven_.erase(id);
-    if (proven) handler_->closed(id);
+    // What it lacks memory for concerns others, who are told when they ask.
+    if (proven) (void)no_exceptions([&] { handler_->closed(id); });
   }
 }
 

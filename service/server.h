@@ -23,7 +23,8 @@ using ConnectionId = std::uint64_t;
 
 // Where the answer to one request goes; may be kept and answered later, exactly once. If the
 // connection has gone by then, the answer is dropped. One that is destroyed unanswered answers with
-// kInternal. Used in the service thread only, and gone when the Handler is.
+// kInternal, or with what handle() threw. Used in the service thread only, and gone when the
+// Handler is.
 class Responder {
  public:
   virtual ~Responder() = default;
@@ -35,6 +36,7 @@ class Responder {
 class Handler {
  public:
   virtual ~Handler() = default;
+  // What it throws, such as for lack of memory, becomes the request's answer.
   virtual void handle(Opcode opcode, std::span<const std::byte> body,
                       std::unique_ptr<Responder> responder) = 0;
   // A connection ended: what depended on it (locks it waits for or holds) is to be freed.
@@ -45,8 +47,8 @@ class Server {
  public:
   // Binds to an ephemeral port (loopback only if `loopback_only`, else all interfaces) and starts
   // the thread. Connections that do not prove the secret are closed before they can ask anything.
-  // Environment: DEDUP_INTERFACE, an interface's name or an address, says which of the host's
-  // addresses others are told of; kArgument if there is none.
+  // Environment: DEDUP_INTERFACE, an interface's name or an address, says at which of the host's
+  // addresses alone it listens, and of which others are told; kArgument if there is none.
   static Result<std::unique_ptr<Server>> start(const Secret& secret, bool loopback_only,
                                                std::unique_ptr<Handler> handler);
   // Stops the thread, closes all connections (the handler is not told), destroys the handler.

@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "base/codec.h"
+#include "store/format.h"
 
 namespace dedup::service {
 
@@ -31,10 +32,13 @@ Nonce make_nonce() {
   return nonce;
 }
 
-bool make_proof(const Secret& secret, Role role, const Nonce& server, const Nonce& client,
-                const std::string& server_name, Proof& out) {
+namespace {
+
+// What only who knows the secret can make; for each `purpose` another one.
+bool make_keyed(const Secret& secret, std::string_view purpose, const Nonce& server,
+                const Nonce& client, const std::string& server_name, Proof& out) {
   Encoder message;
-  message.put(std::string_view(role == Role::kClient ? "dedup client" : "dedup server"));
+  message.put(purpose);
   message.put_raw(server.data(), server.size());
   message.put_raw(client.data(), client.size());
   message.put(std::string_view(server_name));
@@ -43,6 +47,21 @@ bool make_proof(const Secret& secret, Role role, const Nonce& server, const Nonc
   return HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()), bytes, message.size(),
               out.data(), &size) != nullptr &&
          size == out.size();
+}
+
+}  // namespace
+
+bool make_proof(const Secret& secret, Role role, const Nonce& server, const Nonce& client,
+                const std::string& server_name, Proof& out) {
+  const char* const purpose = role == Role::kClient ? "dedup client" : "dedup server";
+  return make_keyed(secret, purpose, server, client, server_name, out);
+}
+
+bool make_frame_key(const Secret& secret, Role sender, const Nonce& server, const Nonce& client,
+                    const std::string& server_name, Proof& out) {
+  const char* const purpose =
+      sender == Role::kClient ? "dedup frames of client" : "dedup frames of server";
+  return make_keyed(secret, purpose, server, client, server_name, out);
 }
 
 bool same_proof(const Proof& a, const Proof& b) {
@@ -55,20 +74,45 @@ std::string server_name(const std::vector<std::string>& addresses, std::uint16_t
   return name;
 }
 
-HeaderBytes encode_header(const FrameHeader& header) {
-  HeaderBytes out;
-  for (std::size_t i = 0; i < 4; ++i) {
-    out[i] = static_cast<std::byte>(header.length >> (8 * i) & 0xff);
-    out[4 + i] = static_cast<std::byte>(header.kind >> (8 * i) & 0xff);
+namespace {
+
+constexpr std::size_t kCheckedSize = kHeaderStartSize + sizeof(Mac);
+static_assert(kHeaderSize == kCheckedSize + sizeof(std::uint64_t));
+
+void put_number(std::span<std::byte> out, std::uint64_t value) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<std::byte>(value >> (8 * i) & 0xff);
   }
+}
+
+}  // namespace
+
+std::array<std::byte, kHeaderStartSize> encode_start(const FrameHeader& header) {
+  std::array<std::byte, kHeaderStartSize> out;
+  put_number(std::span(out).first(4), header.length);
+  put_number(std::span(out).last(4), header.kind);
   return out;
 }
 
-FrameHeader decode_header(std::span<const std::byte, kHeaderSize> bytes) {
+HeaderBytes encode_header(const FrameHeader& header) {
+  HeaderBytes out;
+  const auto start = encode_start(header);
+  std::copy(start.begin(), start.end(), out.begin());
+  std::copy(header.mac.begin(), header.mac.end(), out.begin() + kHeaderStartSize);
+  put_number(std::span(out).subspan(kCheckedSize),
+             store::format::checksum(std::span(out).first(kCheckedSize)));
+  return out;
+}
+
+std::optional<FrameHeader> decode_header(std::span<const std::byte, kHeaderSize> bytes) {
   Decoder decoder(bytes);
   FrameHeader header;
   header.length = decoder.get<std::uint32_t>();
   header.kind = decoder.get<std::uint32_t>();
+  decoder.get_raw(header.mac.data(), header.mac.size());
+  if (decoder.get<std::uint64_t>() != store::format::checksum(bytes.first(kCheckedSize))) {
+    return std::nullopt;
+  }
   return header;
 }
 
@@ -79,6 +123,26 @@ Socket& Socket::operator=(Socket&& other) noexcept {
 
 Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
+}
+
+bool parse_address(const std::string& text, std::uint16_t port, sockaddr_storage& out,
+                   socklen_t& size) {
+  out = {};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(out);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(out);
+  if (inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    size = sizeof v4;
+    return true;
+  }
+  if (inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    size = sizeof v6;
+    return true;
+  }
+  return false;
 }
 
 Status tune_connection(int fd) {

@@ -7,13 +7,18 @@
 // The server's name is what its peers were told of it, port and addresses: a client that reached
 // another host's service (an address may mean different hosts in different places) sees it by the
 // proof. Either side closes at once when a proof is wrong. Then frames, one request at a time:
-//   request: u32 bytes in the body, u32 opcode, body
-//   reply:   u32 bytes in the body, u32 code; the body is the reply or the error's text
+//   u32 bytes in the body; u32 opcode of a request, code of a reply; MAC (16 bytes, frame_mac.h);
+//   u64 XXH3 of the 24 bytes before; body: a reply's is the reply or the error's text
+// The header has a checksum of its own since a length is believed before the body is there. Either
+// side closes the connection on a frame that does not hold: nothing of it is used.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,12 +31,13 @@ namespace dedup::service {
 
 using Nonce = std::array<std::uint8_t, 32>;
 using Proof = std::array<std::uint8_t, 32>;
+using Mac = std::array<std::byte, 16>;
 
 inline constexpr std::size_t kMagicSize = 8;
-inline constexpr char kMagic[kMagicSize + 1] = "dedup:\n\1";
+inline constexpr char kMagic[kMagicSize + 1] = "dedup:\n\2";
 inline constexpr std::size_t kHelloSize = kMagicSize + sizeof(Nonce);
 inline constexpr std::size_t kAnswerSize = sizeof(Nonce) + sizeof(Proof);
-inline constexpr std::size_t kHeaderSize = 8;
+inline constexpr std::size_t kHeaderSize = 32;
 
 Nonce make_nonce();
 
@@ -39,6 +45,9 @@ enum class Role { kClient, kServer };
 // False if the proof cannot be computed (out of memory, or the process is exiting).
 bool make_proof(const Secret& secret, Role role, const Nonce& server, const Nonce& client,
                 const std::string& server_name, Proof& out);
+// What the MACs of the frames that `sender` sends are made with; otherwise the same.
+bool make_frame_key(const Secret& secret, Role sender, const Nonce& server, const Nonce& client,
+                    const std::string& server_name, Proof& out);
 // Takes the same time wherever the first difference is.
 bool same_proof(const Proof& a, const Proof& b);
 std::string server_name(const std::vector<std::string>& addresses, std::uint16_t port);
@@ -46,10 +55,15 @@ std::string server_name(const std::vector<std::string>& addresses, std::uint16_t
 struct FrameHeader {
   std::uint32_t length = 0;  // of the body, bytes
   std::uint32_t kind = 0;    // opcode of a request, Code of a reply
+  Mac mac{};                 // over length and kind, as they are sent, and the body
 };
+inline constexpr std::size_t kHeaderStartSize = 8;
+// Length and kind.
+std::array<std::byte, kHeaderStartSize> encode_start(const FrameHeader& header);
 using HeaderBytes = std::array<std::byte, kHeaderSize>;
 HeaderBytes encode_header(const FrameHeader& header);
-FrameHeader decode_header(std::span<const std::byte, kHeaderSize> bytes);
+// Nothing if it was damaged on its way.
+std::optional<FrameHeader> decode_header(std::span<const std::byte, kHeaderSize> bytes);
 
 // A file descriptor, closed when destroyed.
 class Socket {
@@ -66,6 +80,10 @@ class Socket {
  private:
   int fd_ = -1;
 };
+
+// Where a numeric address and a port lead to; false if it is none.
+bool parse_address(const std::string& text, std::uint16_t port, sockaddr_storage& out,
+                   socklen_t& size);
 
 // No delay for small messages, and an error within about a minute when the other host has vanished.
 Status tune_connection(int fd);

@@ -1,13 +1,17 @@
-// Frames on a connection: a server that is sent anything, before and after a sound handshake, and a
-// client whose service replies anything.
+// Frames on a connection: a server that is sent anything, before and after a sound handshake, with
+// sound MACs or without, and a client whose service replies anything.
 #include "service/wire.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <optional>
 #include <thread>
+#include <utility>
 
+#include "service/frame_mac.h"
 #include "service/server.h"
 #include "test/fuzz_formats/targets.h"
 
@@ -62,6 +66,28 @@ void wait_for_end(const Socket& socket) {
   }
 }
 
+// Frames as they would be but for MACs and checksums: with these, so that they reach what is
+// behind.
+Bytes sealed(std::optional<FrameMac> mac, Input bytes) {
+  require(mac.has_value(), "MACs can be made");
+  Encoder out;
+  while (bytes.size() >= kHeaderStartSize) {
+    Decoder in(bytes);
+    FrameHeader header;
+    header.length = in.get<std::uint32_t>();
+    header.kind = in.get<std::uint32_t>();
+    bytes = bytes.subspan(kHeaderStartSize);
+    const auto body = bytes.first(std::min<std::size_t>(header.length, bytes.size()));
+    const auto whole = body.size() == header.length ? mac->seal(header.kind, body) : std::nullopt;
+    const HeaderBytes start = whole ? *whole : encode_header(header);
+    out.put_raw(start.data(), start.size());
+    out.put_raw(body.data(), body.size());
+    bytes = bytes.subspan(body.size());
+  }
+  out.put_raw(bytes.data(), bytes.size());
+  return out.take();
+}
+
 // ---- The server -------------------------------------------------------------------------------
 
 const Server& server() {
@@ -73,7 +99,7 @@ const Server& server() {
   return *started;
 }
 
-void prove(const Socket& socket) {
+std::optional<FrameMac> prove(const Socket& socket) {
   std::array<std::byte, kHelloSize> hello;
   require(receive_all(socket, hello), "a server says hello");
   Nonce theirs;
@@ -85,15 +111,23 @@ void prove(const Socket& socket) {
   send_all(socket, std::as_bytes(std::span(mine)));
   send_all(socket, std::as_bytes(std::span(proof)));
   require(receive_all(socket, std::as_writable_bytes(std::span(proof))), "a server proves itself");
+  return FrameMac::create(kSecret, Role::kClient, theirs, mine, name);
 }
 
-void attack_server(bool proven, Input bytes) {
+enum class Attacker { kStranger, kProven, kSealing };
+
+void attack_server(Attacker attacker, Input bytes) {
   const Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const sockaddr_in to = loopback(server().port());
   require(connect(socket.fd(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0,
           "a server takes connections");
-  if (proven) prove(socket);
-  send_all(socket, bytes);
+  std::optional<FrameMac> mac;
+  if (attacker != Attacker::kStranger) mac = prove(socket);
+  if (attacker == Attacker::kSealing) {
+    send_all(socket, sealed(std::move(mac), bytes));
+  } else {
+    send_all(socket, bytes);
+  }
   ::shutdown(socket.fd(), SHUT_WR);
   wait_for_end(socket);
   static Client friendly({Peer{"n", server().addresses(), server().port()}}, 0, kSecret);
@@ -134,7 +168,7 @@ class FalseService {
     send_all(socket, std::as_bytes(std::span(proof)));
     std::array<std::byte, kHeaderSize> header;
     require(receive_all(socket, header), "a client asks");
-    send_all(socket, bytes);
+    send_all(socket, sealed(FrameMac::create(kSecret, Role::kServer, mine, theirs, name), bytes));
     ::shutdown(socket.fd(), SHUT_WR);
     wait_for_end(socket);
   }
@@ -149,7 +183,8 @@ void attack_client(Input bytes) {
   std::thread answering([&] { service.answer_one(bytes); });
   {
     Client client({service.peer()}, 0, kSecret);
-    const auto reply = client.call(0, GetSize{some_id(0)});
+    // Nothing that would be asked again.
+    const auto reply = client.call(0, ExtendSize{some_id(0)});
     if (!reply.is_ok()) require(!reply.status().message().empty(), "an error says what is wrong");
   }
   answering.join();
@@ -158,11 +193,13 @@ void attack_client(Input bytes) {
 // The input: who is attacked, then what it gets.
 void run_wire(Input input) {
   Choices choices(input);
-  const auto who = choices.number<std::uint8_t>() % 3;
+  const auto who = choices.number<std::uint8_t>() % 4;
   if (who == 2) {
     attack_client(choices.rest());
+  } else if (who == 1) {
+    attack_server(Attacker::kSealing, choices.rest());
   } else {
-    attack_server(who == 1, choices.rest());
+    attack_server(who == 0 ? Attacker::kStranger : Attacker::kProven, choices.rest());
   }
 }
 
@@ -170,7 +207,7 @@ Bytes seed(std::uint8_t who, std::initializer_list<FrameHeader> frames, std::siz
   Encoder out;
   out.put(who);
   for (const FrameHeader& frame : frames) {
-    const HeaderBytes header = encode_header(frame);
+    const auto header = encode_start(frame);
     out.put_raw(header.data(), header.size());
   }
   Bytes bytes = out.take();
@@ -179,9 +216,16 @@ Bytes seed(std::uint8_t who, std::initializer_list<FrameHeader> frames, std::siz
 }
 
 std::vector<Bytes> wire_seeds() {
-  return {seed(0, {}, kAnswerSize),      seed(1, {{4, 1}}, 4),   seed(1, {{0, 1}, {0, 2}}, 0),
-          seed(1, {{1u << 28, 1}}, 100), seed(1, {{~0u, 1}}, 0), seed(2, {{8, 0}}, 8),
-          seed(2, {{5, 7}}, 5),          seed(2, {{0, 300}}, 1), seed(2, {{1u << 20, 0}}, 20)};
+  return {seed(0, {}, kAnswerSize),
+          seed(1, {{4, 1, {}}}, 4),
+          seed(1, {{0, 1, {}}, {0, 2, {}}}, 0),
+          seed(1, {{1u << 28, 1, {}}}, 100),
+          seed(1, {{~0u, 1, {}}}, 0),
+          seed(2, {{8, 0, {}}}, 8),
+          seed(2, {{5, 7, {}}}, 5),
+          seed(2, {{0, 300, {}}}, 1),
+          seed(2, {{1u << 20, 0, {}}}, 20),
+          seed(3, {{4, 1, {}}}, 4 + kHeaderSize)};
 }
 
 }  // namespace

@@ -8,11 +8,15 @@
 #include <atomic>
 #include <cstdlib>
 #include <future>
+#include <new>
+#include <optional>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "service/client.h"
+#include "service/frame_mac.h"
 #include "service/server.h"
 #include "service/wire.h"
 
@@ -38,12 +42,15 @@ struct Test {
   void encode(Encoder& e) const { e.put_raw(bytes.data(), bytes.size()); }
 };
 using Echo = Test<1>;
-using Keep = Test<2>;       // answered when AnswerAll comes
-using AnswerAll = Test<3>;  // reply: how many were answered
-using Fail = Test<4>;       // an error with the body as its text
-using Grow = Test<5>;       // the body's first four bytes are a size: that many bytes
-using Drop = Test<6>;       // never answered by the handler
-using Closed = Test<7>;     // reply: how many connections have ended
+using Keep = Test<2>;        // answered when AnswerAll comes
+using AnswerAll = Test<3>;   // reply: how many were answered
+using Fail = Test<4>;        // an error with the body as its text
+using Grow = Test<5>;        // the body's first four bytes are a size: that many bytes
+using Drop = Test<6>;        // never answered by the handler
+using Closed = Test<7>;      // reply: how many connections have ended
+using NoMemory = Test<8>;    // the handler throws
+using Throw = Test<9>;       // … with the body as what it says
+using KeepThrow = Test<10>;  // … after it has taken the responder for later
 
 struct Text {
   static Bytes of(const std::string& text) {
@@ -91,6 +98,13 @@ class TestHandler : public Handler {
       }
       case 6:
         break;
+      case 8:
+        throw std::bad_alloc();
+      case 9:
+        throw std::runtime_error(Text::from(Bytes(body.begin(), body.end())));
+      case 10:
+        waiting_.emplace_back(std::move(responder), Bytes(body.begin(), body.end()));
+        throw std::bad_alloc();
       default:
         responder->reply({}, Text::of(std::to_string(ended_.size())));
     }
@@ -167,11 +181,44 @@ class Plain {
     ASSERT_TRUE(make_proof(kSecret, Role::kServer, theirs, mine, name, expected));
     const Bytes answer = receive(sizeof(Proof));
     EXPECT_EQ(0, std::memcmp(answer.data(), expected.data(), expected.size()));
+    macs_ = FrameMacs::create(kSecret, Role::kClient, theirs, mine, name);
+    ASSERT_TRUE(macs_.has_value());
+  }
+  // The next request's frame.
+  Bytes frame(std::uint32_t opcode, const Bytes& body = {}) {
+    const auto header = macs_->sent.seal(opcode, body);
+    EXPECT_TRUE(header.has_value());
+    Bytes bytes(kHeaderSize + body.size());
+    std::copy(header->begin(), header->end(), bytes.begin());
+    std::copy(body.begin(), body.end(), bytes.begin() + kHeaderSize);
+    return bytes;
+  }
+  // The next reply, which has so many bytes.
+  Bytes receive_reply(std::size_t size) {
+    const Bytes start = receive(kHeaderSize);
+    const auto header = decode_header(std::span(start).first<kHeaderSize>());
+    EXPECT_TRUE(header.has_value());
+    const Bytes body = receive(size);
+    EXPECT_TRUE(macs_->received.holds(*header, body));
+    return body;
   }
 
  private:
+  std::optional<FrameMacs> macs_;
   Socket socket_;
 };
+
+bool takes_connections(const std::string& address, std::uint16_t port) {
+  sockaddr_storage to{};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(to);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(to);
+  const bool is_v4 = inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1;
+  EXPECT_TRUE(is_v4 || inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) == 1);
+  to.ss_family = is_v4 ? AF_INET : AF_INET6;
+  (is_v4 ? v4.sin_port : v6.sin6_port) = htons(port);
+  const Socket s(socket(to.ss_family, SOCK_STREAM, 0));
+  return connect(s.fd(), reinterpret_cast<sockaddr*>(&to), is_v4 ? sizeof v4 : sizeof v6) == 0;
+}
 
 void expect_alive(const Server& server) {
   const auto client = client_of(server);
@@ -214,6 +261,29 @@ TEST(Transport, CarriesErrors) {
   EXPECT_EQ(Code::kNoSpace, reply.status().code());
   EXPECT_EQ("the disk is full", reply.status().message());
   EXPECT_EQ(Code::kInternal, client->call(0, Drop{}).status().code());
+}
+
+TEST(Transport, AnExceptionIsAnErrorOfItsRequest) {
+  const auto server = start();
+  const auto client = client_of(*server);
+  const auto no_memory = client->call(0, NoMemory{});
+  EXPECT_EQ(Code::kNoMemory, no_memory.status().code()) << no_memory.status().message();
+  const auto thrown = client->call(0, Throw{Text::of("something cannot be")});
+  EXPECT_EQ(Code::kInternal, thrown.status().code());
+  EXPECT_NE(std::string::npos, thrown.status().message().find("something cannot be"))
+      << thrown.status().message();
+  // What the handler has taken on is still its to answer.
+  auto kept = client->start(0, KeepThrow{Text::of("later")});
+  std::string answered = "0";
+  while (answered == "0") {
+    auto reply = client->call(0, AnswerAll{});
+    ASSERT_TRUE(reply.is_ok());
+    answered = Text::from(reply->bytes);
+  }
+  const auto later = kept.wait();
+  ASSERT_TRUE(later.is_ok()) << later.status().message();
+  EXPECT_EQ("later", Text::from(later->bytes));
+  expect_alive(*server);
 }
 
 TEST(Transport, AnswersLater) {
@@ -310,7 +380,7 @@ TEST(Transport, RefusesAnotherNodesService) {
 
 // A service that does not know the secret learns nothing and is not believed.
 TEST(Transport, DoesNotTrustAServerWithoutTheSecret) {
-  const Socket listener(socket(AF_INET, SOCK_STREAM, 0));
+  Socket listener(socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -321,6 +391,7 @@ TEST(Transport, DoesNotTrustAServerWithoutTheSecret) {
   Bytes heard;
   std::thread impostor([&] {
     const Socket s(accept(listener.fd(), nullptr, nullptr));
+    listener = Socket();  // for who tries again
     Bytes hello(kHelloSize);
     std::memcpy(hello.data(), kMagic, kMagicSize);
     EXPECT_EQ(static_cast<ssize_t>(hello.size()), send(s.fd(), hello.data(), hello.size(), 0));
@@ -353,7 +424,7 @@ TEST(Transport, CutsOffGarbage) {
 
 TEST(Transport, CutsOffFramesThatAreTooLong) {
   const auto server = start();
-  const FrameHeader bad[] = {{kMaxMessage + 1, 1}, {0xffffffff, 1}, {0, 256}};
+  const FrameHeader bad[] = {{kMaxMessage + 1, 1, {}}, {0xffffffff, 1, {}}, {0, 256, {}}};
   for (const FrameHeader& header : bad) {
     Plain plain(server->port());
     plain.shake_hands(*server);
@@ -367,9 +438,45 @@ TEST(Transport, CutsOffWhoDoesNotWaitForTheReply) {
   const auto server = start();
   Plain plain(server->port());
   plain.shake_hands(*server);
-  plain.send(encode_header({0, 2}));
-  plain.send(encode_header({0, 2}));
+  plain.send(plain.frame(2));
+  plain.send(plain.frame(2));
   EXPECT_TRUE(plain.cut_off());
+  expect_alive(*server);
+}
+
+TEST(Transport, CutsOffFramesThatAreNotTheNext) {
+  const auto server = start();
+  {
+    Plain again(server->port());
+    again.shake_hands(*server);
+    const Bytes frame = again.frame(1, Bytes(5));
+    again.send(frame);
+    EXPECT_EQ(Bytes(5), again.receive_reply(5));
+    again.send(frame);
+    EXPECT_TRUE(again.cut_off());
+  }
+  {
+    Plain early(server->port());
+    early.shake_hands(*server);
+    (void)early.frame(1, Bytes(5));
+    early.send(early.frame(1, Bytes(5)));
+    EXPECT_TRUE(early.cut_off());
+  }
+  {
+    Plain reflected(server->port());
+    reflected.shake_hands(*server);
+    reflected.send(reflected.frame(1, Bytes(5)));
+    reflected.send(reflected.receive(kHeaderSize + 5));
+    EXPECT_TRUE(reflected.cut_off());
+  }
+  {
+    Plain one(server->port());
+    Plain other(server->port());
+    one.shake_hands(*server);
+    other.shake_hands(*server);
+    other.send(one.frame(1, Bytes(5)));
+    EXPECT_TRUE(other.cut_off());
+  }
   expect_alive(*server);
 }
 
@@ -377,13 +484,10 @@ TEST(Transport, TakesFramesInSmallParts) {
   const auto server = start();
   Plain plain(server->port());
   plain.shake_hands(*server);
-  Bytes frame(kHeaderSize + 10, std::byte{5});
-  const HeaderBytes header = encode_header({10, 1});
-  std::copy(header.begin(), header.end(), frame.begin());
+  const Bytes body(10, std::byte{5});
+  const Bytes frame = plain.frame(1, body);
   for (const std::byte& b : frame) plain.send({&b, 1});
-  Bytes expected(frame);
-  expected[4] = std::byte{0};  // the opcode became "no error"
-  EXPECT_EQ(expected, plain.receive(frame.size()));
+  EXPECT_EQ(body, plain.receive_reply(body.size()));
 }
 
 TEST(Transport, SilentPeersHinderNobody) {
@@ -393,15 +497,14 @@ TEST(Transport, SilentPeersHinderNobody) {
   // One that stops within a frame, one that does not read a long reply.
   Plain half(server->port());
   half.shake_hands(*server);
-  half.send(encode_header({1000, 1}));
+  half.send(encode_header({1000, 1, {}}));
   Plain deaf(server->port());
   deaf.shake_hands(*server);
   Encoder size;
   size.put(std::uint32_t{32} << 20);
-  deaf.send(encode_header({4, 5}));
-  deaf.send(size.bytes());
+  deaf.send(deaf.frame(5, size.bytes()));
   expect_alive(*server);
-  const Bytes reply = deaf.receive(kHeaderSize + (std::size_t{32} << 20));
+  const Bytes reply = deaf.receive_reply(std::size_t{32} << 20);
   EXPECT_EQ(std::byte{7}, reply.back());
 }
 
@@ -461,6 +564,13 @@ TEST(Transport, TheEnvironmentChoosesTheInterface) {
   const auto by_name = start(nullptr, false);
   EXPECT_EQ("127.0.0.1", by_name->addresses().front());
   expect_alive(*by_name);
+  // Loopback has more addresses than the one that was named.
+  EXPECT_TRUE(takes_connections("127.0.0.1", by_address->port()));
+  EXPECT_FALSE(takes_connections("127.0.0.2", by_address->port()));
+  for (const std::string& address : by_name->addresses()) {
+    EXPECT_TRUE(takes_connections(address, by_name->port())) << address;
+  }
+  EXPECT_FALSE(takes_connections("127.0.0.2", by_name->port()));
   setenv("DEDUP_INTERFACE", "no-such-interface", 1);
   const auto none = Server::start(kSecret, false, std::make_unique<TestHandler>());
   EXPECT_EQ(Code::kArgument, none.status().code());
