@@ -169,7 +169,12 @@ Status Attempt::fill_record(const std::vector<Bytes>& parts) {
   const service::FileInfo& info = view->info;
   DEDUP_ASSIGN(record_.size, file_size(file_));
   record_.identity = info.identity;
-  record_.number = view->committed ? view->record.number + 1 : 1;
+  // Whatever fails from here on, the number is not given to another attempt.
+  const std::uint64_t base_number = view->committed ? view->record.number : 0;
+  DEDUP_ASSIGN(
+      const service::GenerationNumber next,
+      file_.client().call(file_.home, service::NextGeneration{info.identity, base_number}));
+  record_.number = next.number;
   record_.attempt = id_;
   record_.parent = view->base();
   record_.path = info.path;

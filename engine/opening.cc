@@ -69,12 +69,14 @@ class Opening {
       status = reply.status();
       if (status.is_ok()) begun_ = std::move(*reply);
     }
-    if (status.is_ok() && file_.rank() == 0) status = check_known();
+    const bool has_turn = status.is_ok();
+    if (has_turn && file_.rank() == 0) status = check_known();
     Bytes known(begun_.known ? 1 : 0);
-    DEDUP_TRY(file_.ranks().share(status, known));
-    status = find_and_attach(!known.empty());
+    status = file_.ranks().share(status, known);
+    if (status.is_ok()) status = find_and_attach(!known.empty());
     if (!status.is_ok() && made_empty_) remove_made();
     // The path's turn is given back whatever happened.
+    if (!has_turn) return status;
     Status end;
     if (file_.rank() == 0) {
       const service::OpenEnd request{file_.path, status.is_ok(), file_.handle, decision_.info};

@@ -352,7 +352,14 @@ Status ShardBuild::restore_missing(NodeIndex node, const std::vector<Fingerprint
     if (!put.chunks.empty()) {
       DEDUP_ASSIGN(const service::PutReply reply, file_.client().call(node, put));
       facts_.copies_made += reply.stored;
-      DEDUP_TRY(file_.client().call(node, again).status());
+      DEDUP_ASSIGN(const service::ReferencesReply referred, file_.client().call(node, again));
+      const bool all_here =
+          referred.missing == std::vector<std::uint8_t>(again.fingerprints.size(), 0);
+      if (!all_here) {
+        return {Code::kIo, "node " + file_.client().node_name(node) +
+                               " does not have chunks that it has just been sent: the generation "
+                               "would have fewer copies than it says"};
+      }
     }
     begin = end;
   }

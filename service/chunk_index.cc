@@ -125,6 +125,12 @@ void ChunkIndex::release(const Fingerprint& fingerprint) {
   if (i != kNone && entry(i).segment == kClaimed) entry(i).segment = kVacant;
 }
 
+void ChunkIndex::release_all() {
+  for (std::uint32_t i = 0; i < entries_; ++i) {
+    if (entry(i).segment == kClaimed) entry(i).segment = kVacant;
+  }
+}
+
 void ChunkIndex::put(const Fingerprint& fingerprint, const store::ChunkLocation& location,
                      std::uint32_t holders) {
   Entry& e = entry(insert(fingerprint));

@@ -32,6 +32,7 @@ class ChunkIndex {
   bool claim(const Fingerprint& fingerprint);
   // Takes a claim back; does nothing to a chunk that is registered or unknown.
   void release(const Fingerprint& fingerprint);
+  void release_all();
   // Registers a chunk, claimed or not. One that is registered stays where it is and takes the new
   // holders: the newest word on who has it. `location` must be possible().
   void put(const Fingerprint& fingerprint, const store::ChunkLocation& location,

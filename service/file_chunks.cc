@@ -304,6 +304,8 @@ Result<PutReply> FileChunks::put(const PutChunks& request) {
 
 void FileChunks::begin_attempt() {
   index_.clear_marks();
+  // Nobody stores anything during a commit: whoever claimed these has given up.
+  index_.release_all();
   segment_sizes_.clear();
 }
 

@@ -173,6 +173,7 @@ void FileHome::forget(Path& path, Answers& answers) {
   }
   path.known = false;
   path.deleted = false;
+  path.last_number = 0;
   path.leases.clear();
   path.info = {};
 }
@@ -226,6 +227,12 @@ Result<Empty> FileHome::on(const CommitDone& request) {
   }
   path->committed_in_turn = true;
   return Empty{};
+}
+
+Result<GenerationNumber> FileHome::on(const NextGeneration& request) {
+  DEDUP_ASSIGN(Path * path, find(request.identity));
+  path->last_number = std::max(path->last_number, request.after) + 1;
+  return GenerationNumber{path->last_number};
 }
 
 Result<Empty> FileHome::on(const SetAside& request) {

@@ -36,6 +36,7 @@ class FileHome {
   Result<SharedValue> on(const SharedAdd& request);
   Result<Empty> on(const SharedSet& request);
   Result<Empty> on(const CommitDone& request);
+  Result<GenerationNumber> on(const NextGeneration& request);
   Result<Empty> on(const SetAside& request);
 
   void closed(ConnectionId connection);
@@ -78,6 +79,7 @@ class FileHome {
     FileInfo info;  // empty unless known
     bool known = false;
     bool deleted = false;
+    std::uint64_t last_number = 0;                     // that an attempt of this session was given
     std::unordered_map<Id128, std::uint64_t> handles;  // and their shared file pointers
     LockQueue commits;                                 // kDump and kCommit
     LockQueue atomics;

@@ -315,6 +315,8 @@ DEDUP_FIELDS(SharedValue, m.value)
 DEDUP_FIELDS(SharedAdd, m.identity, m.handle, m.increment)
 DEDUP_FIELDS(SharedSet, m.identity, m.handle, m.value)
 DEDUP_CHECKED_FIELDS(CommitDone, m.stores.size() <= kNoNode, m.identity, m.record, m.stores)
+DEDUP_FIELDS(GenerationNumber, m.number)
+DEDUP_FIELDS(NextGeneration, m.identity, m.after)
 DEDUP_FIELDS(SetAside, m.identity, m.deleted)
 
 // ---- Block home -------------------------------------------------------------------------------

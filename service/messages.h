@@ -53,6 +53,7 @@ enum class Opcode : std::uint8_t {
   kSharedSet,
   kCommitDone,
   kSetAside,
+  kNextGeneration,
   // block home
   kWriteLog = 32,
   kWriteChunks,
@@ -274,6 +275,20 @@ struct CommitDone {
   std::vector<StoreRef> stores;
   DEDUP_MESSAGE(kCommitDone, Empty);
   static CommitDone decode(Decoder& d);
+};
+// The number of the next attempt at a generation, larger than that of the base, `after`. No two
+// attempts of a session get the same one, whatever became of the first: so of those that are left
+// anywhere, each was made from those before it.
+struct GenerationNumber {
+  std::uint64_t number = 0;
+  void encode(Encoder& e) const;
+  static GenerationNumber decode(Decoder& d);
+};
+struct NextGeneration {
+  Id128 identity;
+  std::uint64_t after = 0;
+  DEDUP_MESSAGE(kNextGeneration, GenerationNumber);
+  static NextGeneration decode(Decoder& d);
 };
 // The path, whose turn this caller has from OpenBegin, does not lead to this file any more: the
 // next open of the path knows nothing of it, and those who have it open keep it. `deleted`: the

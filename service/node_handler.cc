@@ -21,8 +21,8 @@ class NodeHandler : public Handler {
               std::unique_ptr<Responder> responder) override {
     const bool known =
         answer_one_of<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize,
-                      SetSize, Lock, Unlock, SharedAdd, SharedSet, CommitDone, SetAside>(
-            file_home_, opcode, body, responder) ||
+                      SetSize, Lock, Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration,
+                      SetAside>(file_home_, opcode, body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach>(*this, opcode, body, responder) ||

@@ -51,6 +51,8 @@ class FaultySystem final : public ForwardingSystem {
   // Both must outlive it.
   FaultySystem(System& below, FaultPlan& plan) : ForwardingSystem(below), plan_(plan) {}
 
+  // If set, only calls on these count: `path`, or, if that is null, `fd`.
+  std::function<bool(const char* path, int fd)> is_meant;
   // Called when the process dies.
   std::function<void()> on_death;
   // Called before fsync or fdatasync reports a failure.

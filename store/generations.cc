@@ -193,9 +193,13 @@ Result<std::uint64_t> Store::collect(const Id128& identity, const Id128& keep,
                                      const std::vector<std::uint64_t>& open_segments,
                                      bool with_logs, Prepared prepared) {
   const Layout& layout = p_->layout;
+  const auto kept = read_record(layout.record(identity, keep), identity, keep);
   const auto may_be_next = [&](const Id128& attempt) {
     const auto record = read_record(layout.temporary_record(identity, attempt), identity, attempt);
-    if (!record.is_ok() || record->parent != keep) return false;
+    if (!record.is_ok()) return false;
+    // Also a second attempt at what `keep` is the first of.
+    const bool is_later = record->parent == keep || (kept.is_ok() && descends_from(*record, *kept));
+    if (!is_later) return false;
     return std::any_of(record->stores.begin(), record->stores.end(),
                        [&](const StoreEntry& store) { return store.uuid != uuid(); });
   };

@@ -17,12 +17,13 @@ using namespace service;  // every message there is
 
 template <typename... Requests>
 struct List {};
-using All = List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize,
-                 Lock, Unlock, SharedAdd, SharedSet, CommitDone, SetAside, WriteLog, ReturnLease,
-                 RecallLease, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
-                 EndCommit, Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held,
-                 Claim, Register, Release, Locate, GetChunks, PutChunks, ReadLog, ListShard,
-                 ReadShard, PutShard, References, Prepare, Commit, Abort, Collect, Distrust, Alike>;
+using All =
+    List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
+         Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration, SetAside, WriteLog, ReturnLease,
+         RecallLease, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit,
+         Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register,
+         Release, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References,
+         Prepare, Commit, Abort, Collect, Distrust, Alike>;
 
 // Calls work.operator()<Request>() for the request with that opcode.
 template <typename Work, typename... Requests>

@@ -142,8 +142,18 @@ void Cluster::lose_power(NodeIndex node, std::uint64_t seed) {
   memory_.crash(disk(node), test::choose_randomly(random()), order);
 }
 
-void Cluster::plan_fault(store::Fault fault, std::uint64_t n) {
+bool Cluster::is_shared(const char* path, int fd) {
+  if (path != nullptr) return std::string_view(path).starts_with("/shared");
+  struct stat file {};
+  struct stat shared {};
+  return memory_.fstat(fd, &file) == 0 && memory_.stat("/shared", &shared) == 0 &&
+         file.st_dev == shared.st_dev;
+}
+
+void Cluster::plan_fault(store::Fault fault, std::uint64_t n, bool at_shared) {
   struck_process_ = 0;
+  faulty_->is_meant = nullptr;
+  if (at_shared) faulty_->is_meant = [this](auto* path, int fd) { return is_shared(path, fd); };
   plan_.set(fault, n);
 }
 
@@ -182,8 +192,9 @@ namespace {
 // Requests that are under way at once are carried out in any order.
 class DirectTransport final : public service::Transport {
  public:
-  DirectTransport(Cluster& cluster, int job, const std::vector<NodeIndex>& nodes, Random& random)
-      : cluster_(cluster), job_(job), random_(random) {
+  DirectTransport(Cluster& cluster, Job& whole_job, int job, const std::vector<NodeIndex>& nodes,
+                  Random& random)
+      : cluster_(cluster), whole_job_(whole_job), job_(job), random_(random) {
     for (NodeIndex i = 0; i < nodes.size(); ++i) {
       const std::string name = "n" + std::to_string(nodes[i]);
       nodes_.push_back(
@@ -256,7 +267,16 @@ class DirectTransport final : public service::Transport {
         for (const auto& commit : std::exchange(delayed_, {})) handle(commit);
       }
     }
-    handle(request);
+    if (cluster_.breakage() == Breakage::kNumberTwice &&
+        request->opcode == service::Opcode::kNextGeneration) {
+      Decoder decoder(request->body);
+      Encoder reply;
+      service::GenerationNumber{service::NextGeneration::decode(decoder).after + 1}.encode(reply);
+      request->reply = reply.take();
+      return;
+    }
+    if (whole_job_.intercept) request->reply = whole_job_.intercept(request->node, request->opcode);
+    if (!request->reply) handle(request);
   }
 
   void handle(const std::shared_ptr<Request>& request) {
@@ -268,6 +288,7 @@ class DirectTransport final : public service::Transport {
   }
 
   Cluster& cluster_;
+  Job& whole_job_;
   int job_;
   Random& random_;
   std::vector<Node> nodes_;
@@ -281,7 +302,7 @@ Job::Job(Cluster& cluster, int number, std::vector<NodeIndex> nodes, std::uint64
     : cluster_(cluster), number_(number), nodes_(std::move(nodes)), random_(seed) {
   cluster_.set_process(number_ * 16 + 1);
   client_ = std::make_unique<service::Client>(
-      std::make_unique<DirectTransport>(cluster_, number_, nodes_, random_));
+      std::make_unique<DirectTransport>(cluster_, *this, number_, nodes_, random_));
 }
 
 Job::~Job() {

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -34,6 +36,7 @@ enum class Breakage {
   kNoDirectoryFlush,    // fsync of a directory does nothing
   kNoFileFlush,         // likewise of a file
   kNoLocks,             // every job gets every lock
+  kNumberTwice,         // a second attempt gets the number of the one that failed
 };
 
 // Where all random numbers of the product come from: the same for the same seed.
@@ -59,8 +62,9 @@ class Cluster {
   void lose_power(NodeIndex node, std::uint64_t seed);
 
   // --- Faults -----------------------------------------------------------------------------------
-  // Happens to the n-th call of the system from now on that it can happen to.
-  void plan_fault(store::Fault fault, std::uint64_t n);
+  // Happens to the n-th call of the system from now on that it can happen to; `at_shared`: of those
+  // on the shared file system.
+  void plan_fault(store::Fault fault, std::uint64_t n, bool at_shared = false);
   void end_fault();
   bool struck() const { return plan_.struck != 0; }
   bool job_died() const;
@@ -72,6 +76,8 @@ class Cluster {
   void freeze_view(int job);
 
  private:
+  bool is_shared(const char* path, int fd);
+
   test::MemorySystem memory_;
   Breakage breakage_;
   store::FaultPlan plan_;
@@ -113,6 +119,8 @@ class Job {
   const OneRank& ranks() const { return ranks_; }
   Random& random() { return random_; }
 
+  // If set, asked before a request is carried out: a reply that is given instead, if any.
+  std::function<std::optional<Result<Bytes>>(NodeIndex node, service::Opcode opcode)> intercept;
   // Set by whoever opens a file.
   std::unique_ptr<engine::JobFile> file;
 

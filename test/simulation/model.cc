@@ -38,8 +38,6 @@ bool Model::is_available(const Version& version, const std::vector<NodeIndex>& n
 }
 
 bool Model::must_read(const File& file, const std::vector<NodeIndex>& nodes) const {
-  // Two attempts that did not come one after the other are a conflict until one is chosen.
-  if (file.later.size() > 1) return false;
   return is_available(*file.last, nodes) &&
          std::all_of(file.later.begin(), file.later.end(),
                      [&](const auto& version) { return is_available(*version, nodes); });

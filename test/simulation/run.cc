@@ -258,7 +258,7 @@ class Run {
     Slot& slot = slots_[step.job];
     Name& name = model_.name(step.name);
     const int number = static_cast<int>(step.job) + 1;
-    cluster_.plan_fault(step.fault, step.fault_at);
+    cluster_.plan_fault(step.fault, step.fault_at, step.fault_at_shared);
     slot.job = std::make_unique<Job>(cluster_, number, step.nodes, step.seed);
     slot.name = step.name;
     bool created = false;
@@ -374,7 +374,7 @@ class Run {
   void write(const Step& step) {
     Slot& slot = slots_[step.job];
     cluster_.set_process(static_cast<int>(step.job + 1) * 16 + 1);
-    cluster_.plan_fault(step.fault, step.fault_at);
+    cluster_.plan_fault(step.fault, step.fault_at, step.fault_at_shared);
     Status status;
     if (slot.job->file->writable) {
       const unsigned cells = step.cells % 32 == 0 ? 1 : step.cells;
@@ -448,7 +448,7 @@ class Run {
   void commit_and_close(const Step& step) {
     Slot& slot = slots_[step.job];
     cluster_.set_process(static_cast<int>(step.job + 1) * 16 + 1);
-    cluster_.plan_fault(step.fault, step.fault_at);
+    cluster_.plan_fault(step.fault, step.fault_at, step.fault_at_shared);
     if (slot.dirty && !try_commit(step)) return;
     if (step.kind == Kind::kCommit) {
       cluster_.end_fault();
@@ -467,7 +467,7 @@ class Run {
 
   void delete_name(const Step& step) {
     Slot& slot = slots_[kDeleter];
-    cluster_.plan_fault(step.fault, step.fault_at);
+    cluster_.plan_fault(step.fault, step.fault_at, step.fault_at_shared);
     slot.job =
         std::make_unique<Job>(cluster_, static_cast<int>(kDeleter) + 1, step.nodes, step.seed);
     hints::Hints hints;

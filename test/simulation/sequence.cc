@@ -45,6 +45,9 @@ void draw_fault(Random& random, Step& step) {
   step.fault = kFaults[random() % kFaults.size()];
   // A commit makes some hundred calls.
   step.fault_at = 1 + random() % (random() % 2 == 0 ? 60 : 600);
+  // At the real path, of some twenty.
+  step.fault_at_shared = random() % 3 == 0;
+  if (step.fault_at_shared) step.fault_at = 1 + random() % 30;
   step.powerless = random() % 3 == 0 ? 0 : static_cast<unsigned>(random());
 }
 
@@ -56,6 +59,8 @@ std::vector<Kind> draw_session(Random& random) {
     if (random() % 2 == 0) kinds.push_back(Kind::kCommit);
   }
   kinds.push_back(Kind::kWrite);
+  // The second does nothing unless the first failed.
+  if (random() % 4 == 0) kinds.insert(kinds.end(), {Kind::kCommit, Kind::kCommit});
   kinds.push_back(random() % 8 == 0 ? Kind::kKill : Kind::kClose);
   return kinds;
 }
@@ -120,7 +125,8 @@ std::string Step::text() const {
   }
   if (fault != store::Fault::kNone) {
     out += "; " + std::string(store::name_of(fault)) + " at call " + std::to_string(fault_at) +
-           ", power lost where " + std::to_string(powerless % 64) + " has a bit";
+           (fault_at_shared ? " of the shared file system" : "") + ", power lost where " +
+           std::to_string(powerless % 64) + " has a bit";
   }
   return out;
 }

@@ -42,6 +42,7 @@ struct Step {
   // it dies.
   store::Fault fault = store::Fault::kNone;
   std::uint64_t fault_at = 0;
+  bool fault_at_shared = false;  // of the calls on the shared file system
   unsigned powerless = 0;
 
   std::string text() const;

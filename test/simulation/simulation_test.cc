@@ -65,7 +65,7 @@ TEST_P(Broken, IsFound) {
 INSTANTIATE_TEST_SUITE_P(Simulation, Broken,
                          testing::Values(Breakage::kFenceBeforeRecords, Breakage::kNoParentCheck,
                                          Breakage::kNoDirectoryFlush, Breakage::kNoFileFlush,
-                                         Breakage::kNoLocks));
+                                         Breakage::kNoLocks, Breakage::kNumberTwice));
 
 }  // namespace
 }  // namespace dedup::simulation

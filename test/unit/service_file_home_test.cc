@@ -199,6 +199,22 @@ TEST_F(FileHomeTest, ASecondOpenKeepsWhatTheJobDid) {
   EXPECT_EQ(now.stores[0].node, "n0");
 }
 
+TEST_F(FileHomeTest, NoTwoAttemptsOfASessionGetOneNumber) {
+  EXPECT_EQ(home.on(NextGeneration{id(1), 0}).status().code(), Code::kNotFound);
+  open(10);
+  EXPECT_EQ(home.on(NextGeneration{id(1), 0})->number, 1u);
+  EXPECT_EQ(home.on(NextGeneration{id(1), 0})->number, 2u);
+  // Another handle, that has seen a commit of somebody else's.
+  open(11);
+  EXPECT_EQ(home.on(NextGeneration{id(1), 7})->number, 8u);
+  EXPECT_EQ(home.on(NextGeneration{id(1), 7})->number, 9u);
+  // The file keeps its numbers when it loses its name.
+  ASSERT_TRUE(ask(OpenBegin{"/f"})->is_ok());
+  ASSERT_TRUE(home.on(SetAside{id(1), false}).is_ok());
+  ASSERT_TRUE(home.on(OpenEnd{"/f", false, {}, {}}).is_ok());
+  EXPECT_EQ(home.on(NextGeneration{id(1), 7})->number, 10u);
+}
+
 TEST_F(FileHomeTest, RefusesToMixFiles) {
   open(11);
   ASSERT_TRUE(ask(OpenBegin{"/f"})->is_ok());

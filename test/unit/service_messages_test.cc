@@ -306,11 +306,11 @@ template <typename... T>
 struct List {};
 using Requests =
     List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
-         Unlock, SharedAdd, SharedSet, CommitDone, SetAside, WriteLog, WriteChunks, Convert,
-         Truncate, Resolve, InstallBase, Snapshot, EndCommit, ReturnLease, Find, Attach, Detach,
-         Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register, Release, ForgetSegment,
-         Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard,
-         References, WriteIndex, Prepare, Commit, Abort, Collect, Alike, RecallLease>;
+         Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration, SetAside, WriteLog, WriteChunks,
+         Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit, ReturnLease, Find, Attach,
+         Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register, Release,
+         ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard,
+         PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, Alike, RecallLease>;
 
 template <typename Message>
 Bytes encoded(const Message& message) {
@@ -427,7 +427,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 52u);
+  EXPECT_EQ(all.size(), 53u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

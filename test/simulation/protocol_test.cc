@@ -1,0 +1,117 @@
+// Steps of the protocol that go wrong in one way, each by itself.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "engine/attempt.h"
+#include "engine/leave.h"
+#include "engine/opening.h"
+#include "store/format.h"
+#include "test/simulation/cluster.h"
+
+namespace dedup::simulation {
+namespace {
+
+using service::Opcode;
+
+class Protocol : public testing::Test {
+ protected:
+  Protocol() : job(cluster, 1, {0, 1}, 1) { seed_product(1); }
+
+  std::unique_ptr<engine::JobFile> new_handle() {
+    auto file = std::make_unique<engine::JobFile>(job.client(), job.ranks());
+    file->path = Cluster::path(0);
+    file->hints.store = "/%n/s";
+    file->hints.replication = 2;
+    file->home = service::file_home(file->path, file->nodes());
+    file->writable = true;
+    file->handle = Id128::random();
+    return file;
+  }
+
+  Status open(engine::JobFile& file) {
+    bool created = false;
+    DEDUP_TRY(engine::find_and_attach(file, {true, false}, created));
+    DEDUP_ASSIGN(file.local,
+                 engine::LocalFile::get(file.client(), file.identity(), Cluster::disk(0) + "/s"));
+    return Status::ok();
+  }
+
+  // 16 bytes at the file's begin, on both nodes.
+  Status write(engine::JobFile& file) {
+    const Bytes bytes(16, std::byte{7});
+    Fingerprint fingerprint;
+    const store::Digest digest = store::format::sha256(bytes);
+    std::copy(digest.begin(), digest.end(), fingerprint.bytes.begin());
+    const service::PutChunks put{file.identity(), {{0, 1}}, {{fingerprint, 0, bytes}}};
+    for (const NodeIndex node : {0, 1}) DEDUP_TRY(file.client().call(node, put).status());
+    const Block block{{{0, 16, 0, 16, 0, fingerprint}}, {{0, 1}}};
+    const NodeIndex home = service::block_home(file.identity(), 0, file.nodes());
+    const service::WriteChunks chunks{file.identity(), {{0, block}}, false};
+    DEDUP_TRY(file.client().call(home, chunks).status());
+    return file.client().call(file.home, service::ExtendSize{file.identity(), 16}).status();
+  }
+
+  static Status commit(engine::JobFile& file) {
+    DEDUP_TRY(file.refresh_view());
+    return engine::Attempt(file).run([] { return Status::ok(); });
+  }
+
+  Cluster cluster{Breakage::kNone};
+  Job job;
+};
+
+TEST_F(Protocol, AnOpenThatCannotSetTheFileAsideGivesTheTurnBack) {
+  const auto first = new_handle();
+  ASSERT_TRUE(open(*first).is_ok());
+  // The name leads to another file by now.
+  ASSERT_EQ(cluster.memory().unlink(Cluster::path(0).c_str()), 0);
+  job.intercept = [](NodeIndex, Opcode opcode) -> std::optional<Result<Bytes>> {
+    if (opcode != Opcode::kSetAside) return std::nullopt;
+    return Status(Code::kIo, "the home does not answer");
+  };
+  const auto second = new_handle();
+  EXPECT_EQ(open(*second).code(), Code::kIo);
+  job.intercept = nullptr;
+  const Status again = open(*second);
+  EXPECT_TRUE(again.is_ok()) << again.message();
+}
+
+TEST_F(Protocol, ACommitDoesNotCountCopiesThatANodeDoesNotHave) {
+  const auto file = new_handle();
+  ASSERT_TRUE(open(*file).is_ok());
+  ASSERT_TRUE(write(*file).is_ok());
+  // Node 1 has nothing, even of what it was sent a moment ago.
+  int asked = 0;
+  job.intercept = [&](NodeIndex node, Opcode opcode) -> std::optional<Result<Bytes>> {
+    if (node != 1 || opcode != Opcode::kReferences) return std::nullopt;
+    ++asked;
+    Encoder reply;
+    service::ReferencesReply{{1}}.encode(reply);
+    return reply.take();
+  };
+  const Status lacking = commit(*file);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(lacking.code(), Code::kIo) << lacking.message();
+  job.intercept = nullptr;
+  EXPECT_TRUE(commit(*file).is_ok());
+}
+
+TEST_F(Protocol, WhatWasClaimedAndNotStoredMayBeStoredByTheNextCommit) {
+  const auto file = new_handle();
+  ASSERT_TRUE(open(*file).is_ok());
+  ASSERT_TRUE(write(*file).is_ok());
+  Fingerprint given_up;
+  given_up.bytes[0] = 1;
+  const service::Claim claim{file->identity(), {given_up}};
+  EXPECT_EQ(file->client().call(1, claim)->granted, std::vector<std::uint8_t>{1});
+  job.intercept = [](NodeIndex, Opcode opcode) -> std::optional<Result<Bytes>> {
+    if (opcode != Opcode::kPrepare) return std::nullopt;
+    return Status(Code::kIo, "the disk is full");
+  };
+  EXPECT_EQ(commit(*file).code(), Code::kIo);
+  EXPECT_EQ(file->client().call(1, claim)->granted, std::vector<std::uint8_t>{1});
+}
+
+}  // namespace
+}  // namespace dedup::simulation
