@@ -1,10 +1,14 @@
 #include "base/hasher.h"
 
+#include <openssl/core_names.h>
+#include <openssl/params.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "base/openssl.h"
 #include "base/xxh3.h"
 
 namespace dedup {
@@ -22,14 +26,45 @@ std::uint64_t fast_mask() {
 
 }  // namespace
 
-Result<Hasher> Hasher::create(FingerprintKind kind) {
-  const char* name = kind == FingerprintKind::kSha1 ? "SHA1" : "SHA256";
-  Hasher hasher(EVP_MD_fetch(nullptr, name, nullptr), EVP_MD_CTX_new());
-  if (!hasher.digest_ || !hasher.context_) {
-    return Status(Code::kUnsupported, std::string("OpenSSL does not offer the hash ") + name);
+Sha256 sha256(std::span<const std::byte> bytes) {
+  Sha256 out;
+  const EVP_MD* digest = openssl().sha256;
+  if (digest == nullptr ||
+      EVP_Digest(bytes.data(), bytes.size(), out.data(), nullptr, digest, nullptr) != 1) {
+    std::abort();
   }
-  if (EVP_DigestInit_ex2(hasher.context_.get(), hasher.digest_.get(), nullptr) != 1) {
-    return Status(Code::kUnsupported, std::string("OpenSSL does not start the hash ") + name);
+  return out;
+}
+
+bool hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message, Sha256& out) {
+  struct Free {
+    void operator()(EVP_MAC_CTX* context) const { EVP_MAC_CTX_free(context); }
+  };
+  const auto* of_key = reinterpret_cast<const unsigned char*>(key.data());
+  const auto* of_message = reinterpret_cast<const unsigned char*>(message.data());
+  char digest[] = "SHA256";  // OpenSSL does not change it
+  const OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+      OSSL_PARAM_construct_end()};
+  EVP_MAC* hmac = openssl().hmac;
+  const std::unique_ptr<EVP_MAC_CTX, Free> context(hmac == nullptr ? nullptr
+                                                                   : EVP_MAC_CTX_new(hmac));
+  std::size_t size = 0;
+  return context && EVP_MAC_init(context.get(), of_key, key.size(), parameters) == 1 &&
+         EVP_MAC_update(context.get(), of_message, message.size()) == 1 &&
+         EVP_MAC_final(context.get(), out.data(), &size, out.size()) == 1 && size == out.size();
+}
+
+Result<Hasher> Hasher::create(FingerprintKind kind) {
+  const bool is_sha1 = kind == FingerprintKind::kSha1;
+  const EVP_MD* digest = is_sha1 ? openssl().sha1 : openssl().sha256;
+  const std::string name = is_sha1 ? "SHA1" : "SHA256";
+  if (digest == nullptr) {
+    return Status(Code::kUnsupported, "OpenSSL does not offer the hash " + name);
+  }
+  Hasher hasher(EVP_MD_CTX_new());
+  if (!hasher.context_ || EVP_DigestInit_ex2(hasher.context_.get(), digest, nullptr) != 1) {
+    return Status(Code::kUnsupported, "OpenSSL does not start the hash " + name);
   }
   return hasher;
 }

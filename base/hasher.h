@@ -9,6 +9,7 @@
 
 #include <openssl/evp.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,8 +23,17 @@ namespace dedup {
 
 enum class FingerprintKind { kSha256, kSha1 };
 
-// Computes fingerprints by OpenSSL; a digest and a context are made once and used again. One thread
-// at a time.
+// All hashing here goes on after OpenSSL's own clean-up at exit(): programs close files in handlers
+// that run later, and services answer as long as the process lives.
+
+using Sha256 = std::array<std::uint8_t, 32>;
+
+// Every OpenSSL has it; one without ends the process, since no data could be trusted.
+Sha256 sha256(std::span<const std::byte> bytes);
+// HMAC-SHA-256 (RFC 2104). False if OpenSSL does not offer it.
+bool hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message, Sha256& out);
+
+// Computes fingerprints by OpenSSL; a context is made once and used again. One thread at a time.
 class Hasher {
  public:
   // kUnsupported if OpenSSL does not offer the hash.
@@ -33,13 +43,11 @@ class Hasher {
 
  private:
   struct Free {
-    void operator()(EVP_MD* digest) const { EVP_MD_free(digest); }
     void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
   };
 
-  Hasher(EVP_MD* digest, EVP_MD_CTX* context) : digest_(digest), context_(context) {}
+  explicit Hasher(EVP_MD_CTX* context) : context_(context) {}
 
-  std::unique_ptr<EVP_MD, Free> digest_;
   std::unique_ptr<EVP_MD_CTX, Free> context_;
 };
 

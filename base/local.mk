@@ -3,6 +3,8 @@ libdedup_core_la_SOURCES += \
   base/codec.h \
   base/hasher.cc \
   base/hasher.h \
+  base/openssl.cc \
+  base/openssl.h \
   base/pace.cc \
   base/pace.h \
   base/piece.h \

@@ -86,7 +86,7 @@ hints::Source source_of(MPI_Info info) {
 
 void print(const hints::Warnings& warnings) {
   static std::mutex mutex;
-  static std::set<std::string> printed;
+  static auto& printed = *new std::set<std::string>;  // files are opened while the process ends
   const std::lock_guard lock(mutex);
   for (const hints::Warning& warning : warnings) {
     if (printed.insert(warning.key).second) {

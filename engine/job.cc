@@ -17,12 +17,21 @@
 namespace dedup::engine {
 namespace {
 
-// Written by begin and end only, which MPI allows in one thread at a time, before and after
-// everything else.
-std::unique_ptr<Job> the_job;
-Status why_not(Code::kUnsupported,
-               "MPI_Init did not go through libromio-dedup.so: start the program with "
-               "dedup-mpiexec, or link or preload the library before MPICH's");
+// The job, or why there is none. Written by begin and end only, which MPI allows in one thread at a
+// time, before and after everything else. Never destroyed: a program that ends without MPI_Finalize
+// has its service until the process is gone, since files are closed on the way there, on this node
+// and on others.
+struct State {
+  std::unique_ptr<Job> job;
+  Status why_not{Code::kUnsupported,
+                 "MPI_Init did not go through libromio-dedup.so: start the program with "
+                 "dedup-mpiexec, or link or preload the library before MPICH's"};
+};
+
+State& state() {
+  static State& the_state = *new State;
+  return the_state;
+}
 
 std::string my_node_name() {
   if (const char* name = std::getenv("DEDUP_NODE"); name != nullptr && *name != '\0') return name;
@@ -193,27 +202,27 @@ Status Job::start() {
 }
 
 void Job::begin() {
-  if (the_job) return;
+  if (state().job) return;
   std::unique_ptr<Job> job(new Job);
   Status status = job->start();
   if (status.is_ok()) {
-    the_job = std::move(job);
+    state().job = std::move(job);
   } else {
-    why_not = status.with_context("the service of a node could not be started at MPI_Init");
+    state().why_not = status.with_context("the service of a node could not be started at MPI_Init");
   }
 }
 
 void Job::end() {
-  if (!the_job) return;
+  if (!state().job) return;
   // Nobody's service ends while somebody may still ask it.
-  PMPI_Barrier(the_job->p_->world.comm);
-  the_job.reset();
-  why_not = Status(Code::kUnsupported, "MPI_Finalize was called");
+  PMPI_Barrier(state().job->p_->world.comm);
+  state().job.reset();
+  state().why_not = Status(Code::kUnsupported, "MPI_Finalize was called");
 }
 
 Result<Job*> Job::get() {
-  if (the_job) return the_job.get();
-  return why_not;
+  if (state().job) return state().job.get();
+  return state().why_not;
 }
 
 }  // namespace dedup::engine

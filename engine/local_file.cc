@@ -14,8 +14,9 @@ constexpr std::size_t kOpenReaders = 64;  // of each kind
 std::mutex registry_mutex;
 // A process has one client, but where one program plays several jobs each has its own.
 using Key = std::pair<const service::Client*, Id128>;
+// Never destroyed: files are closed while the process ends.
 std::map<Key, std::weak_ptr<LocalFile>>& registry() {
-  static std::map<Key, std::weak_ptr<LocalFile>> map;
+  static auto& map = *new std::map<Key, std::weak_ptr<LocalFile>>;
   return map;
 }
 

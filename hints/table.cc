@@ -150,7 +150,8 @@ bool parse_report(std::string_view text, Hints& into) {
 }
 
 const std::vector<Entry>& entries() {
-  static const std::vector<Entry> all = {
+  // Never destroyed: files are opened and closed while the process ends.
+  static const auto& all = *new std::vector<Entry>{
       {"dedup_store", "/tmp/dedup-UID",
        "an absolute path; `%n` is the node's name, `%%` a percent sign",
        "the store's directory, on a disk or in memory of the node's own", false, Agreement::kNode,

@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/openssl.h"
+
 namespace dedup::service {
 namespace {
 
@@ -18,11 +20,10 @@ std::optional<FrameMac> FrameMac::create(const Secret& secret, Role sender, cons
                                          const Nonce& client, const std::string& server_name) {
   Proof key;  // of which AES-128 takes half
   if (!make_frame_key(secret, sender, server, client, server_name, key)) return std::nullopt;
-  const std::unique_ptr<EVP_CIPHER, Free> cipher(EVP_CIPHER_fetch(nullptr, "AES-128-GCM", nullptr));
+  const EVP_CIPHER* const cipher = openssl().aes_128_gcm;
   Context context(EVP_CIPHER_CTX_new());
-  const bool made =
-      cipher && context &&
-      EVP_EncryptInit_ex2(context.get(), cipher.get(), key.data(), nullptr, nullptr) == 1;
+  const bool made = cipher != nullptr && context &&
+                    EVP_EncryptInit_ex2(context.get(), cipher, key.data(), nullptr, nullptr) == 1;
   OPENSSL_cleanse(key.data(), key.size());
   if (!made) return std::nullopt;
   return FrameMac(std::move(context));

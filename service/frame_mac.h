@@ -32,7 +32,6 @@ class FrameMac {
 
  private:
   struct Free {
-    void operator()(EVP_CIPHER* cipher) const { EVP_CIPHER_free(cipher); }
     void operator()(EVP_CIPHER_CTX* context) const { EVP_CIPHER_CTX_free(context); }
   };
   using Context = std::unique_ptr<EVP_CIPHER_CTX, Free>;

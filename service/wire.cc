@@ -6,8 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -21,6 +19,7 @@
 #include <string_view>
 
 #include "base/codec.h"
+#include "base/hasher.h"
 #include "store/format.h"
 
 namespace dedup::service {
@@ -42,11 +41,7 @@ bool make_keyed(const Secret& secret, std::string_view purpose, const Nonce& ser
   message.put_raw(server.data(), server.size());
   message.put_raw(client.data(), client.size());
   message.put(std::string_view(server_name));
-  unsigned size = 0;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(message.bytes().data());
-  return HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()), bytes, message.size(),
-              out.data(), &size) != nullptr &&
-         size == out.size();
+  return hmac_sha256(std::as_bytes(std::span(secret)), message.bytes(), out);
 }
 
 }  // namespace

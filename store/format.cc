@@ -1,9 +1,5 @@
 #include "store/format.h"
 
-#include <openssl/evp.h>
-
-#include <cstdlib>
-
 #include "base/xxh3.h"
 
 namespace dedup::store::format {
@@ -82,15 +78,6 @@ bool take_checksum(std::span<const std::byte>& bytes) {
   if (in.get<std::uint64_t>() != checksum(body)) return false;
   bytes = body;
   return true;
-}
-
-Digest sha256(std::span<const std::byte> bytes) {
-  Digest digest;
-  // Every OpenSSL has SHA-256; without it no data could be trusted.
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1) {
-    std::abort();
-  }
-  return digest;
 }
 
 }  // namespace dedup::store::format

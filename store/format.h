@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/codec.h"
+#include "base/hasher.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "store/commit_record.h"
@@ -60,6 +61,6 @@ void put_checksum(Encoder& out);
 // Takes a checksum off the end of `bytes`; false if it does not hold.
 bool take_checksum(std::span<const std::byte>& bytes);
 
-Digest sha256(std::span<const std::byte> bytes);
+using dedup::sha256;
 
 }  // namespace dedup::store::format

@@ -1,8 +1,10 @@
 #include "base/hasher.h"
 
 #include <gtest/gtest.h>
+#include <openssl/crypto.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 namespace dedup {
@@ -27,6 +29,41 @@ TEST(Hasher, GivesTheStandardsHashes) {
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(hash_of(FingerprintKind::kSha1, "abc").hex(),
             "a9993e364706816aba3e25717850c26c9cd0d89d000000000000000000000000");
+}
+
+std::string hex(const Sha256& hash) {
+  Fingerprint fingerprint;
+  std::copy(hash.begin(), hash.end(), fingerprint.bytes.begin());
+  return fingerprint.hex();
+}
+
+// FIPS 180-2, appendix B.1; RFC 4231, test case 2.
+TEST(Hasher, GivesTheStandardsHashesInOneCall) {
+  EXPECT_EQ(hex(sha256(bytes_of("abc"))),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  Sha256 mac{};
+  ASSERT_TRUE(hmac_sha256(bytes_of("Jefe"), bytes_of("what do ya want for nothing?"), mac));
+  EXPECT_EQ(hex(mac), "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+// As for a file that is closed in an exit handler; whether or not something was hashed before.
+TEST(Hasher, WorksAfterOpensslHasCleanedUp) {
+  const auto hash_all = [](Hasher& early) {
+    const auto before = early.hash(bytes_of("abc"));
+    OPENSSL_cleanup();
+    auto late = Hasher::create(FingerprintKind::kSha256);
+    Sha256 mac{};
+    const bool right =
+        before.is_ok() && late.is_ok() && late->hash(bytes_of("abc")).value() == before.value() &&
+        early.hash(bytes_of("abc")).value() == before.value() &&
+        hex(sha256({})).starts_with("e3b0") &&
+        hmac_sha256(bytes_of("Jefe"), bytes_of("what do ya want for nothing?"), mac) &&
+        hex(mac).starts_with("5bdcc146");
+    std::_Exit(right ? 0 : 1);
+  };
+  auto early = Hasher::create(FingerprintKind::kSha256);
+  ASSERT_TRUE(early.is_ok());
+  EXPECT_EXIT(hash_all(*early), testing::ExitedWithCode(0), "");
 }
 
 TEST(FingerprintCheck, TellsFingerprintsApart) {
