@@ -48,6 +48,16 @@ static void show_hints(ADIO_File fd) {
   if (fd->info != MPI_INFO_NULL) dedup_get_info(ad_dedup(fd)->engine, fd->info);
 }
 
+int ad_dedup_take_hints(ADIO_File fd, MPI_Info info) {
+  dedup_error error;
+  const int entered = dedup_cs_suspend();
+  const int error_class = dedup_set_info(ad_dedup(fd)->engine, info, &error);
+  dedup_cs_resume(entered);
+  show_hints(fd);
+  return error_class == MPI_SUCCESS ? MPI_SUCCESS
+                                    : ad_dedup_error_code("ad_dedup_take_hints", __LINE__, &error);
+}
+
 /* At open ROMIO calls this before OpenColl and drops the verdict: the hints are kept for
  * dedup_open, which judges them. Later calls come from set_info and set_view, on all ranks. */
 static void ADIOI_DEDUP_SetInfo(ADIO_File fd, MPI_Info users_info, int* error_code) {
@@ -64,12 +74,11 @@ static void ADIOI_DEDUP_SetInfo(ADIO_File fd, MPI_Info users_info, int* error_co
   }
   ad_dedup_forget_view(&file->view);
   if (file->engine == NULL) return;
-  dedup_error error;
-  const int entered = dedup_cs_suspend();
-  const int error_class = dedup_set_info(file->engine, users_info, &error);
-  dedup_cs_resume(entered);
-  set_result(error_class, &error, "ADIOI_DEDUP_SetInfo", __LINE__, error_code);
-  show_hints(fd);
+  if (file->hints_taken) {
+    show_hints(fd);
+  } else {
+    *error_code = ad_dedup_take_hints(fd, users_info);
+  }
 }
 
 /* ---- Open, close, delete ----------------------------------------------------------------------

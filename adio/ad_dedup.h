@@ -38,6 +38,7 @@ struct ad_dedup_file {
   dedup_file* engine; /* NULL until opened */
   MPI_Info info;      /* the program's hints, from SetInfo to OpenColl; MPI_INFO_NULL otherwise */
   int shared_used;    /* this rank used the shared file pointer in this view */
+  int hints_taken; /* a view is being set: what hints come with it are taken or refused already */
   struct ad_dedup_view view;
 };
 
@@ -47,6 +48,10 @@ static inline struct ad_dedup_file* ad_dedup(ADIO_File fd) {
 
 /* Makes an MPI error code from an engine's error; also prints a text that MPI cuts off. */
 int ad_dedup_error_code(const char* where, int line, const dedup_error* error);
+
+/* Collective: takes the hints of MPI_File_set_info or MPI_File_set_view. Returns an MPI error code.
+ */
+int ad_dedup_take_hints(ADIO_File fd, MPI_Info info);
 
 /* ---- View (ad_dedup_view.c) -------------------------------------------------------------------
  */
@@ -67,6 +72,10 @@ dedup_flat ad_dedup_contiguous(MPI_Offset bytes, MPI_Offset store[2]);
  * exists, without . and .. and double slashes. Empty if the name
  * is. From malloc; NULL if memory is short or the working directory is gone. */
 char* ad_dedup_absolute_path(const char* name);
+
+/* Whether the driver is meant by this name, which may be NULL: by its prefix, or by the
+ * environment. In romio_wrap.c. */
+int ad_dedup_is_name(const char* name);
 
 /* ---- Operations (ad_dedup_io.c) ---------------------------------------------------------------
  */

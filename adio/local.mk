@@ -30,7 +30,8 @@ libromio_dedup_la_SOURCES = \
   adio/romio_glue.h \
   adio/romio_threads.c \
   adio/romio_threads.h \
-  adio/romio_wrap.c
+  adio/romio_wrap.c \
+  adio/same_arguments.c
 if LARGE_COUNT_STAND_INS
 libromio_dedup_la_SOURCES += adio/large_count.c
 endif

@@ -59,7 +59,8 @@ static int is_ours(ADIO_File fd) {
 
 /* As in ROMIO, ROMIO_FSTYPE_FORCE comes before the name's own prefix up to 4.0, and from 4.1 on is
  * only for names without a colon. */
-static int is_for_us(const char* filename) {
+int ad_dedup_is_name(const char* filename) {
+  if (filename == NULL) return 0;
   const char* forced = getenv("ROMIO_FSTYPE_FORCE");
 #if MPICH_NUMVERSION >= 40100000
   if (strchr(filename, ':') != NULL) forced = NULL;
@@ -72,7 +73,7 @@ resolved __wrap_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* f
 #ifndef ROMIO_DEDUP /* inside MPICH there are no two versions */
   dedup_check_mpi_version();
 #endif
-  if (filename == NULL || !is_for_us(filename)) {
+  if (!ad_dedup_is_name(filename)) {
     return __real_ADIO_ResolveFileType(comm, filename, fstype, ops, error_code);
   }
   *fstype = ADIO_DEDUP;

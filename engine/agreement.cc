@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/codec.h"
+#include "base/xxh3.h"
 #include "engine/wait.h"
+#include "hints/hints.h"
 
 namespace dedup::engine {
 namespace {
@@ -61,6 +63,27 @@ Status agree_max(MPI_Comm comm, const Status& mine, std::uint64_t& value, Waitin
   broadcast(comm, failed, bytes);
   Decoder decoder(bytes);
   return get_status(decoder);
+}
+
+Status agree_same(MPI_Comm comm, const std::string& what, const std::string& text,
+                  std::uint64_t* value) {
+  const std::uint64_t hash = XXH3_64bits(text.data(), text.size());
+  // The largest of the hashes is the smallest too if all are equal.
+  const auto largest = all_max<3>(comm, {hash, ~hash, value == nullptr ? 0 : *value});
+  if (largest[0] == ~largest[1]) {
+    if (value != nullptr) *value = largest[2];
+    return Status::ok();
+  }
+  Encoder encoder;
+  encoder.put(std::string_view(text));
+  Bytes bytes = encoder.take();
+  broadcast(comm, 0, bytes);
+  const std::string first = Decoder(bytes).get_string();
+  Status mine;
+  if (first != text) {
+    mine = Status(Code::kNotSame, what + ": " + hints::first_difference(first, text));
+  }
+  return agree(comm, mine);
 }
 
 void broadcast(MPI_Comm comm, int root, Bytes& bytes) {

@@ -25,6 +25,12 @@ Status agree(MPI_Comm comm, const Status& mine, Waiting waiting = Waiting::kPoll
 Status agree_max(MPI_Comm comm, const Status& mine, std::uint64_t& value,
                  Waiting waiting = Waiting::kPolling);
 
+// Collective. kNotSame on all ranks unless the ranks' texts are equal, lines of the form
+// name=value: the message is `what` and the first name that differs, with two values. On success
+// `value` is the largest of all ranks'.
+Status agree_same(MPI_Comm comm, const std::string& what, const std::string& text,
+                  std::uint64_t* value = nullptr);
+
 // Collective. `bytes` of rank `root` on all ranks; in one message, if they are few.
 void broadcast(MPI_Comm comm, int root, Bytes& bytes);
 

@@ -102,6 +102,16 @@ int dedup_delete(const char* path, MPI_Info hints_file, dedup_error* error) {
   });
 }
 
+int dedup_same_arguments(MPI_Comm comm, const char* file, const char* call, const char* arguments,
+                         int* any, dedup_error* error) {
+  return engine::guarded(error, [&]() -> Status {
+    std::uint64_t flag = *any != 0 ? 1 : 0;
+    DEDUP_TRY(engine::agree_same(comm, std::string(file) + ": " + call, arguments, &flag));
+    *any = flag != 0 ? 1 : 0;
+    return Status::ok();
+  });
+}
+
 void dedup_get_info(dedup_file* file, MPI_Info info) {
   const auto set = [&](const std::string& key, const std::string& value) {
     PMPI_Info_set(info, key.c_str(), value.c_str());
@@ -116,6 +126,9 @@ int dedup_set_info(dedup_file* file, MPI_Info info, dedup_error* error) {
     const auto updated = hints::update(file->open->hints, engine::source_of(info), warnings);
     engine::print(warnings);
     DEDUP_TRY(engine::agree(file->open->comm(), updated.status()));
+    DEDUP_TRY(engine::agree_same(file->open->comm(),
+                                 file->open->path + ": ranks give different hints",
+                                 hints::agreement_text(*updated)));
     file->open->hints = *updated;
     return Status::ok();
   });

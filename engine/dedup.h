@@ -60,13 +60,22 @@ int dedup_close(dedup_file* file, dedup_error* error);
  * such file. `hints_file` as above: says where the store is, together with the environment. */
 int dedup_delete(const char* path, MPI_Info hints_file, dedup_error* error);
 
+/* ---- Arguments ------------------------------------------------------------------------------- */
+
+/* Collective over comm. MPI_ERR_NOT_SAME on all ranks unless the ranks' arguments are equal: lines
+ * of the form name=value. `file` and `call` are for the error's text. *any becomes nonzero if it is
+ * on some rank. */
+int dedup_same_arguments(MPI_Comm comm, const char* file, const char* call, const char* arguments,
+                         int* any, dedup_error* error);
+
 /* ---- Hints ---------------------------------------------------------------------------------- */
 
 /* Sets every dedup_ hint in force, and after a commit dedup_last_…, in `info`. Local. */
 void dedup_get_info(dedup_file* file, MPI_Info info);
 
 /* MPI_File_set_info / set_view's info: takes hints that may change while a file is open; a bad
- * value is an error, what cannot change is kept as it was. Collective. */
+ * value is an error, and so is one that is not the same on all ranks but must be
+ * (MPI_ERR_NOT_SAME); then, and where a hint cannot change, all is kept as it was. Collective. */
 int dedup_set_info(dedup_file* file, MPI_Info info, dedup_error* error);
 
 /* ---- Reading and writing -------------------------------------------------------------------- */

@@ -66,6 +66,11 @@ def test_close_that_fails(mpirun, stores, rank):
     assert stores.name().removeprefix("dedup:") in said[0]
 
 
+@only_dedup
+def test_arguments_that_differ_are_an_error_on_all_ranks(mpirun, stores):
+    mpirun(3, "differing", stores.name(), nodes=2, timeout=120)
+
+
 # ---- Under valgrind -------------------------------------------------------------------------------
 
 
