@@ -57,28 +57,92 @@ static int is_ours(ADIO_File fd) {
   return fd->fns == &ADIO_DEDUP_operations;
 }
 
+/* ---- Whose a file is --------------------------------------------------------------------------
+ */
+
+/* The driver that a name asks for; without a name, kNone. */
+enum asked_driver { kNone, kOurs, kAnother, kAny };
+
 /* As in ROMIO, ROMIO_FSTYPE_FORCE comes before the name's own prefix up to 4.0, and from 4.1 on is
  * only for names without a colon. */
-int ad_dedup_is_name(const char* filename) {
-  if (filename == NULL) return 0;
+static enum asked_driver asked_by(const char* filename) {
+  if (filename == NULL) return kNone;
   const char* forced = getenv("ROMIO_FSTYPE_FORCE");
 #if MPICH_NUMVERSION >= 40100000
   if (strchr(filename, ':') != NULL) forced = NULL;
 #endif
-  return has_prefix(forced != NULL ? forced : filename);
+  if (has_prefix(forced != NULL ? forced : filename)) return kOurs;
+  return forced != NULL || strchr(filename, ':') != NULL ? kAnother : kAny;
 }
 
+int ad_dedup_is_name(const char* filename) {
+  return asked_by(filename) == kOurs;
+}
+
+/* As MPI_File_open and MPI_File_delete find the path in a name. */
+static const char* path_of(const char* filename) {
+  if (filename == NULL) return "(no name)";
+  const char* colon = strchr(filename, ':');
+  return colon > filename + 1 ? colon + 1 : filename;
+}
+
+static int is_placeholder(const char* path) {
+  const int entered = dedup_cs_suspend();
+  const int is_one = dedup_is_placeholder(path);
+  dedup_cs_resume(entered);
+  return is_one;
+}
+
+static int refuse(int error_class, const char* filename, const char* why, int line) {
+  dedup_error error = {.error_class = error_class};
+  snprintf(error.text, sizeof error.text, "%s: %s", path_of(filename), why);
+  return ad_dedup_error_code("ADIO_ResolveFileType", line, &error);
+}
+
+/* Collective. Finds out whether a placeholder stands at the path of a name that does not ask for
+ * our driver: rank 0 looks for all. Returns an error code, the same class on all ranks. */
+static int look_for_placeholder(MPI_Comm comm, const char* filename, enum asked_driver asked,
+                                int* found) {
+  int rank;
+  PMPI_Comm_rank(comm, &rank);
+  const int mine[] = {(int)asked, -(int)asked,
+                      rank == 0 && asked >= kAnother && is_placeholder(path_of(filename))};
+  int all[3];
+  const int code = PMPI_Allreduce(mine, all, 3, MPI_INT, MPI_MAX, comm);
+  if (code != MPI_SUCCESS) return code;
+  *found = all[2];
+  if (all[0] != -all[1]) {
+    return refuse(MPI_ERR_NOT_SAME, filename,
+                  "ranks ask for different drivers, by the file's prefix or ROMIO_FSTYPE_FORCE",
+                  __LINE__);
+  }
+  if (*found && asked == kAnother) {
+    return refuse(
+        MPI_ERR_IO, filename,
+        "its data is in the stores of " AD_DEDUP_PREFIX
+        ", and another driver would take their placeholder for it; use the prefix " AD_DEDUP_PREFIX
+        " or none",
+        __LINE__);
+  }
+  return MPI_SUCCESS;
+}
+
+/* A name without a prefix is ours where a placeholder stands: the other drivers would take that for
+ * the file's data. */
 resolved __wrap_ADIO_ResolveFileType(MPI_Comm comm, const char* filename, int* fstype,
                                      ADIOI_Fns** ops, int* error_code) {
 #ifndef ROMIO_DEDUP /* inside MPICH there are no two versions */
   dedup_check_mpi_version();
 #endif
-  if (!ad_dedup_is_name(filename)) {
+  const enum asked_driver asked = asked_by(filename);
+  int placeholder = 0;
+  *error_code = look_for_placeholder(comm, filename, asked, &placeholder);
+  if (*error_code != MPI_SUCCESS) return RESOLVED(0);
+  if (asked != kOurs && !placeholder) {
     return __real_ADIO_ResolveFileType(comm, filename, fstype, ops, error_code);
   }
   *fstype = ADIO_DEDUP;
   *ops = &ADIO_DEDUP_operations;
-  *error_code = MPI_SUCCESS;
   return RESOLVED(has_prefix(filename));
 }
 

@@ -19,6 +19,7 @@
 #include "engine/set_size.h"
 #include "engine/writer.h"
 #include "hints/hints.h"
+#include "store/real_path.h"
 
 using dedup::Code;
 using dedup::Result;
@@ -110,6 +111,16 @@ int dedup_same_arguments(MPI_Comm comm, const char* file, const char* call, cons
     *any = flag != 0 ? 1 : 0;
     return Status::ok();
   });
+}
+
+int dedup_is_placeholder(const char* path) {
+  bool is_one = false;
+  dedup_error ignored;
+  engine::guarded(&ignored, [&] {
+    is_one = dedup::store::is_placeholder_at(path);
+    return Status::ok();
+  });
+  return is_one ? 1 : 0;
 }
 
 void dedup_get_info(dedup_file* file, MPI_Info info) {

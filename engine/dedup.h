@@ -68,6 +68,10 @@ int dedup_delete(const char* path, MPI_Info hints_file, dedup_error* error);
 int dedup_same_arguments(MPI_Comm comm, const char* file, const char* call, const char* arguments,
                          int* any, dedup_error* error);
 
+/* Whether a placeholder, sound or not, stands at `path`, a name as the system takes it, without a
+ * prefix. Local; for files of another size a single look. */
+int dedup_is_placeholder(const char* path);
+
 /* ---- Hints ---------------------------------------------------------------------------------- */
 
 /* Sets every dedup_ hint in force, and after a commit dedup_last_…, in `info`. Local. */

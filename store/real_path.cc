@@ -69,6 +69,12 @@ Result<Id128> running_kernel() {
   return id;
 }
 
+bool has_size_of_placeholder(const std::string& path) {
+  struct stat s {};
+  return stat_of(path, s) == 0 && S_ISREG(s.st_mode) &&
+         s.st_size == static_cast<off_t>(kPlaceholderSize);
+}
+
 // Whether the call failed because there is nothing of that name.
 bool is_missing() {
   return errno == ENOENT || errno == ENOTDIR;
@@ -131,6 +137,14 @@ Result<PathState> look_at(const std::string& path) {
   return state;
 }
 
+bool is_placeholder_at(const std::string& path) {
+  if (!has_size_of_placeholder(path)) return false;
+  const auto state = look_at(path);
+  if (state.is_ok()) return state->kind == PathState::Kind::kPlaceholder;
+  const Code code = state.status().code();
+  return code == Code::kCorrupt || code == Code::kVersion;  // one that cannot be used
+}
+
 Result<PathState> create_empty(const std::string& path) {
   DEDUP_ASSIGN(const fs::File file, fs::open_file(path, O_WRONLY | O_CREAT | O_EXCL, 0666));
   struct stat s {};
@@ -167,9 +181,7 @@ Result<std::vector<Id128>> identities_beside(const std::string& path, const Dire
     struct stat s {};
     // What is renamed while we look may be seen under neither name.
     if (stat_of_link(entry, s) != 0) return changed;
-    const bool possible = stat_of(entry, s) == 0 && S_ISREG(s.st_mode) &&
-                          s.st_size == static_cast<off_t>(kPlaceholderSize);
-    if (!possible) continue;
+    if (!has_size_of_placeholder(entry)) continue;
     // One that cannot be read may name any file.
     DEDUP_ASSIGN(const PathState state, look_at(entry));
     if (state.kind == PathState::Kind::kPlaceholder) {

@@ -48,6 +48,10 @@ struct PathState {
 // that cannot be used.
 Result<PathState> look_at(const std::string& path);
 
+// Whether a placeholder, sound or not, stands at `path`: a single look for any file that has not
+// its size. What cannot be looked at or read is none.
+bool is_placeholder_at(const std::string& path);
+
 // An empty plain file, with the permissions that open() gives. kFileExists if something is there.
 Result<PathState> create_empty(const std::string& path);
 

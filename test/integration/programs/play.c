@@ -2,6 +2,7 @@
  * read the whole script; a line that begins with `@R` is for rank R alone. Operations:
  *
  *   info KEY VALUE         for the opens that follow
+ *   prefix P               replaces what FILE's name begins with; by nothing if there is no P
  *   open H MODE COMM       handle H (0 … 3); MODE letters: r, w (read and write), c (create), x
  *                          (exclusive), d (delete on close); COMM: world or self
  *   piece R OFFSET LENGTH AT   rank R's next write has DATA[AT, AT + LENGTH) go to OFFSET
@@ -38,7 +39,7 @@ struct piece {
   off_t at;
 };
 
-static const char* name;
+static char name[PATH_MAX];
 static MPI_File handles[kHandles];
 static MPI_Info info;
 static int data, results;
@@ -122,6 +123,21 @@ static void do_info(void) {
   CHECK(value != NULL);
   if (info == MPI_INFO_NULL) MPI(MPI_Info_create(&info));
   MPI(MPI_Info_set(info, key, value));
+}
+
+/* FILE's name without its prefix. */
+static const char* path_of(const char* file) {
+  const char* colon = strchr(file, ':');
+  return colon != NULL ? colon + 1 : file;
+}
+
+static void do_prefix(void) {
+  const char* prefix = strtok(NULL, " ");
+  char changed[PATH_MAX];
+  const int length =
+      snprintf(changed, sizeof changed, "%s%s", prefix != NULL ? prefix : "", path_of(name));
+  CHECK(length > 0 && length < (int)sizeof changed);
+  strcpy(name, changed);
 }
 
 static void do_open(void) {
@@ -356,8 +372,7 @@ static void do_heal(void) {
   const int flags = (int)number();
   dedup_admin_healed healed;
   dedup_error error;
-  const char* path = name + strlen("dedup:");
-  const int code = heal(MPI_COMM_WORLD, path, replication, flags, &healed, &error);
+  const int code = heal(MPI_COMM_WORLD, path_of(name), replication, flags, &healed, &error);
   CHECK_INT(error.error_class, code);
   char text[300];
   snprintf(text, sizeof text,
@@ -385,6 +400,8 @@ static void do_line(char* line) {
   }
   if (strcmp(operation, "info") == 0) {
     do_info();
+  } else if (strcmp(operation, "prefix") == 0) {
+    do_prefix();
   } else if (strcmp(operation, "open") == 0) {
     do_open();
   } else if (strcmp(operation, "piece") == 0) {
@@ -429,7 +446,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   CHECK(argc == 5);
-  name = argv[1];
+  CHECK(strlen(argv[1]) < sizeof name);
+  strcpy(name, argv[1]);
   info = MPI_INFO_NULL;
   for (int i = 0; i < kHandles; ++i) handles[i] = MPI_FILE_NULL;
   FILE* script = fopen(argv[2], "r");
