@@ -2,8 +2,8 @@
 //
 // 4096 bytes (doc/format.md): the file's own first eight bytes, so that whoever looks for a magic
 // number finds it; then plain text for people; then the mark, with which the driver finds the data.
-// It is never a valid header of a file format: who checks one gets an error. Who reads raw data without
-// the driver gets these bytes.
+// It is never a valid header of a file format: who checks one gets an error. Who reads raw data
+// without the driver gets these bytes.
 #pragma once
 
 #include <array>
