@@ -202,15 +202,11 @@ class SendExchange final : public Exchange {
   SendExchange(const Topology& topology, std::size_t window, std::size_t staging)
       : Exchange(topology, window, staging) {}
 
-  ~SendExchange() override {
-    if (comm_ != MPI_COMM_NULL) PMPI_Comm_free(&comm_);
-  }
   void release() override {}
 
   void run(const ExchangePlan& plan) override {
     if (comm_ == MPI_COMM_NULL) {
-      // Of its own, since it receives from anybody.
-      PMPI_Comm_dup(topology_.comm(), &comm_);
+      comm_ = topology_.any_source_comm();
       connect(plan);
     }
     Run(*this, plan).run();

@@ -90,6 +90,8 @@ libdedup_engine_la_SOURCES += \
   engine/rounds.h \
   engine/set_size.cc \
   engine/set_size.h \
+  engine/shared_comms.cc \
+  engine/shared_comms.h \
   engine/take_over.cc \
   engine/take_over.h \
   engine/topology.cc \

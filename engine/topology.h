@@ -4,25 +4,23 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/shared_comms.h"
 
 namespace dedup::engine {
 
 // The ranks of a communicator by node. Nodes are numbered as in the job's node table, which covers
 // MPI_COMM_WORLD; a communicator may reach only some of them ("represented"). Built collectively,
-// then immutable. Owns node_comm and leader_comm.
+// then immutable. Has node_comm, leader_comm and any_source_comm together with other files.
 class Topology {
  public:
   // Collective over `comm`, which stays the caller's, and on which from now on an error of MPI ends
-  // the job, as on the other two. `job_nodes`: nodes in the job; `my_node`: this rank's.
+  // the job, as on the others. `job_nodes`: nodes in the job; `my_node`: this rank's.
   static Result<Topology> build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex my_node);
-  Topology(Topology&& other) noexcept;
-  Topology& operator=(Topology&& other) noexcept;
-  ~Topology();
-
   MPI_Comm comm() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -36,12 +34,14 @@ class Topology {
   const std::vector<NodeIndex>& nodes() const { return nodes_; }
 
   // This node's ranks of `comm`; rank 0 of it is the node's leader.
-  MPI_Comm node_comm() const { return node_comm_; }
+  MPI_Comm node_comm() const { return comms_->node(); }
   int node_rank() const { return node_rank_; }
   int node_size() const { return static_cast<int>(ranks_on_[my_node_].size()); }
   bool is_leader() const { return node_rank_ == 0; }
   // One leader a node; MPI_COMM_NULL on other ranks.
-  MPI_Comm leader_comm() const { return leader_comm_; }
+  MPI_Comm leader_comm() const { return comms_->leaders(); }
+  // All ranks, for messages that may come from anybody. Collective when first called.
+  MPI_Comm any_source_comm() const { return comms_->any_source(comm_); }
 
   // The rank that speaks to a node's service when one rank must do so for all: the node's leader,
   // or, for nodes the communicator does not reach, ranks dealt in turn.
@@ -51,11 +51,9 @@ class Topology {
 
  private:
   Topology() = default;
-  void release();
 
   MPI_Comm comm_ = MPI_COMM_NULL;
-  MPI_Comm node_comm_ = MPI_COMM_NULL;
-  MPI_Comm leader_comm_ = MPI_COMM_NULL;
+  std::shared_ptr<SharedComms> comms_;
   int rank_ = 0;
   int size_ = 0;
   int node_rank_ = 0;

@@ -307,6 +307,33 @@ static void deleted_and_created_anew(const char* name) {
   close_file(&new);
 }
 
+static void more_files_open_at_once(const char* name) {
+  /* As many as on the stock driver, which needs one communicator for each. Every hundredth file is
+   * written; and on other ranks, or the same in another order, there are communicators as well. */
+  enum { kFiles = 1500, kWritten = 100 };
+  static MPI_File files[kFiles];
+  MPI_Comm comms[3] = {MPI_COMM_WORLD};
+  MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comms[1]));
+  MPI(MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &comms[2]));
+  char file_name[4200];
+  for (int i = 0; i < kFiles; ++i) {
+    snprintf(file_name, sizeof file_name, "%s.%d", name, i % kWritten == 0 ? i / kWritten : 0);
+    files[i] = open_on(comms[i % 3], file_name, kCreate);
+  }
+  for (int i = 0; i < kFiles; i += kWritten) {
+    write_all_as(files[i], block(rank), (uint64_t)i, kBlock);
+    barrier();
+    CHECK_WRITER(files[i], 0, (uint64_t)i, block(ranks));
+  }
+  CHECK_WRITER(files[1], 0, 0, block(ranks));
+  for (int i = 0; i < kFiles; ++i) close_file(&files[i]);
+  for (int i = 1; i < 3; ++i) MPI(MPI_Comm_free(&comms[i]));
+  for (int i = 0; i < kFiles / kWritten; ++i) {
+    snprintf(file_name, sizeof file_name, "%s.%d", name, i);
+    check_whole(file_name, (uint64_t)i * kWritten, ranks);
+  }
+}
+
 static const struct check_case kCases[] = {
     CASE(one_rank_alone_reads),
     CASE(one_rank_alone_writes),
@@ -323,6 +350,7 @@ static const struct check_case kCases[] = {
     CASE(open_and_close_without_writing),
     CASE(deleted_while_open),
     CASE(deleted_and_created_anew),
+    CASE(more_files_open_at_once),
 };
 
 int main(int argc, char** argv) {
