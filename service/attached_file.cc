@@ -36,7 +36,7 @@ Status AttachedFile::tidy() {
   const auto record = store_->newest(identity_);
   if (!record.is_ok() && record.status().code() != Code::kNotFound) return Status::ok();
   const Id128 keep = record.is_ok() ? record->attempt : Id128{};
-  DEDUP_TRY(store_->collect(identity_, keep, {}, true, store::Store::Prepared::kKeep).status());
+  DEDUP_TRY(store_->collect(identity_, {keep}, {}, true, store::Store::Prepared::kKeep).status());
   tidied_ = true;
   return Status::ok();
 }
@@ -94,12 +94,12 @@ bool AttachedFile::make_room(const std::vector<Id128>& own) {
   // What cannot be dropped takes its space: no more can be said of it here.
   bool freed = store::drop_unnamed(*store_, own).is_ok();
   const auto doubt = in_doubt();
-  if (write_lock_ && !attempt_ && doubt.is_ok() && !*doubt) {
-    const auto record = store_->newest(identity_);
-    freed |= record.is_ok() &&
-             store_->collect(identity_, record->attempt, chunks_.open_segments(), false).is_ok();
-  }
-  return freed;
+  if (!write_lock_ || attempt_ || !doubt.is_ok() || *doubt) return freed;
+  const auto record = store_->newest(identity_);
+  if (!record.is_ok()) return freed;
+  const auto collected = store_->collect(identity_, {record->attempt}, chunks_.open_segments(),
+                                         false, store::Store::Prepared::kKeep);
+  return collected.is_ok() || freed;
 }
 
 Status AttachedFile::adopt(const store::CommitRecord& record) {
@@ -123,20 +123,23 @@ Status AttachedFile::detach() {
   const auto record = store_->newest(identity_);
   const bool nothing = !record.is_ok() && record.status().code() == Code::kNotFound;
   DEDUP_ASSIGN(const bool doubt, in_doubt());
-  write_lock_.reset();
-  if (nothing && !doubt) {
-    // Created and never committed. If another job is just opening it, it is that job's now.
-    const Status dropped = store_->drop_file(identity_);
-    if (dropped.code() != Code::kFileInUse) DEDUP_TRY(dropped);
-  }
+  auto writing = std::move(write_lock_);
+  if (!nothing || doubt) return status;
+  // Created and never committed. Locked until it is gone: no other job's commit gets between.
+  auto whole = store_->lock_whole(identity_, std::move(writing));
+  const Code code = whole.status().code();
+  if (code == Code::kFileInUse || code == Code::kNoSuchFile) return status;
+  DEDUP_TRY(whole.status());
+  DEDUP_TRY(store_->drop_file(identity_, std::move(*whole)).status());
   return status;
 }
 
 Status AttachedFile::drop(const std::vector<Id128>& stores_left) {
   chunks_.close_own_segment();
   generation_lock_.reset();
-  write_lock_.reset();
-  return store::drop_with_mark(*store_, identity_, stores_left);
+  if (!write_lock_) return store::drop_with_mark(*store_, identity_, stores_left);
+  DEDUP_ASSIGN(auto whole, store_->lock_whole(identity_, std::move(write_lock_)));
+  return store::drop_with_mark(*store_, identity_, stores_left, std::move(whole)).status();
 }
 
 Status AttachedFile::check_writable() const {
@@ -201,7 +204,7 @@ Result<CollectReply> AttachedFile::collect(const Id128& id) {
   tidied_ = true;
   may_make_room_ = true;
   DEDUP_ASSIGN(const std::uint64_t freed,
-               store_->collect(identity_, id, chunks_.open_segments(), false));
+               store_->collect(identity_, {id}, chunks_.open_segments(), false));
   return CollectReply{freed};
 }
 

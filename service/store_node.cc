@@ -22,7 +22,7 @@ Status drop_marked(store::Store& store, const std::unordered_map<Id128, Attached
   DEDUP_ASSIGN(const std::vector<Id128> marks, store.marks());
   for (const Id128& identity : marks) {
     if (attached.contains(identity)) continue;
-    const Status dropped = store.drop_file(identity);
+    const Status dropped = store::drop_marked(store, identity);
     if (dropped.code() != Code::kFileInUse) DEDUP_TRY(dropped);
   }
   return Status::ok();

@@ -189,16 +189,26 @@ Status Store::withdraw(const Id128& identity, const Id128& attempt) {
   return abandon(identity, attempt);
 }
 
-Result<std::uint64_t> Store::collect(const Id128& identity, const Id128& keep,
+Result<std::uint64_t> Store::collect(const Id128& identity, const std::vector<Id128>& keep,
                                      const std::vector<std::uint64_t>& open_segments,
                                      bool with_logs, Prepared prepared) {
   const Layout& layout = p_->layout;
-  const auto kept = read_record(layout.record(identity, keep), identity, keep);
+  std::vector<CommitRecord> kept;
+  for (const Id128& attempt : keep) {
+    auto record = read_record(layout.record(identity, attempt), identity, attempt);
+    if (record.is_ok()) kept.push_back(std::move(*record));
+  }
+  const auto stays = [&](const Id128& attempt) {
+    return std::find(keep.begin(), keep.end(), attempt) != keep.end();
+  };
   const auto may_be_next = [&](const Id128& attempt) {
     const auto record = read_record(layout.temporary_record(identity, attempt), identity, attempt);
     if (!record.is_ok()) return false;
-    // Also a second attempt at what `keep` is the first of.
-    const bool is_later = record->parent == keep || (kept.is_ok() && descends_from(*record, *kept));
+    // Also a second attempt at what a kept one is the first of.
+    const bool is_later = stays(record->parent) ||
+                          std::any_of(kept.begin(), kept.end(), [&](const CommitRecord& earlier) {
+                            return descends_from(*record, earlier);
+                          });
     if (!is_later) return false;
     return std::any_of(record->stores.begin(), record->stores.end(),
                        [&](const StoreEntry& store) { return store.uuid != uuid(); });
@@ -207,7 +217,7 @@ Result<std::uint64_t> Store::collect(const Id128& identity, const Id128& keep,
   std::vector<Id128> remaining;
   DEDUP_ASSIGN(const auto all, p_->attempts(identity));
   for (const auto& attempt : all) {
-    if (attempt != keep && !(prepared == Prepared::kKeep && may_be_next(attempt))) {
+    if (!stays(attempt) && !(prepared == Prepared::kKeep && may_be_next(attempt))) {
       // Held until the generation is gone: a reader either comes before, and keeps it, or after.
       const auto lock = lock_path(layout.generation_lock(identity, attempt), true);
       if (lock.is_ok() || lock.status().code() == Code::kNotFound) {

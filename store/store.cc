@@ -12,14 +12,14 @@ namespace dedup::store {
 namespace {
 
 // What is left of a file that was renamed to be dropped, here or by a process that died since.
-Status finish_drop(const Layout& layout, const Id128& identity) {
+Status finish_drop(const Layout& layout, const Id128& identity, std::uint64_t* freed = nullptr) {
   const std::string directory = layout.dropped(identity);
   DEDUP_ASSIGN(const auto names, list_if_there(directory));
   for (const auto& name : names) {
     if (!name.starts_with(kPathMarkPrefix)) continue;
     DEDUP_TRY(remove_from_path_entry(layout, name.substr(kPathMarkPrefix.size()), identity));
   }
-  return fs::remove_tree(directory);
+  return fs::remove_tree(directory, freed);
 }
 
 Status finish_drops(const Layout& layout) {
@@ -59,6 +59,17 @@ Bytes encode_mark(const Id128& identity, const std::vector<Id128>& stores_left) 
   for (const auto& store : stores_left) out.put(store);
   format::put_checksum(out);
   return out.take();
+}
+
+// By who has the turn of the marks. None are left: no mark.
+Status write_mark(const Layout& layout, const Id128& identity,
+                  const std::vector<Id128>& stores_left) {
+  const std::string path = layout.mark(identity);
+  if (!stores_left.empty()) {
+    return fs::write_file_atomically(path, encode_mark(identity, stores_left));
+  }
+  DEDUP_TRY(fs::remove_file(path));
+  return fs::sync_directory(layout.marks());
 }
 
 Result<std::vector<Id128>> decode_mark(std::span<const std::byte> bytes, const std::string& path,
@@ -102,8 +113,18 @@ Result<std::unique_ptr<fs::File>> lock_path(const std::string& path, bool exclus
   return std::make_unique<fs::File>(std::move(*opened));
 }
 
-Store::Lock::Lock(std::unique_ptr<fs::File> file) : file_(std::move(file)) {}
+Store::Lock::Lock(std::vector<std::unique_ptr<fs::File>> files) : files_(std::move(files)) {}
 Store::Lock::~Lock() = default;
+
+namespace {
+
+std::unique_ptr<Store::Lock> make_lock(std::unique_ptr<fs::File> file) {
+  std::vector<std::unique_ptr<fs::File>> files;
+  files.push_back(std::move(file));
+  return std::make_unique<Store::Lock>(std::move(files));
+}
+
+}  // namespace
 
 Store::Store(std::unique_ptr<Private> p) : p_(std::move(p)) {}
 Store::~Store() = default;
@@ -178,39 +199,32 @@ Status Store::create_file(const Id128& identity, const std::string& path) {
   return add_to_path_entry(layout, path, identity);
 }
 
-Status Store::drop_file(const Id128& identity) {
+Result<std::uint64_t> Store::drop_file(const Id128& identity, std::unique_ptr<Lock>) {
   const Layout& layout = p_->layout;
-  DEDUP_TRY(finish_drop(layout, identity));
-  DEDUP_ASSIGN(const bool is_there, fs::exists(layout.file(identity)));
-  if (!is_there) return Status::ok();
-  DEDUP_ASSIGN(const auto attempts, p_->attempts(identity));
-  std::vector<std::string> lock_files{layout.file_lock(identity)};
-  for (const auto& attempt : attempts) {
-    lock_files.push_back(layout.generation_lock(identity, attempt));
-  }
-  std::vector<std::unique_ptr<fs::File>> locks;
-  for (const auto& path : lock_files) {
-    auto lock = lock_path(path, true);
-    // No lock file: of a creation that died half-way, nobody can use it.
-    if (lock.status().code() == Code::kNotFound) continue;
-    DEDUP_TRY(lock.status());
-    locks.push_back(std::move(*lock));
-  }
+  std::uint64_t freed = 0;
+  DEDUP_TRY(finish_drop(layout, identity, &freed));
   const Status renamed = fs::rename(layout.file(identity), layout.dropped(identity));
-  if (renamed.code() == Code::kNoSuchFile) return Status::ok();
+  if (renamed.code() == Code::kNoSuchFile) return freed;
   DEDUP_TRY(renamed);
   DEDUP_TRY(fs::sync_directory(layout.files()));
-  return finish_drop(layout, identity);
+  DEDUP_TRY(finish_drop(layout, identity, &freed));
+  return freed;
+}
+
+Result<std::uint64_t> Store::drop_file(const Id128& identity) {
+  auto lock = lock_whole(identity);
+  if (lock.status().code() != Code::kNoSuchFile) {
+    DEDUP_TRY(lock.status());
+    return drop_file(identity, std::move(*lock));
+  }
+  std::uint64_t freed = 0;
+  DEDUP_TRY(finish_drop(p_->layout, identity, &freed));
+  return freed;
 }
 
 Status Store::put_mark(const Id128& identity, const std::vector<Id128>& stores_left) {
-  const std::string path = p_->layout.mark(identity);
   DEDUP_ASSIGN(const fs::File turn, lock_marks(p_->layout));
-  if (!stores_left.empty()) {
-    return fs::write_file_atomically(path, encode_mark(identity, stores_left));
-  }
-  DEDUP_TRY(fs::remove_file(path));
-  return fs::sync_directory(p_->layout.marks());
+  return write_mark(p_->layout, identity, stores_left);
 }
 
 Result<std::vector<Id128>> Store::marks() const {
@@ -232,6 +246,16 @@ Result<std::vector<Id128>> Store::mark_stores(const Id128& identity) const {
   return decode_mark(*bytes, path, identity);
 }
 
+Status Store::shorten_mark(const Id128& identity,
+                           const std::function<bool(const Id128&)>& is_done) {
+  DEDUP_ASSIGN(const fs::File turn, lock_marks(p_->layout));
+  auto left = mark_stores(identity);
+  if (left.status().code() == Code::kNotFound) return Status::ok();
+  DEDUP_TRY(left.status());
+  if (std::erase_if(*left, is_done) == 0) return Status::ok();
+  return write_mark(p_->layout, identity, *left);
+}
+
 std::string Store::file_directory(const Id128& identity) const {
   return p_->layout.file(identity);
 }
@@ -250,8 +274,10 @@ Result<std::vector<SegmentSize>> Store::segments(const Id128& identity) const {
   for (const auto& name : names) {
     const auto number = parse_number_name(name, kSegmentSuffix);
     if (!number) continue;
-    DEDUP_ASSIGN(const fs::Info about, fs::info(segment_path(identity, *number)));
-    sizes.push_back({*number, about.size});
+    const auto about = fs::info(segment_path(identity, *number));
+    if (about.status().code() == Code::kNoSuchFile) continue;  // a job has just removed it
+    DEDUP_TRY(about.status());
+    sizes.push_back({*number, about->size});
   }
   return sizes;
 }
@@ -271,7 +297,32 @@ Result<std::unique_ptr<Store::Lock>> Store::lock_for_writing(const Id128& identi
     return Status(Code::kNoSuchFile, p_->layout.file(identity) + ": no such file in the store");
   }
   DEDUP_TRY(lock.status());
-  return std::make_unique<Lock>(std::move(*lock));
+  return make_lock(std::move(*lock));
+}
+
+Result<std::unique_ptr<Store::Lock>> Store::lock_whole(const Id128& identity,
+                                                       std::unique_ptr<Lock> writing) {
+  const Layout& layout = p_->layout;
+  // Who creates a file has the turn until it has locked it.
+  DEDUP_ASSIGN(const fs::File turn, fs::open_directory(layout.files()));
+  DEDUP_TRY(fs::lock_exclusively(turn));
+  DEDUP_ASSIGN(const bool is_there, fs::exists(layout.file(identity)));
+  if (!is_there) {
+    return Status(Code::kNoSuchFile, layout.file(identity) + ": no such file in the store");
+  }
+  std::vector<std::string> paths;
+  if (!writing) paths.push_back(layout.file_lock(identity));
+  DEDUP_ASSIGN(const auto attempts, p_->attempts(identity));
+  for (const auto& attempt : attempts) paths.push_back(layout.generation_lock(identity, attempt));
+  if (!writing) writing = std::make_unique<Lock>(std::vector<std::unique_ptr<fs::File>>{});
+  for (const auto& path : paths) {
+    auto lock = lock_path(path, true);
+    // No lock file: of a creation that died half-way, nobody can use it.
+    if (lock.status().code() == Code::kNotFound) continue;
+    DEDUP_TRY(lock.status());
+    writing->files_.push_back(std::move(*lock));
+  }
+  return writing;
 }
 
 Result<std::unique_ptr<Store::Lock>> Store::create_for_writing(const Id128& identity,
@@ -300,7 +351,7 @@ Result<std::unique_ptr<Store::Lock>> Store::create_for_writing(const Id128& iden
 Result<std::unique_ptr<Store::Lock>> Store::lock_generation(const Id128& identity,
                                                             const Id128& attempt) {
   DEDUP_ASSIGN(auto lock, lock_path(p_->layout.generation_lock(identity, attempt), false));
-  return std::make_unique<Lock>(std::move(lock));
+  return make_lock(std::move(lock));
 }
 
 }  // namespace dedup::store

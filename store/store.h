@@ -25,6 +25,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -73,16 +74,21 @@ class Store {
   // --- Files ------------------------------------------------------------------------------------
   // Makes the directories of a file and enters `path`; durable when it returns. Harmless if there.
   Status create_file(const Id128& identity, const std::string& path);
-  // Removes everything of a file at once (segments, logs, generations, path entry). Harmless if it
-  // is not there. kFileInUse if somebody has it locked for writing or reads a generation of it; own
-  // locks count, so free them before.
-  Status drop_file(const Id128& identity);
+  class Lock;  // see below
+  // Removes everything of a file at once (segments, logs, generations, path entry), by who has it
+  // locked as a whole. Returns the bytes freed.
+  Result<std::uint64_t> drop_file(const Id128& identity, std::unique_ptr<Lock> whole);
+  // The same where nothing has to be looked at before: takes that lock. Harmless if the file is not
+  // there; kFileInUse as lock_whole(), also for the caller's own locks.
+  Result<std::uint64_t> drop_file(const Id128& identity);
   // Remembers that an identity was deleted, and which stores still have to drop it; replaces an
   // older mark. With no stores left the mark goes. Durable when it returns.
   Status put_mark(const Id128& identity, const std::vector<Id128>& stores_left);
   Result<std::vector<Id128>> marks() const;
   // The stores that a mark names; kNotFound if there is no such mark.
   Result<std::vector<Id128>> mark_stores(const Id128& identity) const;
+  // Takes those for which `is_done` says true out of a mark. Harmless if there is none.
+  Status shorten_mark(const Id128& identity, const std::function<bool(const Id128&)>& is_done);
 
   std::string file_directory(const Id128& identity) const;
   std::string segment_path(const Id128& identity, std::uint64_t number) const;
@@ -95,11 +101,17 @@ class Store {
   Result<std::vector<std::uint64_t>> logs(const Id128& identity) const;
 
   // --- Locks (kernel locks, freed when the process dies) -----------------------------------------
-  class Lock;  // unlocks when destroyed
+  // A Lock unlocks when it is destroyed.
+  //
   // kFileInUse if another job has it, kNoSuchFile (file) or kNotFound (generation) if it is not
   // here or was removed meanwhile. A lock belongs to the object, not to the process: taking one a
   // second time through any Store fails while the first is held.
   Result<std::unique_ptr<Lock>> lock_for_writing(const Id128& identity);
+  // Against writers and against readers of any generation: who removes a file takes it, looks
+  // whether it still is to go, and drops it. `writing`: the lock for writing of who has it already;
+  // it becomes part of this one, and is freed if that is not to be had.
+  Result<std::unique_ptr<Lock>> lock_whole(const Id128& identity,
+                                           std::unique_ptr<Lock> writing = nullptr);
   // create_file and lock_for_writing in one step, for a file that is new. kFileInUse if another job
   // has a file of this path locked for writing here; with `by_path`, kFileExists if one was
   // committed. Files in `own`, those of the caller's job, do not count. Of several callers at once
@@ -141,16 +153,16 @@ class Store {
   // Removes an attempt whose commit failed, or that was not committed: durably, and its record
   // before anything else. Only as long as nobody has relied on it.
   Status withdraw(const Id128& identity, const Id128& attempt);
-  // Removes generations other than `keep` that nobody has locked, every uncommitted attempt other
-  // than `keep`, and every segment (and, if `with_logs` is set, log) that no remaining generation's
-  // index refers to. The caller holds the lock for writing, and names in `open_segments` those it
-  // still appends to or that hold chunks which no index names yet. If the index of a generation
-  // that remains is damaged, no segment goes. Returns the bytes freed.
+  // Removes generations that are not in `keep` and that nobody has locked, every uncommitted
+  // attempt that is not, and every segment (and, if `with_logs` is set, log) that no remaining
+  // generation's index refers to. The caller holds the lock for writing, and names in
+  // `open_segments` those it still appends to or that hold chunks which no index names yet. If the
+  // index of a generation that remains is damaged, no segment goes. Returns the bytes freed.
   //
-  // kKeep: attempts that were prepared here and on other stores on top of `keep` stay: a killed job
-  // may have committed them on nodes that are not here to say so.
+  // kKeep: attempts that were prepared here and on other stores on top of one in `keep` stay: a
+  // killed job may have committed them on nodes that are not here to say so.
   enum class Prepared { kDrop, kKeep };
-  Result<std::uint64_t> collect(const Id128& identity, const Id128& keep,
+  Result<std::uint64_t> collect(const Id128& identity, const std::vector<Id128>& keep,
                                 const std::vector<std::uint64_t>& open_segments, bool with_logs,
                                 Prepared prepared = Prepared::kDrop);
 
@@ -167,13 +179,14 @@ class Store {
 // Held as long as the object lives and the process does. May be moved between threads.
 class Store::Lock {
  public:
-  explicit Lock(std::unique_ptr<fs::File> file);
+  explicit Lock(std::vector<std::unique_ptr<fs::File>> files);
   ~Lock();
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
  private:
-  std::unique_ptr<fs::File> file_;
+  friend class Store;
+  std::vector<std::unique_ptr<fs::File>> files_;
 };
 
 }  // namespace dedup::store

@@ -49,10 +49,10 @@ Status add_attempts(const Store& store, const LockedFiles& locked, FileSurvey& o
   DEDUP_ASSIGN(Store::Attempts attempts, store.attempts(out.identity));
   out.prepared = std::move(attempts.prepared);
   out.damaged = std::move(attempts.damaged);
-  out.generations = attempts.committed.size();
   out.unfinished = out.prepared.size() + attempts.begun.size();
   std::uint64_t highest = 0;
   for (const CommitRecord& record : attempts.committed) {
+    out.committed.push_back(record.attempt);
     highest = std::max(highest, record.number);
     const std::string lock = store.generation_directory(out.identity, record.attempt) + "/lock";
     out.reading = out.reading || is_locked(locked, lock);
@@ -76,8 +76,8 @@ void add_index(const Store& store, FileSurvey& out) {
   for (const auto& use : (*index)->segments()) out.live_bytes += use.live_bytes;
 }
 
-Result<FileSurvey> survey_file(const Store& store, const LockedFiles& locked,
-                               const Id128& identity) {
+Result<FileSurvey> survey_with_locks(const Store& store, const LockedFiles& locked,
+                                     const Id128& identity) {
   FileSurvey out;
   out.identity = identity;
   DEDUP_TRY(add_attempts(store, locked, out));
@@ -110,8 +110,7 @@ Result<std::vector<CommitRecord>> get_records(Decoder& d) {
 }
 
 auto numbers_of(auto& s) {
-  return std::tie(s.generations, s.unfinished, s.segment_bytes, s.live_bytes, s.chunks, s.logs,
-                  s.log_bytes);
+  return std::tie(s.unfinished, s.segment_bytes, s.live_bytes, s.chunks, s.logs, s.log_bytes);
 }
 
 Status cut_off() {
@@ -124,6 +123,8 @@ void FileSurvey::encode(Encoder& e) const {
   e.put(identity);
   put_records(e, newest);
   put_records(e, prepared);
+  e.put(static_cast<std::uint32_t>(committed.size()));
+  for (const Id128& attempt : committed) e.put(attempt);
   e.put(static_cast<std::uint32_t>(damaged.size()));
   for (const std::string& text : damaged) e.put(std::string_view(text));
   std::apply([&](const auto&... number) { (e.put(number), ...); }, numbers_of(*this));
@@ -136,6 +137,8 @@ Result<FileSurvey> FileSurvey::decode(Decoder& d) {
   out.identity = d.get_id();
   DEDUP_ASSIGN(out.newest, get_records(d));
   DEDUP_ASSIGN(out.prepared, get_records(d));
+  out.committed.resize(d.get_count(16));
+  for (Id128& attempt : out.committed) attempt = d.get_id();
   out.damaged.resize(d.get_count(4));
   for (std::string& text : out.damaged) text = d.get_string();
   std::apply([&](auto&... number) { ((number = d.get<std::uint64_t>()), ...); }, numbers_of(out));
@@ -182,6 +185,10 @@ Result<StoreSurvey> StoreSurvey::decode(Decoder& d) {
   return out;
 }
 
+Result<FileSurvey> survey_file(const Store& store, const Id128& identity) {
+  return survey_with_locks(store, {}, identity);
+}
+
 Result<StoreSurvey> survey(const Store& store) {
   StoreSurvey out;
   out.uuid = store.uuid();
@@ -197,7 +204,7 @@ Result<StoreSurvey> survey(const Store& store) {
   const LockedFiles locked = locked_files();
   DEDUP_ASSIGN(const auto identities, store.identities());
   for (const Id128& identity : identities) {
-    DEDUP_ASSIGN(FileSurvey file, survey_file(store, locked, identity));
+    DEDUP_ASSIGN(FileSurvey file, survey_with_locks(store, locked, identity));
     out.files.push_back(std::move(file));
   }
   return out;

@@ -19,7 +19,7 @@ struct FileSurvey {
   std::vector<CommitRecord> newest;  // two if they exclude each other; none if nothing is committed
   std::vector<CommitRecord> prepared;
   std::vector<std::string> damaged;  // records that do not hold
-  std::uint64_t generations = 0;     // committed ones
+  std::vector<Id128> committed;      // all generations
   std::uint64_t unfinished = 0;      // attempts that are not committed here
   std::uint64_t segment_bytes = 0;   // of all segments, on disk
   std::uint64_t live_bytes = 0;      // that the newest generation's index names
@@ -50,6 +50,9 @@ struct StoreSurvey {
   void encode(Encoder& e) const;
   static Result<StoreSurvey> decode(Decoder& d);
 };
+
+// One file, without whether it is locked. What is not here has nothing.
+Result<FileSurvey> survey_file(const Store& store, const Id128& identity);
 
 // Takes no lock: what a job changes meanwhile may be seen half-way.
 Result<StoreSurvey> survey(const Store& store);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -30,21 +32,54 @@ class Directories {
   std::map<std::pair<std::string, DirectoryId>, std::optional<std::set<Id128>>> known_;
 };
 
+// How many files are locked at once: each takes a descriptor for itself and each generation.
+constexpr std::size_t kAtOnce = 64;
+
+bool is_unnamed(const Store& store, const Id128& identity, Directories& directories) {
+  const auto attempts = store.attempts(identity);
+  if (!attempts.is_ok() || attempts->committed.empty() || !attempts->damaged.empty()) return false;
+  const auto& records = attempts->committed;
+  return std::all_of(records.begin(), records.end(), [&](const CommitRecord& record) {
+    if (record.directory == DirectoryId{}) return false;
+    const auto& names = directories.names_beside(record);
+    return names && !names->contains(identity);
+  });
+}
+
+// Those of `found` that still are, now that nobody can commit them.
+Result<std::size_t> drop_batch(Store& store, std::span<const Id128> found) {
+  std::vector<std::pair<Id128, std::unique_ptr<Store::Lock>>> locked;
+  for (const Id128& identity : found) {
+    auto lock = store.lock_whole(identity);
+    const Code code = lock.status().code();
+    if (code == Code::kFileInUse || code == Code::kNoSuchFile) continue;
+    DEDUP_TRY(lock.status());
+    locked.emplace_back(identity, std::move(*lock));
+  }
+  Directories directories;
+  std::size_t dropped = 0;
+  for (auto& [identity, lock] : locked) {
+    if (!is_unnamed(store, identity, directories)) continue;
+    DEDUP_TRY(store.drop_file(identity, std::move(lock)).status());
+    ++dropped;
+  }
+  return dropped;
+}
+
 }  // namespace
 
 Result<std::size_t> drop_unnamed(Store& store, const std::vector<Id128>& own) {
-  DEDUP_ASSIGN(const std::vector<CommitRecord> records, store.list());
+  DEDUP_ASSIGN(std::vector<Id128> found, store.identities());
   Directories directories;
+  std::erase_if(found, [&](const Id128& identity) {
+    const bool is_own = std::find(own.begin(), own.end(), identity) != own.end();
+    return is_own || !is_unnamed(store, identity, directories);
+  });
   std::size_t dropped = 0;
-  for (const CommitRecord& record : records) {
-    const bool is_own = std::find(own.begin(), own.end(), record.identity) != own.end();
-    if (is_own || record.directory == DirectoryId{}) continue;
-    const auto& names = directories.names_beside(record);
-    if (!names || names->contains(record.identity)) continue;
-    const Status status = store.drop_file(record.identity);
-    if (status.code() == Code::kFileInUse) continue;
-    DEDUP_TRY(status);
-    ++dropped;
+  for (std::size_t at = 0; at < found.size(); at += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, found.size() - at);
+    DEDUP_ASSIGN(const std::size_t more, drop_batch(store, std::span(found).subspan(at, count)));
+    dropped += more;
   }
   return dropped;
 }

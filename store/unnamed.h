@@ -12,10 +12,14 @@
 namespace dedup::store {
 
 // Drops every file of the store, other than those in `own` and those that a job has open, whose
-// newest record names a directory that is there, is the one that was there at the commit, and has
+// records name directories that are there, are those that were there at the commit, and have
 // no placeholder of the file. So a file system that is not mounted loses nothing, and nor does a
-// placeholder that was renamed within its directory. Returns how many were dropped. Costs reading
-// each such directory once, and the 4 KiB of each placeholder in it.
+// placeholder that was renamed within its directory. A file with a damaged record stays: that may
+// name another directory. Returns how many were dropped.
+//
+// What was found is looked at again with the file locked: a job may have committed it, and put its
+// placeholder, in between. Costs reading each such directory once, and once more for 64 files that
+// are to go, and the 4 KiB of each placeholder in it.
 Result<std::size_t> drop_unnamed(Store& store, const std::vector<Id128>& own);
 
 }  // namespace dedup::store

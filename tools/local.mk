@@ -23,13 +23,27 @@ tools_hints_doc_LDADD = libdedup_core.la
 
 dist_man_MANS += doc/man/dedup.7 doc/man/dedup-mpiexec.1 doc/man/dedupctl.1
 
+# What dedupctl does to stores that jobs use. test/simulation runs it, too.
+EXTRA_LTLIBRARIES += libdedup_upkeep.la
+libdedup_upkeep_la_SOURCES = \
+  tools/dedupctl/catalog.cc \
+  tools/dedupctl/catalog.h \
+  tools/dedupctl/freeing.cc \
+  tools/dedupctl/freeing.h \
+  tools/dedupctl/group.cc \
+  tools/dedupctl/group.h \
+  tools/dedupctl/removal.cc \
+  tools/dedupctl/removal.h \
+  tools/dedupctl/stores.cc \
+  tools/dedupctl/stores.h \
+  tools/dedupctl/upkeep.cc \
+  tools/dedupctl/upkeep.h
+
 # An MPI program only when an mpiexec starts it.
 if BUILD_DRIVER
 bin_PROGRAMS += tools/dedupctl/dedupctl
 endif
 tools_dedupctl_dedupctl_SOURCES = \
-  tools/dedupctl/catalog.cc \
-  tools/dedupctl/catalog.h \
   tools/dedupctl/check.cc \
   tools/dedupctl/check.h \
   tools/dedupctl/content.cc \
@@ -38,8 +52,6 @@ tools_dedupctl_dedupctl_SOURCES = \
   tools/dedupctl/gc.cc \
   tools/dedupctl/generation.cc \
   tools/dedupctl/generation.h \
-  tools/dedupctl/group.cc \
-  tools/dedupctl/group.h \
   tools/dedupctl/heal.cc \
   tools/dedupctl/heal.h \
   tools/dedupctl/import.cc \
@@ -56,12 +68,10 @@ tools_dedupctl_dedupctl_SOURCES = \
   tools/dedupctl/select.cc \
   tools/dedupctl/select.h \
   tools/dedupctl/session.h \
-  tools/dedupctl/stat.cc \
-  tools/dedupctl/stores.cc \
-  tools/dedupctl/stores.h
+  tools/dedupctl/stat.cc
 tools_dedupctl_dedupctl_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
   -DMPICH_SKIP_MPICXX
-tools_dedupctl_dedupctl_LDADD = libdedup_core.la $(MPI_LIBS)
+tools_dedupctl_dedupctl_LDADD = libdedup_upkeep.la libdedup_core.la $(MPI_LIBS)
 
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = tools/completion/dedupctl

@@ -134,9 +134,11 @@ def test_gc_leaves_what_is_not_sure(site, where):
         if all(committed(node) for node in FOUR[1:]):
             break
     assert [committed(node) for node in FOUR] == [False, True, True, True]
-    before = [site.bytes_used(node) for node in FOUR]
     answer = dedupctl(site, "gc", nodes=where(FOUR))
     assert answer.code == FINE and "left as it is" in answer.out, answer
+    # Logs die with their job.
+    assert not any(list((site.file_directory(node) / "logs").iterdir()) for node in FOUR)
+    before = [site.bytes_used(node) for node in FOUR]
     site.lose("n1", "n2", "n3")
     answer = dedupctl(site, "gc", nodes=where(["n0"]))
     assert answer.code == FINE and "left as it is" in answer.out, answer

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "store/forwarding_system.h"
 
@@ -46,6 +48,12 @@ class BrokenSystem final : public store::ForwardingSystem {
   void set_process(int process) { process_ = process; }
 
   int open(const char* path, int flags, mode_t mode) override {
+    count_call();
+    const std::string name(path);
+    if (sees_old_records() && (name.ends_with("/record") || name.ends_with("/record.tmp")) &&
+        (flags & O_ACCMODE) == O_RDONLY) {
+      return below_.open((old_records_ + name).c_str(), flags, mode);
+    }
     const auto job = frozen_.find(process_ / 16);
     if (job != frozen_.end() && (flags & O_ACCMODE) == O_RDONLY) {
       const auto copy = job->second.find(path);
@@ -53,11 +61,52 @@ class BrokenSystem final : public store::ForwardingSystem {
     }
     return below_.open(path, flags, mode);
   }
+  int close(int fd) override {
+    waited_for_.erase(fd);
+    return below_.close(fd);
+  }
+  int list(const char* path, std::vector<std::string>& names) override {
+    count_call();
+    const std::string name(path);
+    if (sees_old_records() && name.ends_with("/generations")) {
+      return below_.list((old_records_ + name).c_str(), names);
+    }
+    return below_.list(path, names);
+  }
+  int stat(const char* path, struct stat* about) override {
+    count_call();
+    return below_.stat(path, about);
+  }
+  int lstat(const char* path, struct stat* about) override {
+    count_call();
+    return below_.lstat(path, about);
+  }
+  int rename(const char* from, const char* to) override {
+    count_call();
+    return below_.rename(from, to);
+  }
+  int unlink(const char* path) override {
+    count_call();
+    return below_.unlink(path);
+  }
   int fsync(int fd) override { return is_lost(fd) ? 0 : below_.fsync(fd); }
   int fdatasync(int fd) override { return is_lost(fd) ? 0 : below_.fdatasync(fd); }
   int flock(int fd, int operation) override {
-    return breakage_ == Breakage::kNoLocks ? 0 : below_.flock(fd, operation);
+    count_call();
+    const int result = breakage_ == Breakage::kNoLocks ? 0 : below_.flock(fd, operation);
+    const bool waits = (operation & LOCK_EX) != 0 && (operation & LOCK_NB) == 0;
+    if (result == 0 && waits && is_upkeep()) waited_for_.insert(fd);
+    return result;
   }
+
+  // See Cluster.
+  void interrupt(std::uint64_t n, std::function<void()> what) {
+    calls_left_ = n;
+    what_ = std::move(what);
+  }
+  bool end_interrupt() { return std::exchange(what_, nullptr) == nullptr; }
+  // Where the records are as they were; empty: nowhere.
+  void show_records(std::string where) { old_records_ = std::move(where); }
 
  private:
   bool is_lost(int fd) {
@@ -68,9 +117,21 @@ class BrokenSystem final : public store::ForwardingSystem {
     return breakage_ == kind;
   }
 
+  bool is_upkeep() const { return process_ / 16 == kUpkeep; }
+  bool sees_old_records() const { return is_upkeep() && !old_records_.empty(); }
+  void count_call() {
+    if (!what_ || !is_upkeep()) return;
+    if (calls_left_ > 0) --calls_left_;
+    if (calls_left_ == 0 && waited_for_.empty()) std::exchange(what_, nullptr)();
+  }
+
   Breakage breakage_;
   int process_ = 0;
   std::map<int, std::map<std::string, std::string>> frozen_;  // by job
+  std::string old_records_;
+  std::uint64_t calls_left_ = 0;
+  std::function<void()> what_;
+  std::set<int> waited_for_;  // dedupctl's open files that others would wait for
 };
 
 // ---- The cluster -------------------------------------------------------------------------------
@@ -183,6 +244,37 @@ void Cluster::freeze_view(int job) {
     copies["/shared/" + name] = copy;
   }
   broken_->freeze(job, copies);
+}
+
+void Cluster::freeze_records() {
+  if (breakage_ != Breakage::kNoSecondLook) return;
+  const std::string where = "/frozen/records" + std::to_string(++views_);
+  memory_.mkdir(where.c_str(), 0700);
+  for (NodeIndex n = 0; n < kNodes; ++n) {
+    memory_.mkdir((where + disk(n)).c_str(), 0700);
+    // A directory comes before what is in it.
+    for (const auto& [name, size] : memory_.tree(disk(n))) {
+      const std::string path = disk(n) + "/" + name;
+      const bool is_record = name.ends_with("/record") || name.ends_with("/record.tmp");
+      if (is_record) memory_.put_content(where + path, memory_.content(path));
+      if (name.ends_with('/')) {
+        memory_.mkdir((where + path.substr(0, path.size() - 1)).c_str(), 0700);
+      }
+    }
+  }
+  broken_->show_records(where);
+}
+
+void Cluster::unfreeze_records() {
+  broken_->show_records({});
+}
+
+void Cluster::interrupt(std::uint64_t n, std::function<void()> what) {
+  broken_->interrupt(n, std::move(what));
+}
+
+bool Cluster::end_interrupt() {
+  return broken_->end_interrupt();
 }
 
 // ---- A job -------------------------------------------------------------------------------------

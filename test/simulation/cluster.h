@@ -27,6 +27,7 @@ using Random = std::mt19937_64;
 
 inline constexpr NodeIndex kNodes = 6;
 inline constexpr std::size_t kJobs = 2;
+inline constexpr int kUpkeep = static_cast<int>(kJobs) + 2;  // what dedupctl is as a job
 
 // Ways to break the protocol, to see that the simulation finds it.
 enum class Breakage {
@@ -37,6 +38,7 @@ enum class Breakage {
   kNoFileFlush,         // likewise of a file
   kNoLocks,             // every job gets every lock
   kNumberTwice,         // a second attempt gets the number of the one that failed
+  kNoSecondLook,        // dedupctl sees the records as it saw them first
 };
 
 // Where all random numbers of the product come from: the same for the same seed.
@@ -74,6 +76,13 @@ class Cluster {
   int process() const { return process_; }
   // What a job sees of the shared file system from now on (kNoParentCheck).
   void freeze_view(int job);
+  // The same of dedupctl and the stores' records (kNoSecondLook), and its end.
+  void freeze_records();
+  void unfreeze_records();
+  // Calls `what` before the n-th of dedupctl's calls from now on at which it has no lock that
+  // others would wait for. False if there was none by the end.
+  void interrupt(std::uint64_t n, std::function<void()> what);
+  bool end_interrupt();
 
  private:
   bool is_shared(const char* path, int fd);
@@ -86,6 +95,7 @@ class Cluster {
   store::System* before_;
   int process_ = 0;
   int struck_process_ = 0;
+  int views_ = 0;
   struct Remembered {
     std::vector<std::pair<std::string, Bytes>> entries;  // directories end in '/'
     bool there = false;

@@ -24,6 +24,11 @@ void Model::doubt(NodeIndex node, const std::shared_ptr<const Version>& version)
   held_[node].erase(version);
 }
 
+void Model::take(NodeIndex node, const File& file) {
+  doubt(node, file.last);
+  for (const auto& version : file.later) doubt(node, version);
+}
+
 bool Model::is_available(const Version& version, const std::vector<NodeIndex>& nodes) const {
   if (version.is_damaged) return false;
   unsigned missing = 0;

@@ -54,6 +54,7 @@ class Model {
   void remember(NodeIndex node) { remembered_[node] = held_[node]; }
   void bring_back(NodeIndex node) { held_[node] = remembered_[node]; }
   void doubt(NodeIndex node, const std::shared_ptr<const Version>& version);
+  void take(NodeIndex node, const File& file);  // its part is gone
 
   // Whether a job on `nodes` can be asked for the version: at most K - 1 of its nodes lack it.
   bool is_available(const Version& version, const std::vector<NodeIndex>& nodes) const;

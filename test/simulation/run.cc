@@ -11,6 +11,8 @@
 #include "engine/reader.h"
 #include "store/format.h"
 #include "test/simulation/model.h"
+#include "tools/dedupctl/freeing.h"
+#include "tools/dedupctl/removal.h"
 
 namespace dedup::simulation {
 namespace {
@@ -139,6 +141,15 @@ class Run {
         kill_on(step.node);
         if (cluster_.bring_back(step.node)) model_.bring_back(step.node);
         break;
+      case Kind::kPress:
+        if (slot.job) press(step);
+        break;
+      case Kind::kGc:
+      case Kind::kGcUnnamed:
+      case Kind::kRm:
+      case Kind::kRmOn:
+        look_after(step);
+        break;
       case Kind::kEnd:
         break;
     }
@@ -214,6 +225,7 @@ class Run {
   }
 
   bool others_active(std::size_t number) const {
+    if (upkeep_active_) return true;
     for (std::size_t i = 0; i < kJobs; ++i) {
       if (i != number && slots_[i].job) return true;
     }
@@ -299,7 +311,7 @@ class Run {
   void check_refusal(const Step& step, const Name& name, const Status& status, bool struck) {
     if (struck) return;
     const bool in_use = status.code() == Code::kFileInUse && others_active(step.job);
-    if (in_use) return;
+    if (in_use || removing_) return;
     if (!name.file) {
       if (status.code() == Code::kNoSuchFile && !step.create) return;
       wrong("a file that is not there cannot be made: " + status.message());
@@ -463,6 +475,93 @@ class Run {
     slot = {};
   }
 
+  // No room is left: services free what they may.
+  void press(const Step& step) {
+    const Slot& slot = slots_[step.job];
+    cluster_.set_process(static_cast<int>(step.job + 1) * 16 + 1);
+    engine::JobFile& file = *slot.job->file;
+    for (NodeIndex n = 0; n < file.nodes(); ++n) {
+      const service::Space request{file.identity(), ~std::uint64_t{0}};
+      note("press", file.client().call(n, request).status());
+    }
+    cluster_.set_process(0);
+  }
+
+  // ---- dedupctl --------------------------------------------------------------------------------
+
+  void look_after(const Step& step) {
+    constexpr int kProcess = kUpkeep * 16 + 1;
+    upkeep_active_ = true;
+    removing_ = step.kind == Kind::kRm || step.kind == Kind::kRmOn;
+    cluster_.set_process(kProcess);
+    cluster_.plan_fault(step.fault, step.fault_at);
+    bool is_over = step.inside.empty();
+    if (!is_over) {
+      cluster_.interrupt(step.inside_at, [&] {
+        carry_out_inside(step);
+        is_over = true;
+        cluster_.set_process(kProcess);
+      });
+    }
+    // Not a plain file, which is none of the stores' even if they have one of its name.
+    const bool is_placeholder =
+        is_there(step.name) && !cluster_.memory().content(Cluster::path(step.name)).empty();
+    const Status status = run_dedupctl(step);
+    note("dedupctl", status);
+    cluster_.unfreeze_records();
+    (void)cluster_.end_interrupt();
+    cluster_.memory().kill(kProcess);
+    const bool struck = cluster_.struck();
+    cluster_.end_fault();
+    cluster_.set_process(0);
+    upkeep_active_ = removing_ = false;
+    ++counts_.upkeep;
+    Name& name = model_.name(step.name);
+    if (step.kind == Kind::kRm) {
+      if (!is_there(step.name)) {
+        name = {};
+      } else if (status.is_ok() && !struck && is_placeholder && step.inside.empty()) {
+        wrong("a file is still there after rm");
+      }
+    }
+    if (!is_over) carry_out_inside(step);
+  }
+
+  void carry_out_inside(const Step& step) {
+    // Whoever makes a file there from here on makes another one.
+    if (step.kind == Kind::kRm && !is_there(step.name)) model_.name(step.name) = {};
+    for (const Step& one : step.inside) {
+      seed_product(one.seed);
+      carry_out(one);
+    }
+  }
+
+  Status run_dedupctl(const Step& step) {
+    const auto group = ctl::make_group_of_one();
+    ctl::Upkeep upkeep{*group, {}, {}};
+    for (const NodeIndex n : step.nodes) {
+      auto opened = store::Store::open(Cluster::disk(n) + "/s", false);
+      if (opened.is_ok())
+        upkeep.local.stores.push_back({"n" + std::to_string(n), std::move(*opened)});
+    }
+    upkeep.catalog = ctl::make_catalog(*group, upkeep.local);
+    cluster_.freeze_records();
+    if (step.kind == Kind::kGc || step.kind == Kind::kGcUnnamed) {
+      ctl::Freed freed;
+      const Status status = ctl::free_space(upkeep, step.kind == Kind::kGcUnnamed, freed);
+      for (const std::string& text : freed.notes) note("gc", {Code::kInternal, text});
+      return status;
+    }
+    std::vector<std::string> nodes;
+    const std::shared_ptr<File> file = model_.name(step.name).file;
+    if (step.kind == Kind::kRmOn) nodes.push_back("n" + std::to_string(step.node));
+    const Status status = ctl::remove_file(upkeep, Cluster::path(step.name), nodes).status();
+    // Whatever was attempted there meanwhile counts as gone, too.
+    const bool refused = status.code() == Code::kFileInUse || status.code() == Code::kNoSuchFile;
+    if (step.kind == Kind::kRmOn && file && !refused) model_.take(step.node, *file);
+    return status;
+  }
+
   // ---- Names -----------------------------------------------------------------------------------
 
   void delete_name(const Step& step) {
@@ -526,6 +625,8 @@ class Run {
   Counts& counts_;
   bool verbose_;
   std::array<Slot, kJobs + 1> slots_;
+  bool upkeep_active_ = false;
+  bool removing_ = false;  // with it, a file may be gone or half gone
   std::uint64_t serial_ = 0;
   std::optional<std::string> problem_;
 };
@@ -559,6 +660,15 @@ std::vector<Step> shrink(std::vector<Step> steps, Breakage breakage) {
       }
     }
     for (Step& step : steps) {
+      for (std::size_t i = step.inside.size(); i-- > 0;) {
+        const Step was = step;
+        step.inside.erase(step.inside.begin() + static_cast<std::ptrdiff_t>(i));
+        if (fails(steps)) {
+          smaller = true;
+        } else {
+          step = was;
+        }
+      }
       if (step.fault == store::Fault::kNone) continue;
       const Step was = step;
       step.fault = store::Fault::kNone;

@@ -9,16 +9,16 @@ namespace {
 using Kind = Step::Kind;
 
 constexpr std::array<const char*, static_cast<std::size_t>(Kind::kEnd)> kKindNames = {
-    "open",   "write",  "commit", "close", "kill",     "delete",
-    "remove", "rename", "copy",   "lose",  "remember", "bring back"};
+    "open", "write",    "commit",     "close", "kill", "delete",       "remove", "rename", "copy",
+    "lose", "remember", "bring back", "press", "gc",   "gc --unnamed", "rm",     "rm --on"};
 
 // How often each kind is drawn where none is due.
-constexpr std::array<unsigned, static_cast<std::size_t>(Kind::kEnd)> kWeights = {12, 0, 0, 0, 2, 1,
-                                                                                 1,  1, 1, 4, 3, 2};
+constexpr std::array<unsigned, static_cast<std::size_t>(Kind::kEnd)> kWeights = {
+    12, 0, 0, 0, 2, 1, 1, 1, 1, 4, 3, 2, 0, 0, 0, 0, 0};
 
 bool uses_job(Kind kind) {
   return kind == Kind::kOpen || kind == Kind::kWrite || kind == Kind::kCommit ||
-         kind == Kind::kClose || kind == Kind::kKill;
+         kind == Kind::kClose || kind == Kind::kKill || kind == Kind::kPress;
 }
 
 std::vector<NodeIndex> draw_nodes(Random& random) {
@@ -65,9 +65,58 @@ std::vector<Kind> draw_session(Random& random) {
   return kinds;
 }
 
+// Disks are not changed while a process has files open there, nor is the name that it has just
+// looked at.
+bool may_be_inside(Kind kind) {
+  return uses_job(kind) || kind == Kind::kDelete || kind == Kind::kRemove || kind == Kind::kCopy;
+}
+
+Step draw_upkeep(Random& random) {
+  constexpr std::array kKinds = {Kind::kGc,        Kind::kGc, Kind::kGcUnnamed,
+                                 Kind::kGcUnnamed, Kind::kRm, Kind::kRmOn};
+  Step step;
+  step.kind = kKinds[random() % kKinds.size()];
+  step.seed = random();
+  step.name = random() % 2 == 0 ? 0 : random() % kNames;
+  step.node = static_cast<NodeIndex>(random() % kNodes);
+  step.nodes = draw_nodes(random);
+  if (random() % 3 != 0) {
+    step.nodes.resize(kNodes);
+    for (NodeIndex n = 0; n < kNodes; ++n) step.nodes[n] = n;
+  }
+  step.inside_at = 1 + random() % (random() % 2 == 0 ? 60 : 400);
+  return step;
+}
+
 }  // namespace
 
 std::vector<Step> draw_sequence(std::uint64_t seed) {
+  std::vector<Step> steps = draw_jobs(seed);
+  Random random(~seed);
+  for (std::size_t i = random() % 4; i-- > 0;) {
+    const std::size_t at = random() % (steps.size() + 1);
+    const auto place = steps.begin() + static_cast<std::ptrdiff_t>(at);
+    const bool pressed = random() % 4 == 0;
+    if (pressed) {
+      Step step;
+      step.kind = Kind::kPress;
+      step.seed = random();
+      step.job = random() % kJobs;
+      steps.insert(place, std::move(step));
+      continue;
+    }
+    Step step = draw_upkeep(random);
+    auto end = place;
+    for (std::size_t n = random() % 5; n-- > 0 && end != steps.end() && may_be_inside(end->kind);) {
+      step.inside.push_back(*end++);
+    }
+    if (step.inside.empty() && random() % 3 == 0) draw_fault(random, step);
+    steps.insert(steps.erase(place, end), std::move(step));
+  }
+  return steps;
+}
+
+std::vector<Step> draw_jobs(std::uint64_t seed) {
   Random random(seed);
   // Few nodes meet each other more often.
   const std::vector<NodeIndex> favourites = draw_nodes(random);
@@ -123,6 +172,14 @@ std::string Step::text() const {
   if (kind == Kind::kLose || kind == Kind::kRemember || kind == Kind::kBringBack) {
     out += " the disk of node " + std::to_string(node);
   }
+  if (kind == Kind::kRm || kind == Kind::kRmOn) out += " f" + std::to_string(name);
+  if (kind == Kind::kRmOn) out += " of node " + std::to_string(node);
+  if (is_upkeep()) {
+    out += ", with the stores of nodes";
+    for (const NodeIndex n : nodes) out += " " + std::to_string(n);
+  }
+  if (!inside.empty()) out += "; at its call " + std::to_string(inside_at) + ":";
+  for (const Step& step : inside) out += "\n  " + step.text();
   if (fault != store::Fault::kNone) {
     out += "; " + std::string(store::name_of(fault)) + " at call " + std::to_string(fault_at) +
            (fault_at_shared ? " of the shared file system" : "") + ", power lost where " +

@@ -25,6 +25,11 @@ struct Step {
     kLose,    // a disk is empty now
     kRemember,
     kBringBack,  // and is as it was when last remembered
+    kPress,      // the job's nodes are told that there is no room
+    kGc,         // dedupctl gc on the stores of `nodes`
+    kGcUnnamed,  // the same with --unnamed
+    kRm,         // dedupctl rm `name`
+    kRmOn,       // dedupctl rm --on `node`
     kEnd,
   };
   Kind kind = Kind::kOpen;
@@ -44,10 +49,17 @@ struct Step {
   std::uint64_t fault_at = 0;
   bool fault_at_shared = false;  // of the calls on the shared file system
   unsigned powerless = 0;
+  // What others do while dedupctl is at its n-th call.
+  std::vector<Step> inside;
+  std::uint64_t inside_at = 0;
 
+  bool is_upkeep() const { return kind >= Kind::kGc && kind <= Kind::kRmOn; }
   std::string text() const;
 };
 
+// Of jobs, users and disks.
+std::vector<Step> draw_jobs(std::uint64_t seed);
+// And of dedupctl, between them and around some of them.
 std::vector<Step> draw_sequence(std::uint64_t seed);
 
 }  // namespace dedup::simulation

@@ -21,6 +21,7 @@ TEST(Simulation, ReadsWhatWasAcknowledgedOrLater) {
   EXPECT_GT(counts.committed, counts.sequences);
   EXPECT_GT(counts.died, counts.sequences / 4);
   EXPECT_GT(counts.later, 0u);
+  EXPECT_GT(counts.upkeep, counts.sequences / 2);
 }
 
 // Errors of the disk that pass were taken for chunks that are gone: in about half of the runs,
@@ -28,7 +29,7 @@ TEST(Simulation, ReadsWhatWasAcknowledgedOrLater) {
 TEST(Simulation, DoesNotGoWrongWhereItOnceDid) {
   Counts counts;
   for (int i = 0; i < 20; ++i) {
-    const auto violation = run_sequence(draw_sequence(74507), Breakage::kNone, counts);
+    const auto violation = run_sequence(draw_jobs(74507), Breakage::kNone, counts);
     ASSERT_FALSE(violation) << violation->what;
   }
 }
@@ -65,7 +66,8 @@ TEST_P(Broken, IsFound) {
 INSTANTIATE_TEST_SUITE_P(Simulation, Broken,
                          testing::Values(Breakage::kFenceBeforeRecords, Breakage::kNoParentCheck,
                                          Breakage::kNoDirectoryFlush, Breakage::kNoFileFlush,
-                                         Breakage::kNoLocks, Breakage::kNumberTwice));
+                                         Breakage::kNoLocks, Breakage::kNumberTwice,
+                                         Breakage::kNoSecondLook));
 
 }  // namespace
 }  // namespace dedup::simulation

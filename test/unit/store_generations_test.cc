@@ -227,9 +227,9 @@ TEST_F(StoreGenerations, ReadingIsForManyAndKeepsThem) {
   EXPECT_EQ(
       code_in_child([&](Store& s) { return s.lock_generation(identity_, old.attempt).status(); }),
       kOk);
-  EXPECT_EQ(code_in_child([&](Store& s) { return s.drop_file(identity_); }), kInUse);
+  EXPECT_EQ(code_in_child([&](Store& s) { return s.drop_file(identity_).status(); }), kInUse);
   const auto collect = [&](Store& s) {
-    return s.collect(identity_, young.attempt, {}, true).status();
+    return s.collect(identity_, {young.attempt}, {}, true).status();
   };
   EXPECT_EQ(code_in_child(collect), kOk);
   EXPECT_TRUE(exists(old));
@@ -251,7 +251,7 @@ TEST_F(StoreGenerations, CollectKeepsWhatLives) {
   ASSERT_TRUE(LogWriter::create(store_->log_path(identity_, 0x123), identity_, 0x123).is_ok());
   test::put_file(store_->file_directory(identity_) + "/segments/README", {});
 
-  const auto freed = store_->collect(identity_, young.attempt, {5}, false);
+  const auto freed = store_->collect(identity_, {young.attempt}, {5}, false);
   ASSERT_TRUE(freed.is_ok()) << freed.status().message();
   EXPECT_GE(*freed, 40000u);
   EXPECT_EQ(segment_numbers(), (std::vector<std::uint64_t>{1, 3, 5}));
@@ -261,10 +261,10 @@ TEST_F(StoreGenerations, CollectKeepsWhatLives) {
   EXPECT_EQ(*store_->logs(identity_), std::vector<std::uint64_t>{0x123});
   EXPECT_TRUE(std::filesystem::exists(store_->file_directory(identity_) + "/segments/README"));
 
-  ASSERT_TRUE(store_->collect(identity_, young.attempt, {}, true).is_ok());
+  ASSERT_TRUE(store_->collect(identity_, {young.attempt}, {}, true).is_ok());
   EXPECT_EQ(segment_numbers(), (std::vector<std::uint64_t>{1, 3}));
   EXPECT_TRUE(store_->logs(identity_)->empty());
-  EXPECT_EQ(*store_->collect(identity_, young.attempt, {}, true), 0u);
+  EXPECT_EQ(*store_->collect(identity_, {young.attempt}, {}, true), 0u);
 }
 
 TEST_F(StoreGenerations, CollectCanKeepWhatMayHaveBeenCommittedElsewhere) {
@@ -281,7 +281,7 @@ TEST_F(StoreGenerations, CollectCanKeepWhatMayHaveBeenCommittedElsewhere) {
   ASSERT_TRUE(store_->prepare(other, true).is_ok());
   ASSERT_TRUE(store_->prepare(alone, true).is_ok());
   const auto collect = [&](Store::Prepared prepared) {
-    return store_->collect(identity_, old.attempt, {}, true, prepared).status();
+    return store_->collect(identity_, {old.attempt}, {}, true, prepared).status();
   };
   ASSERT_TRUE(collect(Store::Prepared::kKeep).is_ok());
   EXPECT_TRUE(exists(next));
@@ -300,13 +300,13 @@ TEST_F(StoreGenerations, CollectRemovesNoSegmentThatADamagedIndexMayName) {
   Bytes bytes = test::get_file(path);
   bytes[20] ^= std::byte{1};
   test::put_file(path, bytes);
-  ASSERT_TRUE(store_->collect(identity_, young.attempt, {}, true).is_ok());
+  ASSERT_TRUE(store_->collect(identity_, {young.attempt}, {}, true).is_ok());
   EXPECT_EQ(segment_numbers(), (std::vector<std::uint64_t>{1, 2}));
 }
 
 TEST_F(StoreGenerations, CollectWithNothingToKeepLeavesOnlyTheFile) {
   generation(1, {segment(1)}, false);
-  ASSERT_TRUE(store_->collect(identity_, Id128{}, {}, true).is_ok());
+  ASSERT_TRUE(store_->collect(identity_, {}, {}, true).is_ok());
   EXPECT_TRUE(segment_numbers().empty());
   EXPECT_TRUE(store_->lock_for_writing(identity_).is_ok());
 }
@@ -319,7 +319,7 @@ TEST_F(StoreGenerations, DropTakesEverything) {
   ASSERT_TRUE(store_->adopt(kept).is_ok());
   {
     const auto lock = store_->lock_for_writing(identity_);
-    EXPECT_EQ(code_in_child([&](Store& s) { return s.drop_file(identity_); }), kInUse);
+    EXPECT_EQ(code_in_child([&](Store& s) { return s.drop_file(identity_).status(); }), kInUse);
     EXPECT_EQ(store_->find("/scratch/a")->records.size(), 2u);
   }
   ASSERT_TRUE(store_->drop_file(identity_).is_ok());
@@ -357,7 +357,7 @@ TEST_F(StoreGenerations, ReadersAndACollectorNeverHurtEachOther) {
     auto store = Store::open(dir_ / "s", false);
     bool ok = store.is_ok();
     for (int i = 0; i < kRounds && ok; ++i) {
-      ok = (*store)->collect(identity_, newest.attempt, {}, false).is_ok();
+      ok = (*store)->collect(identity_, {newest.attempt}, {}, false).is_ok();
     }
     ::_exit(ok ? 0 : 1);
   }

@@ -96,7 +96,7 @@ TEST_F(StoreSurveyTest, WhatIsNewestAndHowMuchItTakes) {
   const FileSurvey file = surveyed().files.at(0);
   EXPECT_EQ(file.newest, std::vector<CommitRecord>{newest});
   EXPECT_EQ(file.prepared, std::vector<CommitRecord>{prepared});
-  EXPECT_EQ(file.generations, 2u);
+  EXPECT_EQ(file.committed.size(), 2u);
   EXPECT_EQ(file.unfinished, 2u);
   EXPECT_TRUE(file.has_index);
   EXPECT_EQ(file.chunks, 9u);

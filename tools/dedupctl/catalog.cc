@@ -136,11 +136,17 @@ const store::CommitRecord* any_record(const FileRow& file) {
   return newest;
 }
 
-AtPath look_beside(const store::CommitRecord& record, AtPath otherwise) {
+// Whether the placeholder has another name in its directory. A directory that cannot be relied on
+// says nothing.
+void look_beside(const store::CommitRecord& record, AtPath otherwise, FileRow& file) {
   const auto beside = store::identities_beside(record.path, record.directory);
-  const bool moved =
-      beside.is_ok() && std::find(beside->begin(), beside->end(), record.identity) != beside->end();
-  return moved ? AtPath::kMoved : otherwise;
+  if (!beside.is_ok()) {
+    file.at_path = AtPath::kUnreadable;
+    file.at_path_text = beside.status().message();
+    return;
+  }
+  const bool moved = std::find(beside->begin(), beside->end(), record.identity) != beside->end();
+  file.at_path = moved ? AtPath::kMoved : otherwise;
 }
 
 // Fills in what stands at the path and, as the placeholder is what decides, which generation
@@ -165,15 +171,45 @@ void look_and_choose(const Catalog& catalog, FileRow& file) {
   } else if (state->kind == Kind::kNoDirectory) {
     file.at_path = AtPath::kNoDirectory;
   } else if (state->kind == Kind::kNothing) {
-    file.at_path = look_beside(*record, AtPath::kNothing);
+    look_beside(*record, AtPath::kNothing, file);
   } else if (state->kind == Kind::kPlain || state->is_copy() ||
              state->placeholder.identity != file.identity) {
-    file.at_path = look_beside(*record, AtPath::kOther);
+    look_beside(*record, AtPath::kOther, file);
   } else {
     file.at_path = AtPath::kPlaceholder;
     named = &state->placeholder;
   }
   choose(catalog, named, file);
+}
+
+// What a store says of one file, and back.
+Status put_file(Encoder& e, const store::Store& store, const Id128& identity) {
+  DEDUP_ASSIGN(const bool is_here, store::fs::exists(store.file_directory(identity)));
+  DEDUP_ASSIGN(const store::FileSurvey file, store::survey_file(store, identity));
+  DEDUP_ASSIGN(const auto marks, store.marks());
+  const bool is_marked = std::find(marks.begin(), marks.end(), identity) != marks.end();
+  e.put(store.uuid());
+  e.put(static_cast<std::uint8_t>(is_here | is_marked << 1));
+  file.encode(e);
+  return Status::ok();
+}
+
+Status get_file(Decoder& d, Catalog& catalog, FileRow& row) {
+  const Id128 uuid = d.get_id();
+  const auto flags = d.get<std::uint8_t>();
+  DEDUP_ASSIGN(store::FileSurvey file, store::FileSurvey::decode(d));
+  const auto it = std::find_if(catalog.stores.begin(), catalog.stores.end(),
+                               [&](const StoreRow& store) { return store.survey.uuid == uuid; });
+  if (it == catalog.stores.end()) return {Code::kInternal, "a store that is not in the catalog"};
+  auto& marks = it->survey.marks;
+  std::erase_if(marks, [&](const store::Mark& mark) { return mark.identity == row.identity; });
+  if ((flags & 2) != 0) {
+    marks.push_back({row.identity, {}});
+    row.deleted = true;
+  }
+  const auto place = static_cast<std::size_t>(it - catalog.stores.begin());
+  if ((flags & 1) != 0) row.on.push_back({place, std::move(file)});
+  return Status::ok();
 }
 
 Status no_such_file(const std::string& name, const std::string& why) {
@@ -330,6 +366,25 @@ Catalog make_catalog(Group& group, LocalStores& local) {
   std::stable_sort(catalog.files.begin(), catalog.files.end(),
                    [](const FileRow& a, const FileRow& b) { return a.path < b.path; });
   return catalog;
+}
+
+Result<FileRow> look_again(Group& group, const LocalStores& local, Catalog& catalog,
+                           const Id128& identity) {
+  Encoder mine;
+  Status status;
+  for (const LocalStore& one : local.stores) {
+    const Status put = put_file(mine, *one.store, identity);
+    if (status.is_ok()) status = put.with_context("node " + one.node);
+  }
+  DEDUP_TRY(group.agree(status));
+  FileRow row;
+  row.identity = identity;
+  for (const Bytes& bytes : group.gather(mine.bytes())) {
+    for (Decoder d(bytes); status.is_ok() && !d.at_end();) status = get_file(d, catalog, row);
+  }
+  DEDUP_TRY(group.agree(status));
+  if (group.is_root()) look_and_choose(catalog, row);
+  return row;
 }
 
 std::string without_prefix(const std::string& name) {

@@ -80,6 +80,11 @@ struct Catalog {
 // acts for it: the others' `local` loses it.
 Catalog make_catalog(Group& group, LocalStores& local);
 
+// Collective. What the stores have of one file by now, for who has locked it there; complete on
+// rank 0. The catalog's marks of it are brought up to date, but not its files.
+Result<FileRow> look_again(Group& group, const LocalStores& local, Catalog& catalog,
+                           const Id128& identity);
+
 // A file's name without the driver's prefix.
 std::string without_prefix(const std::string& name);
 

@@ -148,8 +148,8 @@ bool is_first_rank() {
 
 // All ranks end with rank 0's code.
 ExitCode run_together(dedup::ctl::Group& group, const Options& options, const Run& run) {
-  Session session{
-      group, options, dedup::ctl::open_stores(options.stores, dedup::ctl::is_mpi_rank()), {}};
+  Session session{{group, dedup::ctl::open_stores(options.stores, dedup::ctl::is_mpi_rank()), {}},
+                  options};
   session.catalog = make_catalog(group, session.local);
   std::uint64_t code = session.is_root() ? static_cast<std::uint64_t>(run(session))
                                          : (run(session), std::uint64_t{0});

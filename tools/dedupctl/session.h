@@ -4,9 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/dedupctl/catalog.h"
-#include "tools/dedupctl/group.h"
-#include "tools/dedupctl/stores.h"
+#include "tools/dedupctl/upkeep.h"
 
 namespace dedup::ctl {
 
@@ -40,13 +38,9 @@ struct Options {
   bool unnamed = false;            // gc
 };
 
-struct Session {
-  Group& group;
+struct Session : Upkeep {
   const Options& options;
-  LocalStores local;
-  Catalog catalog;  // on rank 0
 
-  bool is_root() const { return group.is_root(); }
   // What the exit code is if nothing else is wrong.
   ExitCode code_of_stores() const { return catalog.troubles.empty() ? kFine : kNoStore; }
 };

@@ -1,0 +1,249 @@
+#include "tools/dedupctl/freeing.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/codec.h"
+
+namespace dedup::ctl {
+namespace {
+
+// What is done with a file, on every store here that has something of it.
+enum class Action : std::uint8_t {
+  kNothing,
+  kCollect,  // all generations and attempts but those in `keep` go, and logs
+  kDrop      // all of it goes: it was deleted, or nothing of it is committed anywhere
+};
+
+struct Step {
+  Action action = Action::kNothing;
+  Id128 identity;
+  std::vector<Id128> keep;
+
+  bool operator==(const Step&) const = default;
+};
+
+bool is_on_all_its_stores(const Catalog& catalog, const FileRow& file) {
+  const auto standings = catalog.standings(file);
+  return std::all_of(standings.begin(), standings.end(),
+                     [](Standing standing) { return standing == Standing::kHere; });
+}
+
+// Whether an attempt that is only prepared here may be committed on a store that is not.
+bool may_be_committed(const Catalog& catalog, const store::CommitRecord& record) {
+  return std::any_of(
+      record.stores.begin(), record.stores.end(),
+      [&](const store::StoreEntry& entry) { return catalog.store_of(entry.uuid) == nullptr; });
+}
+
+bool may_be_committed(const Catalog& catalog, const FileRow& file) {
+  return std::any_of(file.on.begin(), file.on.end(), [&](const FileOnStore& on) {
+    const auto& prepared = on.survey.prepared;
+    return !on.survey.damaged.empty() ||
+           std::any_of(prepared.begin(), prepared.end(), [&](const store::CommitRecord& record) {
+             return may_be_committed(catalog, record);
+           });
+  });
+}
+
+// Of a file whose generations all stay: what jobs left that were killed.
+Step tidy(const Catalog& catalog, const FileRow& file) {
+  std::set<Id128> keep;
+  bool is_tidy = true;
+  for (const FileOnStore& on : file.on) {
+    is_tidy = is_tidy && on.survey.logs == 0 && on.survey.unfinished == 0;
+    keep.insert(on.survey.committed.begin(), on.survey.committed.end());
+    for (const store::CommitRecord& record : on.survey.prepared) {
+      if (may_be_committed(catalog, record)) keep.insert(record.attempt);
+    }
+  }
+  // What cannot be read may be any of them.
+  const bool is_damaged = std::any_of(file.on.begin(), file.on.end(), [](const FileOnStore& on) {
+    return !on.survey.damaged.empty();
+  });
+  if (is_tidy || is_damaged) return {};
+  return {Action::kCollect, file.identity, {keep.begin(), keep.end()}};
+}
+
+// What is to be done with a file as it is. `note`: what is left alone, and why.
+Step plan_step(const Catalog& catalog, const FileRow& file, bool unnamed, std::string& note) {
+  const bool is_unnamed = file.at_path == AtPath::kNothing || file.at_path == AtPath::kOther;
+  if (file.deleted || (is_unnamed && unnamed)) return {Action::kDrop, file.identity, {}};
+  if (file.exists()) {
+    if (is_unnamed) {
+      note =
+          "its name was removed, or moved to another directory; --unnamed frees its "
+          "space";
+    }
+    if (is_on_all_its_stores(catalog, file) && !may_be_committed(catalog, file)) {
+      return {Action::kCollect, file.identity, {file.record().attempt}};
+    }
+    if (!note.empty()) note += "; ";
+    note += "left as it is, since stores of it are missing or behind: heal it";
+  } else if (file.chosen_status.code() == Code::kConflict) {
+    note = file.chosen_status.message();
+  } else if (may_be_committed(catalog, file)) {
+    note = "left as it is, since it may be committed on a store that is not here";
+  } else {
+    return {Action::kDrop, file.identity, {}};
+  }
+  return tidy(catalog, file);
+}
+
+Bytes encode(const std::vector<Step>& steps) {
+  Encoder e;
+  for (const Step& step : steps) {
+    e.put(static_cast<std::uint8_t>(step.action));
+    e.put(step.identity);
+    e.put(static_cast<std::uint32_t>(step.keep.size()));
+    for (const Id128& attempt : step.keep) e.put(attempt);
+  }
+  return e.take();
+}
+
+std::vector<Step> decode(const Bytes& bytes) {
+  std::vector<Step> steps;
+  for (Decoder d(bytes); !d.at_end();) {
+    Step step;
+    step.action = static_cast<Action>(d.get<std::uint8_t>());
+    step.identity = d.get_id();
+    step.keep.resize(d.get_count(16));
+    for (Id128& attempt : step.keep) attempt = d.get_id();
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+std::string name_of(const FileRow& file) {
+  return file.path.empty() ? file.identity.hex() : file.path;
+}
+
+// Collective: the same steps on all ranks.
+std::vector<Step> plan_steps(Upkeep& upkeep, bool unnamed, Freed& freed) {
+  std::vector<Step> steps;
+  for (const FileRow& file : upkeep.catalog.files) {
+    std::string note;
+    Step step = plan_step(upkeep.catalog, file, unnamed, note);
+    if (!note.empty()) freed.notes.push_back(name_of(file) + ": " + note);
+    if (step.action != Action::kNothing) steps.push_back(std::move(step));
+  }
+  Bytes bytes = encode(steps);
+  upkeep.group.broadcast(0, bytes);
+  return decode(bytes);
+}
+
+// Collective.
+Status take_step(Upkeep& upkeep, const Step& step, bool unnamed, Freed& freed) {
+  const bool drops = step.action == Action::kDrop;
+  std::string name = step.identity.hex();
+  Change change;
+  change.identity = step.identity;
+  // Who reads a generation keeps that one, and no more, from being collected.
+  change.hold = drops ? Change::Hold::kWhole : Change::Hold::kWriting;
+  change.decide = [&](const FileRow& now) {
+    name = name_of(now);
+    std::string ignored;
+    const bool same = plan_step(upkeep.catalog, now, unnamed, ignored) == step;
+    return same ? Status::ok() : changed_meanwhile();
+  };
+  change.apply = [&](LocalStore& local, std::unique_ptr<store::Store::Lock> lock) -> Status {
+    const auto bytes = drops ? local.store->drop_file(step.identity, std::move(lock))
+                             : local.store->collect(step.identity, step.keep, {}, true);
+    DEDUP_TRY(bytes.status());
+    freed.bytes += *bytes;
+    if (drops) ++freed.files;
+    return Status::ok();
+  };
+  const Status status = carry_out(upkeep, change);
+  if (status.code() != Code::kFileInUse) return status;
+  if (upkeep.is_root()) {
+    ++freed.in_use;
+    freed.notes.push_back(name + ": left as it is: " + status.message());
+  }
+  return Status::ok();
+}
+
+// What killed jobs left beside the files' names; nobody else's.
+void remove_leftovers(const Catalog& catalog) {
+  std::set<std::string> paths;
+  for (const FileRow& file : catalog.files) {
+    for (const FileOnStore& on : file.on) {
+      for (const auto* records : {&on.survey.newest, &on.survey.prepared}) {
+        for (const store::CommitRecord& record : *records) paths.insert(record.path);
+      }
+    }
+  }
+  for (const std::string& path : paths) store::remove_leftover(path);
+}
+
+// What a crash interrupted.
+Status finish_drops(const LocalStores& local) {
+  for (const LocalStore& one : local.stores) {
+    DEDUP_TRY(store::Store::open(one.store->directory(), true).status());
+  }
+  return Status::ok();
+}
+
+// All ranks' ids on all of them.
+std::set<Id128> unite(Group& group, const std::set<Id128>& mine) {
+  Encoder e;
+  for (const Id128& id : mine) e.put(id);
+  std::set<Id128> united;
+  for (const Bytes& bytes : group.gather(e.bytes())) {
+    for (Decoder d(bytes); !d.at_end();) united.insert(d.get_id());
+  }
+  Encoder all;
+  for (const Id128& id : united) all.put(id);
+  Bytes bytes = all.take();
+  group.broadcast(0, bytes);
+  for (Decoder d(bytes); !d.at_end();) united.insert(d.get_id());
+  return united;
+}
+
+// Collective. Takes out of the marks the stores that are here and have nothing of the file (any
+// more). One that gets it later would be another file: identities are not used twice.
+Status shorten_marks(Upkeep& upkeep) {
+  std::set<Id128> marked;
+  Status status;
+  for (const LocalStore& one : upkeep.local.stores) {
+    const auto marks = one.store->marks();
+    if (status.is_ok()) status = marks.status();
+    if (marks.is_ok()) marked.insert(marks->begin(), marks->end());
+  }
+  DEDUP_TRY(upkeep.group.agree(status));
+  for (const Id128& identity : unite(upkeep.group, marked)) {
+    std::set<Id128> done;
+    for (const LocalStore& one : upkeep.local.stores) {
+      const auto is_there = store::fs::exists(one.store->file_directory(identity));
+      if (is_there.is_ok() && !*is_there) done.insert(one.store->uuid());
+    }
+    done = unite(upkeep.group, done);
+    for (const LocalStore& one : upkeep.local.stores) {
+      const Status shortened = one.store->shorten_mark(
+          identity, [&](const Id128& store) { return done.contains(store); });
+      // One that cannot be read stays.
+      if (status.is_ok() && shortened.code() != Code::kCorrupt) status = shortened;
+    }
+  }
+  return upkeep.group.agree(status);
+}
+
+}  // namespace
+
+Status free_space(Upkeep& upkeep, bool unnamed, Freed& freed) {
+  Status status = upkeep.group.agree(finish_drops(upkeep.local));
+  for (const Step& step : plan_steps(upkeep, unnamed, freed)) {
+    const Status taken = take_step(upkeep, step, unnamed, freed);
+    if (status.is_ok()) status = taken;
+  }
+  if (upkeep.is_root()) remove_leftovers(upkeep.catalog);
+  const Status shortened = shorten_marks(upkeep);
+  if (status.is_ok()) status = shortened;
+  for (std::uint64_t* number : {&freed.bytes, &freed.files, &freed.in_use}) {
+    upkeep.group.sum({number, 1});
+  }
+  return status;
+}
+
+}  // namespace dedup::ctl

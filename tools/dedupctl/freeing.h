@@ -1,0 +1,24 @@
+// What gc does: frees what nothing refers to any more.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tools/dedupctl/upkeep.h"
+
+namespace dedup::ctl {
+
+struct Freed {
+  std::uint64_t bytes = 0;
+  std::uint64_t files = 0;         // that were dropped, each store's counted
+  std::uint64_t in_use = 0;        // left alone, since a job has them open or has changed them
+  std::vector<std::string> notes;  // on rank 0: what is left alone, and why
+};
+
+// Collective. `unnamed`: also files that no placeholder names. The status is the first error that
+// is not that a job has a file; `freed` counts whatever there was.
+Status free_space(Upkeep& upkeep, bool unnamed, Freed& freed);
+
+}  // namespace dedup::ctl

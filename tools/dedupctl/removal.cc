@@ -1,0 +1,157 @@
+#include "tools/dedupctl/removal.h"
+
+#include <algorithm>
+
+#include "base/codec.h"
+#include "store/deletion.h"
+#include "store/fs.h"
+
+namespace dedup::ctl {
+namespace {
+
+bool contains(const std::vector<Id128>& ids, const Id128& id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+// What all ranks have to know.
+Bytes encode(const Removal& removal) {
+  Encoder e;
+  e.put(removal.identity);
+  e.put(static_cast<std::uint8_t>(removal.with_mark));
+  for (const auto* list : {&removal.stores, &removal.stores_left}) {
+    e.put(static_cast<std::uint32_t>(list->size()));
+    for (const Id128& store : *list) e.put(store);
+  }
+  return e.take();
+}
+
+Removal decode(const Bytes& bytes) {
+  Decoder d(bytes);
+  Removal out;
+  out.identity = d.get_id();
+  out.with_mark = d.get<std::uint8_t>() != 0;
+  for (auto* list : {&out.stores, &out.stores_left}) {
+    list->resize(d.get_count(16));
+    for (Id128& store : *list) store = d.get_id();
+  }
+  return out;
+}
+
+// The stores of `nodes`.
+Result<std::vector<Id128>> stores_of(const Catalog& catalog, const FileRow& file,
+                                     const std::vector<std::string>& nodes) {
+  std::vector<Id128> stores;
+  for (const std::string& node : nodes) {
+    bool found = false;
+    for (const FileOnStore& on : file.on) {
+      const StoreRow& row = catalog.stores[on.store];
+      if (row.node != node && row.survey.uuid.hex() != node) continue;
+      stores.push_back(row.survey.uuid);
+      found = true;
+    }
+    if (!found) return Status(Code::kNoSuchFile, "node " + node + " has nothing of " + file.path);
+  }
+  return stores;
+}
+
+Result<Removal> plan_removal(const Catalog& catalog, const FileRow& file,
+                             const std::vector<std::string>& nodes) {
+  Removal removal;
+  removal.identity = file.identity;
+  removal.path = file.path;
+  for (const FileOnStore& on : file.on) {
+    const Id128& store = catalog.stores[on.store].survey.uuid;
+    removal.stores.push_back(store);
+    for (const store::CommitRecord& record : on.survey.newest) {
+      removal.generations.emplace_back(store, record.attempt);
+      for (const store::StoreEntry& entry : record.stores) {
+        const bool is_new =
+            catalog.store_of(entry.uuid) == nullptr && !contains(removal.stores_left, entry.uuid);
+        if (is_new) removal.stores_left.push_back(entry.uuid);
+      }
+    }
+  }
+  if (!nodes.empty()) {
+    removal.with_mark = false;
+    removal.stores_left.clear();
+    DEDUP_ASSIGN(removal.stores, stores_of(catalog, file, nodes));
+  }
+  return removal;
+}
+
+// Where the file's placeholder is: where the user says, or where it was put. Empty: nowhere.
+Result<std::string> find_placeholder(const std::string& name, const FileRow& file) {
+  std::vector<std::string> paths{file.path};
+  Id128 ignored;
+  const std::string text = without_prefix(name);
+  const bool by_path = !Id128::parse(text, ignored);
+  if (by_path) paths.insert(paths.begin(), absolute_path(text));
+  for (const std::string& path : paths) {
+    const auto state = store::look_at(path);
+    const bool is_its = state.is_ok() && state->kind == store::PathState::Kind::kPlaceholder &&
+                        state->placeholder.identity == file.identity;
+    if (!is_its) continue;
+    if (!state->is_copy()) return path;
+    return Status(Code::kUnsupported, path + ": is a copy of the placeholder at " +
+                                          state->placeholder.path + ": rm removes it, and no data");
+  }
+  if (by_path && file.at_path == AtPath::kMoved) {
+    return Status(Code::kNoSuchFile, paths.front() +
+                                         ": was renamed; give the name that it has, or its "
+                                         "identity: " +
+                                         file.identity.hex());
+  }
+  return std::string();
+}
+
+Result<Removal> plan(const Catalog& catalog, const FileRow& file, const std::string& name,
+                     const std::vector<std::string>& nodes) {
+  DEDUP_ASSIGN(Removal removal, plan_removal(catalog, file, nodes));
+  DEDUP_ASSIGN(removal.placeholder, find_placeholder(name, file));
+  return removal;
+}
+
+// With all stores locked: whether it is what the user means, and was looked at; then its name goes
+// first. If this process is killed in between, it is a file that nothing names.
+Status decide(const Upkeep& upkeep, const std::string& name, const std::vector<std::string>& nodes,
+              const Removal& planned, const FileRow& now) {
+  const auto named = upkeep.catalog.find(name);
+  if (!named.is_ok() || (*named)->identity != planned.identity) return changed_meanwhile();
+  const auto again = plan(upkeep.catalog, now, name, nodes);
+  if (!again.is_ok() || *again != planned) return changed_meanwhile();
+  if (!planned.with_mark || planned.placeholder.empty()) return Status::ok();
+  return store::fs::remove_file(planned.placeholder);
+}
+
+Result<Removal> plan_by_name(const Catalog& catalog, const std::string& name,
+                             const std::vector<std::string>& nodes) {
+  DEDUP_ASSIGN(const FileRow* const file, catalog.find(name));
+  return plan(catalog, *file, name, nodes);
+}
+
+}  // namespace
+
+Result<Removal> remove_file(Upkeep& upkeep, const std::string& name,
+                            const std::vector<std::string>& nodes) {
+  Result<Removal> planned = Removal{};
+  if (upkeep.is_root()) planned = plan_by_name(upkeep.catalog, name, nodes);
+  DEDUP_TRY(upkeep.group.agree(planned.status()));
+  Bytes bytes = encode(*planned);
+  upkeep.group.broadcast(0, bytes);
+  const Removal removal = decode(bytes);
+  Change change;
+  change.identity = removal.identity;
+  change.decide = [&](const FileRow& now) { return decide(upkeep, name, nodes, *planned, now); };
+  change.apply = [&](LocalStore& local, std::unique_ptr<store::Store::Lock> lock) -> Status {
+    store::Store& store = *local.store;
+    if (!contains(removal.stores, store.uuid())) return Status::ok();
+    return (removal.with_mark ? store::drop_with_mark(store, removal.identity, removal.stores_left,
+                                                      std::move(lock))
+                              : store.drop_file(removal.identity, std::move(lock)))
+        .status();
+  };
+  DEDUP_TRY(carry_out(upkeep, change).with_context(name));
+  return planned;
+}
+
+}  // namespace dedup::ctl
