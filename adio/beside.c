@@ -1,6 +1,8 @@
 /* What ROMIO asks of the MPICH it is built into, for a ROMIO beside it; and the check that it is
  * beside the right one.
  */
+#include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,4 +69,43 @@ static void check_mpi_version(void) {
 void dedup_check_mpi_version(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, check_mpi_version);
+}
+
+/* The file of Open MPI's library if the program has loaded it, or NULL. Its functions have the
+ * names of MPICH's, which is preloaded with this library and so comes first; its handles are other
+ * things. */
+static const char* open_mpi(void) {
+  void* const program = dlopen(NULL, RTLD_LAZY);
+  struct link_map* loaded = NULL;
+  const char* found = NULL;
+  if (program == NULL || dlinfo(program, RTLD_DI_LINKMAP, &loaded) != 0) return NULL;
+  for (; loaded != NULL && found == NULL; loaded = loaded->l_next) {
+    void* const library = dlopen(loaded->l_name, RTLD_LAZY | RTLD_NOLOAD);
+    if (library == NULL) continue;
+    /* Libraries that need it have its symbol as well. */
+    Dl_info about;
+    const void* const symbol = dlsym(library, "ompi_mpi_comm_world");
+    if (symbol != NULL && dladdr(symbol, &about) != 0) found = about.dli_fname;
+    dlclose(library);
+  }
+  dlclose(program);
+  return found;
+}
+
+void dedup_check_no_other_mpi(void) {
+  const char* const found = open_mpi();
+  int rank, size, first;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int mine = found != NULL ? rank : size;
+  if (PMPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) != MPI_SUCCESS) return;
+  if (first == size) return;
+  if (rank == first) {
+    fprintf(stderr,
+            "dedup: error: this program is built for Open MPI (%s), and the dedup: driver is for "
+            "MPICH: build it, or for Python mpi4py and h5py, with mpicc.mpich\n",
+            found);
+  }
+  PMPI_Finalize();
+  exit(EXIT_FAILURE);
 }

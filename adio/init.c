@@ -18,11 +18,16 @@ static void* next(const char* name) {
   return function;
 }
 
+static void start(void) {
+  dedup_check_no_other_mpi();
+  dedup_start_job();
+}
+
 static int init(const char* name, int* argc, char*** argv) {
   int (*function)(int*, char***) = (int (*)(int*, char***))next(name);
   dedup_check_mpi_version();
   const int result = function(argc, argv);
-  if (result == MPI_SUCCESS) dedup_start_job();
+  if (result == MPI_SUCCESS) start();
   return result;
 }
 
@@ -30,7 +35,7 @@ static int init_thread(const char* name, int* argc, char*** argv, int required, 
   int (*function)(int*, char***, int, int*) = (int (*)(int*, char***, int, int*))next(name);
   dedup_check_mpi_version();
   const int result = function(argc, argv, required, provided);
-  if (result == MPI_SUCCESS) dedup_start_job();
+  if (result == MPI_SUCCESS) start();
   return result;
 }
 

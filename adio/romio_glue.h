@@ -15,6 +15,10 @@ MPI_Errhandler dedup_default_errhandler(void);
  * is from: the library reaches into ROMIO's structures. Checked once. */
 void dedup_check_mpi_version(void);
 
+/* Collective over MPI_COMM_WORLD, in MPI_Init: ends the job, with one line, if a process has loaded
+ * Open MPI, for which the program was built then. */
+void dedup_check_no_other_mpi(void);
+
 /* Frees what flatten.c keeps for all datatypes; before MPI_Finalize. */
 void dedup_flatten_end(void);
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "engine/failpoint.h"
 #include "engine/fault.h"
 #include "engine/pace.h"
+#include "hints/hints.h"
 #include "service/server.h"
 
 namespace dedup::engine {
@@ -124,6 +126,9 @@ Status Job::start() {
   } common{};
   Bytes pace;
   if (world_rank == 0) {
+    for (const hints::Warning& warning : hints::unknown_variables(environ)) {
+      std::fprintf(stderr, "dedup: warning: %s\n", warning.text.c_str());
+    }
     common.id = Id128::random();
     fill_randomly(common.secret);
     if (const char* rates = std::getenv("DEDUP_TEST_PACE")) {

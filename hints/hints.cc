@@ -91,6 +91,23 @@ Source environment_source() {
   return source;
 }
 
+Warnings unknown_variables(const char* const* environment) {
+  Warnings warnings;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view variable(*environment);
+    const std::string_view name = variable.substr(0, variable.find('='));
+    if (!name.starts_with("DEDUP_") || name.starts_with("DEDUP_TEST_")) continue;
+    const bool is_known =
+        std::ranges::find(variables(), name) != variables().end() ||
+        std::ranges::any_of(table(), [&](const Entry& e) { return environment_name(e) == name; });
+    if (is_known) continue;
+    warnings.push_back({std::string(name),
+                        "unknown variable " + quoted(name) +
+                            " in the environment is ignored: see dedup(7) for those there are"});
+  }
+  return warnings;
+}
+
 Result<Hints> resolve(const Source& info, const Source& hints_file, const Source& environment,
                       Warnings& warnings) {
   Hints hints;

@@ -69,6 +69,9 @@ struct Entry {
 // All hints, in the order in which documents show them.
 std::span<const Entry> table();
 
+// The other variables that the driver and its tools read: "DEDUP_NODE" is one.
+std::span<const std::string_view> variables();
+
 // The table's row of that name, or nullptr.
 const Entry* find(std::string_view name);
 
@@ -86,9 +89,12 @@ struct Warning {
 };
 using Warnings = std::vector<Warning>;
 
-// The table's hints that are in the environment and not empty, under their table names. Other
-// DEDUP_ variables (DEDUP_NODE is one) are not hints.
+// The table's hints that are in the environment and not empty, under their table names.
 Source environment_source();
+
+// One for each DEDUP_ variable in `environment` ("NAME=value", ended by nullptr, as `environ`) that
+// is neither a hint's nor one of variables(). Those of tests, DEDUP_TEST_..., are passed over.
+Warnings unknown_variables(const char* const* environment);
 
 // The hints in force: from `info`, else `hints_file`, else `environment`, else the default. Every
 // value given is checked, also one that another overrides. kInfoValue: a value is not allowed; the

@@ -13,6 +13,11 @@
 namespace dedup::hints {
 namespace {
 
+// Of the driver, of dedup-mpiexec, and of what builds and measures them.
+constexpr std::array<std::string_view, 9> kVariables = {
+    "DEDUP_NODE",   "DEDUP_INTERFACE",    "DEDUP_YIELD",        "DEDUP_PRELOAD",   "DEDUP_BUILD",
+    "DEDUP_WERROR", "DEDUP_MPICH_SOURCE", "DEDUP_MPICH_DEVICE", "DEDUP_BENCH_DISK"};
+
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
 
@@ -216,6 +221,10 @@ std::string default_store() {
 
 std::span<const Entry> table() {
   return entries();
+}
+
+std::span<const std::string_view> variables() {
+  return kVariables;
 }
 
 }  // namespace dedup::hints

@@ -100,9 +100,12 @@ Result<Choice> choose_named(const std::string& path, const store::Placeholder& n
   }
   if (!found.empty()) return choose_newest(path, found, reports, {});
   const bool deleted = deleted_in(reports).contains(named.identity);
-  return Status(Code::kIo, path + ": no store of this job has " + store::describe(named) +
-                               (deleted ? "; it was deleted" : "") +
-                               ". Run on nodes that have it, or remove the file to begin anew");
+  // Short, so that MPI leaves room for the stores' directory.
+  return Status(Code::kIo, path + ": no store of this job has generation " +
+                               std::to_string(named.number) + " of it" +
+                               (deleted ? ", which was deleted; it was in " : "; it is in ") +
+                               named.store + " of nodes " + store::list_nodes(named) +
+                               ": set dedup_store to that, or remove the file to begin anew");
 }
 
 Status check_quorum(const Choice& choice) {

@@ -31,9 +31,11 @@ Status refuse(const std::string& path, const std::string& why) {
   return {Code::kAccess, "store directory " + path + " " + why};
 }
 
-Status make_root(const std::string& path) {
-  const auto made = fs::make_directory(path);
-  return made.status().with_context("store directory " + path);
+// A parent that may be entered but not read, or that is reached by a link, cannot be flushed from
+// here; that what is in it lasts is up to its file system then.
+Status sync_above(const std::string& directory) {
+  const Status synced = fs::sync_directory(directory);
+  return synced.code() == Code::kAccess || synced.code() == Code::kBadFile ? Status::ok() : synced;
 }
 
 // What makes the store's own names last. While it has no file everybody does it: who made them may
@@ -42,10 +44,29 @@ Status flush_names(const Layout& layout) {
   DEDUP_ASSIGN(const auto files, fs::list(layout.files()));
   if (!files.empty()) return Status::ok();
   DEDUP_TRY(fs::sync_directory(layout.root));
-  const Status synced = fs::sync_directory(fs::directory_of(layout.root));
-  // A parent that may be entered but not read, or that is reached by a link, cannot be flushed from
-  // here; that the directory lasts is up to its file system then.
-  return synced.code() == Code::kAccess || synced.code() == Code::kBadFile ? Status::ok() : synced;
+  return sync_above(fs::directory_of(layout.root));
+}
+
+// What is not there of `path`, a directory above a store's. What is found on the way down was made
+// meanwhile, perhaps by another of the user's processes; who else can make it could put another
+// store in the place of this one.
+Status make_above(const std::string& path) {
+  DEDUP_ASSIGN(const bool is_there, fs::exists(path));
+  if (is_there) return Status::ok();
+  const std::string above = fs::directory_of(path);
+  DEDUP_TRY(make_above(above));
+  DEDUP_TRY(fs::make_directory(path).status());
+  DEDUP_ASSIGN(const fs::Info about, fs::info(path));
+  if (about.is_link || about.owner != ::geteuid()) {
+    return refuse(path, "was made by another user meanwhile: set dedup_store to one of your own");
+  }
+  return sync_above(above);
+}
+
+Status make_root(const std::string& path) {
+  Status made = make_above(fs::directory_of(path));
+  if (made.is_ok()) made = fs::make_directory(path).status();
+  return made.with_context("store directory " + path);
 }
 
 bool is_expected_in_new_store(const std::string& name) {

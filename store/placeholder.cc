@@ -125,15 +125,19 @@ Result<Placeholder> decode_placeholder(std::span<const std::byte> bytes, const s
   return p;
 }
 
-std::string describe(const Placeholder& p) {
-  std::string text = "generation " + std::to_string(p.number) + " (attempt " + p.attempt.hex() +
-                     ") of identity " + p.identity.hex() + ", committed " + date(p.time) +
-                     " on nodes ";
+std::string list_nodes(const Placeholder& p) {
+  std::string text;
   for (std::size_t i = 0; i < p.nodes.size(); ++i) {
     if (i == 16) return text + " and " + std::to_string(p.nodes.size() - i) + " more";
     text += (i == 0 ? "" : ", ") + p.nodes[i];
   }
   return text;
+}
+
+std::string describe(const Placeholder& p) {
+  return "generation " + std::to_string(p.number) + " (attempt " + p.attempt.hex() +
+         ") of identity " + p.identity.hex() + ", committed " + date(p.time) + " on nodes " +
+         list_nodes(p);
 }
 
 }  // namespace dedup::store

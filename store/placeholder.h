@@ -49,6 +49,9 @@ bool looks_like_placeholder(std::span<const std::byte> bytes);
 // `what` (a path) starts the message. kCorrupt: not one, or damaged; kVersion: of newer software.
 Result<Placeholder> decode_placeholder(std::span<const std::byte> bytes, const std::string& what);
 
+// "n0, n1, n2", for messages; the first ones, if they are many.
+std::string list_nodes(const Placeholder& p);
+
 // "generation 3 (attempt 01…) of identity 23…, committed 2026-01-31 12:00:00 UTC on nodes n0, n1"
 std::string describe(const Placeholder& placeholder);
 

@@ -247,6 +247,22 @@ TEST(HintsEnvironment, ReadsTheTablesHintsOnly) {
   EXPECT_TRUE(warnings.empty());
 }
 
+TEST(HintsEnvironment, UnknownVariablesAreTold) {
+  const char* const environment[] = {"DEDUP_REPLICATION=3", "DEDUP_REPLICATON=3", "DEDUP_NODE=n0",
+                                     "DEDUP_TEST_KILL=x",   "PATH=DEDUP_X=1",     "dedup_mode=x",
+                                     "DEDUP_=\033[2J",      "DEDUP_A\nB=1",       nullptr};
+  const Warnings warnings = unknown_variables(environment);
+  ASSERT_EQ(warnings.size(), 3u);
+  EXPECT_EQ(warnings[0].key, "DEDUP_REPLICATON");
+  EXPECT_TRUE(contains(warnings[0].text, "unknown variable \"DEDUP_REPLICATON\""));
+  EXPECT_TRUE(contains(warnings[0].text, "dedup(7)"));
+  EXPECT_EQ(warnings[1].key, "DEDUP_");
+  EXPECT_FALSE(contains(warnings[1].text, "\033"));
+  EXPECT_TRUE(contains(warnings[2].text, "\"DEDUP_A?B\""));
+  const char* const none[] = {nullptr};
+  EXPECT_TRUE(unknown_variables(none).empty());
+}
+
 TEST(HintsUpdate, TakesChangeableHintsAndKeepsTheOthers) {
   Hints open;
   open.replication = 3;

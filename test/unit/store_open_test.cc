@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "store/store.h"
@@ -58,8 +59,22 @@ TEST(StoreOpen, CreatesAStoreAndFindsItAgain) {
     EXPECT_EQ((*again)->uuid(), (*first)->uuid());
     EXPECT_EQ((*again)->directory(), dir / "s");
   }
-  EXPECT_EQ(Store::open(dir / "no/s", true).status().code(), Code::kNoSuchFile);
+  EXPECT_EQ(Store::open(dir / "no/s", false).status().code(), Code::kNoSuchFile);
+  EXPECT_FALSE(std::filesystem::exists(dir / "no"));
   EXPECT_EQ(Store::open("", true).status().code(), Code::kBadFile);
+}
+
+TEST(StoreOpen, MakesTheDirectoriesAboveIt) {
+  const TempDir dir;
+  for (const char* const name : {"user/n0", "user/n1", "user/deep/er/n0"}) {
+    auto store = Store::open(dir / name, true);
+    ASSERT_TRUE(store.is_ok()) << store.status().message();
+    EXPECT_EQ((*store)->directory(), dir / name);
+  }
+  EXPECT_EQ(permissions(dir / "user"), 0700u);
+  EXPECT_EQ(permissions(dir / "user/deep"), 0700u);
+  std::ofstream(dir / "file") << "a file";
+  EXPECT_FALSE(Store::open(dir / "file/below/s", true).is_ok());
 }
 
 TEST(StoreOpen, IsPrivateWhateverTheUmask) {
