@@ -124,7 +124,7 @@ TEST_F(NodeHandlerTest, BlockHomesKnowWhatIsAttached) {
 
 TEST_F(NodeHandlerTest, AFailedAttachAttachesNothing) {
   Attach request = attach();
-  request.store_template = directory_ + "/no/such/place";
+  request.store_template = "/proc/no/such/place";
   EXPECT_FALSE(ask(request)->status.is_ok());
   EXPECT_EQ(ask(Resolve{request.identity, {{0, 1}}})->status.code(), Code::kNotFound);
 }
