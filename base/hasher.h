@@ -3,8 +3,9 @@
 //
 // There are two hashes. The fast one (XXH3, 128 bits, at the memory's speed) finds chunks that may
 // be equal; anybody can make different chunks with the same one, so it never proves that they are.
-// The strong one (SHA-256 or SHA-1) does: equal fingerprints of that kind are taken as equal
-// content.
+// The strong one (SHA-256) does: equal fingerprints of that kind are taken as equal content. SHA-1
+// did once, and names chunks of files that were written then; nothing else is taken for one of
+// them.
 #pragma once
 
 #include <openssl/evp.h>
@@ -91,7 +92,7 @@ enum class NameKind {
 };
 NameKind kind_of(const Fingerprint& fingerprint);
 inline bool is_strong(NameKind kind) {
-  return kind == NameKind::kSha256 || kind == NameKind::kSha1;
+  return kind == NameKind::kSha256;
 }
 
 // Whether chunks have the content that their fingerprints stand for. One thread at a time.

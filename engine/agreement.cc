@@ -1,11 +1,5 @@
 #include "engine/agreement.h"
 
-#include <algorithm>
-#include <cstring>
-#include <numeric>
-#include <span>
-#include <vector>
-
 #include "base/codec.h"
 #include "base/xxh3.h"
 #include "engine/wait.h"
@@ -13,12 +7,6 @@
 
 namespace dedup::engine {
 namespace {
-
-// MPI counts are int: longer byte strings travel in pieces.
-constexpr std::size_t kLargestCount = std::size_t{1} << 30;
-
-// Shorter byte strings, with their size before them, are broadcast in one message of this size.
-constexpr std::size_t kFirstMessage = 1024;
 
 // A rank's failure, or 0, and its value.
 using Pair = std::array<std::uint64_t, 2>;
@@ -86,45 +74,6 @@ Status agree_same(MPI_Comm comm, const std::string& what, const std::string& tex
   return agree(comm, mine);
 }
 
-void broadcast(MPI_Comm comm, int root, Bytes& bytes) {
-  std::array<std::byte, kFirstMessage> first{};
-  std::uint64_t size = bytes.size();
-  const std::span beginning = std::span(first).subspan(sizeof size);
-  std::memcpy(first.data(), &size, sizeof size);
-  std::copy_n(bytes.begin(), std::min<std::size_t>(size, beginning.size()), beginning.begin());
-  PMPI_Bcast(first.data(), kFirstMessage, MPI_BYTE, root, comm);
-  std::memcpy(&size, first.data(), sizeof size);
-  bytes.resize(size);
-  const std::size_t begun = std::min<std::size_t>(size, beginning.size());
-  std::copy_n(beginning.begin(), begun, bytes.begin());
-  for (std::size_t at = begun; at < size; at += kLargestCount) {
-    const auto count = static_cast<int>(std::min(kLargestCount, size - at));
-    PMPI_Bcast(bytes.data() + at, count, MPI_BYTE, root, comm);
-  }
-}
-
-std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine) {
-  int rank;
-  int size;
-  PMPI_Comm_rank(comm, &rank);
-  PMPI_Comm_size(comm, &size);
-  const auto count = static_cast<int>(mine.size());
-  std::vector<int> counts(rank == 0 ? static_cast<std::size_t>(size) : 0);
-  PMPI_Gather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, comm);
-  std::vector<int> offsets(counts.size());
-  std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), 0);
-  Bytes all(counts.empty() ? 0 : static_cast<std::size_t>(offsets.back() + counts.back()));
-  PMPI_Gatherv(mine.data(), count, MPI_BYTE, all.data(), counts.data(), offsets.data(), MPI_BYTE, 0,
-               comm);
-  std::vector<Bytes> out;
-  out.reserve(counts.size());
-  for (std::size_t r = 0; r < counts.size(); ++r) {
-    const auto begin = all.begin() + offsets[r];
-    out.emplace_back(begin, begin + counts[r]);
-  }
-  return out;
-}
-
 std::uint64_t all_max(MPI_Comm comm, std::uint64_t value) {
   std::uint64_t result = 0;
   PMPI_Allreduce(&value, &result, 1, MPI_UINT64_T, MPI_MAX, comm);
@@ -144,7 +93,7 @@ void MpiRanks::broadcast(Bytes& bytes) const {
   engine::broadcast(topology_->comm(), 0, bytes);
 }
 void MpiRanks::broadcast(Id128& id) const {
-  PMPI_Bcast(&id, sizeof id, MPI_BYTE, 0, topology_->comm());
+  broadcast_value(topology_->comm(), 0, id);
 }
 std::vector<Bytes> MpiRanks::gather(const Bytes& mine) const {
   return engine::gather(topology_->comm(), mine);

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/checked_message.h"
 #include "engine/ranks.h"
 #include "engine/topology.h"
 
@@ -30,12 +31,6 @@ Status agree_max(MPI_Comm comm, const Status& mine, std::uint64_t& value,
 // `value` is the largest of all ranks'.
 Status agree_same(MPI_Comm comm, const std::string& what, const std::string& text,
                   std::uint64_t* value = nullptr);
-
-// Collective. `bytes` of rank `root` on all ranks; in one message, if they are few.
-void broadcast(MPI_Comm comm, int root, Bytes& bytes);
-
-// Collective. All ranks' bytes, in order of ranks, on rank 0; empty elsewhere.
-std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine);
 
 // Collective: the largest, or the sum, over all ranks.
 std::uint64_t all_max(MPI_Comm comm, std::uint64_t value);

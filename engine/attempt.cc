@@ -45,8 +45,7 @@ Status at_my_nodes(const JobFile& file, const Request& request) {
 }
 
 std::string hash_name(const hints::Hints& hints) {
-  if (hints.mode == hints::Mode::kNone) return "none";
-  return hints.fingerprint == FingerprintKind::kSha1 ? "sha1" : "sha256";
+  return hints.mode == hints::Mode::kNone ? "none" : "sha256";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "base/hasher.h"
 #include "service/messages.h"
 
 namespace dedup::engine {
@@ -58,6 +59,13 @@ Status ChunkWriter::append(std::span<const StoredChunk> run) {
   for (std::size_t i = 0; i < run.size(); ++i) chunks[i] = {run[i].fingerprint, run[i].data};
   std::array<store::ChunkLocation, store::kRunChunks> locations;
   DEDUP_TRY(segment_->append({chunks.data(), run.size()}, {locations.data(), run.size()}));
+  // After the segment's own checksums were made: these seal nothing that changed before.
+  for (const StoredChunk& chunk : run) {
+    if (kind_of(chunk.fingerprint) == NameKind::kSingle) continue;  // the name is the checksum
+    if (fast_hash(chunk.data).low != chunk.checksum) {
+      return {Code::kIo, "a chunk's bytes have changed between being cut and being stored"};
+    }
+  }
   if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
     segment_from_.emplace_back(taken_.size(), segment_->number());
   }

@@ -22,8 +22,9 @@ namespace dedup::engine {
 struct StoredChunk {
   Fingerprint fingerprint;
   std::span<const std::byte> data;
-  std::uint32_t holders = 0;  // number of a set in ChunkWriter::holder_sets()
-  bool single = false;        // for store(): its name is new, nobody else has it or is storing it
+  std::uint32_t holders = 0;   // number of a set in ChunkWriter::holder_sets()
+  bool single = false;         // for store(): its name is new, nobody else has it or is storing it
+  std::uint64_t checksum = 0;  // for store() and claim(): of the data when they were cut, fast_hash
 };
 
 // Appends chunks to segments of this rank. What a dump stores counts only once settle() has

@@ -59,7 +59,7 @@ struct Dumper::Private {
   void make_exchange() {
     const hints::Hints& hints = state.hints;
     const std::size_t slot =
-        hints.chunk_size + sizeof(Fingerprint) + 32 + sizeof(NodeIndex) * std::size_t{state.copies};
+        hints.chunk_size + sizeof(Fingerprint) + 48 + sizeof(NodeIndex) * std::size_t{state.copies};
     state.exchange = Exchange::create(hints.exchange, state.topology,
                                       std::max<std::size_t>(hints.buffer / kWindowPart, slot),
                                       std::max<std::size_t>(hints.buffer / kStagingPart, slot));

@@ -54,7 +54,7 @@ DumpRound::DumpRound(DumpState& state, std::uint32_t longest, Numbered<NodeSet>&
       result_(result),
       stats_(result.stats),
       first_piece_(result.pieces.size()),
-      header_size_(sizeof(Fingerprint) + 11 + sizeof(NodeIndex) * state.copies),
+      header_size_(sizeof(Fingerprint) + 27 + sizeof(NodeIndex) * state.copies),
       longest_(longest) {}
 
 Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
@@ -74,6 +74,9 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
     ChunkTotals mine;
     if (deduplicate()) {
       chunks = NodeChunks::gather(state_.topology, shared_records());
+      if (!chunks->is_sound()) {
+        remember({Code::kIo, "a rank received other fingerprints than its node's ranks sent"});
+      }
       look_up(*chunks);
       reduce_over_nodes(*chunks);
       mine = total(*chunks);
@@ -143,8 +146,9 @@ void DumpRound::cut(RunCursor& cursor, std::uint64_t most) {
     ++count;
     const auto fresh = static_cast<std::uint32_t>(uniques_.size());
     piece.holders = fresh;
+    const FastHash hash = fast_hash(chunk.data);
     if (deduplicate()) {
-      piece.fingerprint = name_of_single(fast_hash(chunk.data), 0);
+      piece.fingerprint = name_of_single(hash, 0);
       piece.holders =
           table.find_or_enter_if(piece.fingerprint.prefix(), fresh, [&](std::uint32_t n) {
             const Unique& u = uniques_[n];
@@ -157,7 +161,7 @@ void DumpRound::cut(RunCursor& cursor, std::uint64_t most) {
     if (piece.holders == fresh) {
       uniques_.push_back({chunk.data.data(), length,
                           static_cast<std::uint32_t>(pieces.size() - first_piece_), 0,
-                          !deduplicate()});
+                          !deduplicate(), hash.low});
       stats_.bytes_unique_local += length;
     }
     pieces.push_back(piece);
@@ -339,9 +343,13 @@ void DumpRound::judge(NodeChunks&& chunks, const plan::Dealer& dealer) {
   known_ = {};
   known_holders_ = {};
   known_sets_ = {};
-  const std::vector<std::uint32_t> answers =
-      std::move(chunks).answer(verdicts, verdict_of, verdicts_);
-  for (std::size_t i = 0; i < shared_.size(); ++i) uniques_[shared_[i]].verdict = answers[i];
+  const auto answers = std::move(chunks).answer(verdicts, verdict_of, verdicts_);
+  remember(answers.status());
+  // Without an answer: nothing to keep, nothing to send.
+  const std::uint32_t nothing = answers.is_ok() ? 0 : verdicts_.number(Verdict{});
+  for (std::size_t i = 0; i < shared_.size(); ++i) {
+    uniques_[shared_[i]].verdict = answers.is_ok() ? (*answers)[i] : nothing;
+  }
 }
 
 void DumpRound::judge_singles(const plan::Dealer& dealer) {
@@ -371,7 +379,7 @@ void DumpRound::claim_some() {
     if (!verdict.keep) continue;
     stats_.bytes_unique_collective += u.length;
     batch.push_back({fingerprint_of(u), data_of(u),
-                     state_.writer.holder_sets().number(verdict.holders), u.single});
+                     state_.writer.holder_sets().number(verdict.holders), u.single, u.checksum});
   }
   if (status_.is_ok()) remember(state_.writer.claim(batch));
 }
@@ -458,8 +466,33 @@ void DumpRound::describe(const Unique& u, std::uint64_t slot, std::byte* header)
   encoder.put(state_.exchanges);
   encoder.put(static_cast<std::uint32_t>(slot));
   encoder.put(static_cast<std::uint8_t>(u.single ? 1 : 0));
+  encoder.put(u.checksum);
   encoder.put(verdicts_[u.verdict].holders);
+  encoder.put(message_checksum(encoder.bytes()));
   std::memcpy(header, encoder.bytes().data(), encoder.size());
+}
+
+Result<StoredChunk> DumpRound::read_parcel(const Parcel& parcel) {
+  Decoder header(parcel.header);
+  StoredChunk chunk;
+  chunk.fingerprint = header.get_fingerprint();
+  const auto exchange = header.get<std::uint32_t>();
+  const auto number = header.get<std::uint32_t>();
+  chunk.single = header.get<std::uint8_t>() != 0;
+  chunk.checksum = header.get<std::uint64_t>();
+  const NodeSet holders = header.get_nodes();
+  const std::size_t said = header.position();
+  const bool sound = header.get<std::uint64_t>() == message_checksum(parcel.header.first(said));
+  if (!header.ok() || !sound || exchange != state_.exchanges ||
+      number != static_cast<std::uint32_t>(parcel.slot)) {
+    return Status(Code::kIo, "a copy that another node sent did not arrive as it was sent");
+  }
+  if (fast_hash(parcel.data).low != chunk.checksum) {
+    return Status(Code::kIo, "a copy that another node sent has other bytes than were written");
+  }
+  chunk.data = parcel.data;
+  chunk.holders = state_.writer.holder_sets().number(holders);
+  return chunk;
 }
 
 void DumpRound::take(std::span<const Parcel> parcels) {
@@ -467,22 +500,11 @@ void DumpRound::take(std::span<const Parcel> parcels) {
   const Timer timer(storing_in_exchange_);
   std::vector<StoredChunk> batch;
   for (const Parcel& parcel : parcels) {
-    Decoder header(parcel.header);
-    StoredChunk chunk;
-    chunk.fingerprint = header.get_fingerprint();
-    const auto exchange = header.get<std::uint32_t>();
-    const auto number = header.get<std::uint32_t>();
-    chunk.single = header.get<std::uint8_t>() != 0;
-    const NodeSet holders = header.get_nodes();
-    if (!header.ok() || exchange != state_.exchanges ||
-        number != static_cast<std::uint32_t>(parcel.slot)) {
-      remember({Code::kInternal, "a copy that another node sent did not arrive"});
-      return;
-    }
-    chunk.data = parcel.data;
-    chunk.holders = state_.writer.holder_sets().number(holders);
+    const auto chunk = read_parcel(parcel);
+    remember(chunk.status());
+    if (!chunk.is_ok()) return;
     stats_.bytes_received += parcel.data.size();
-    batch.push_back(chunk);
+    batch.push_back(*chunk);
   }
   remember(state_.writer.store(batch));
 }

@@ -94,9 +94,10 @@ class DumpRound {
   struct Unique {
     const std::byte* data = nullptr;
     std::uint32_t length = 0;
-    std::uint32_t piece = 0;    // the first that consists of it, counted from first_piece_
-    std::uint32_t verdict = 0;  // number in verdicts_
-    bool single = false;        // nobody else has it, nor its name
+    std::uint32_t piece = 0;     // the first that consists of it, counted from first_piece_
+    std::uint32_t verdict = 0;   // number in verdicts_
+    bool single = false;         // nobody else has it, nor its name
+    std::uint64_t checksum = 0;  // of the data, when they were cut
   };
   enum class Known : std::uint8_t { kNew, kHeld, kSettled };
 
@@ -129,6 +130,8 @@ class DumpRound {
   void claim_some();
   // Writes what is said of a copy (header_size_ bytes).
   void describe(const Unique& u, std::uint64_t slot, std::byte* header);
+  // What was said of a copy that arrived. An error if that or the data is not what was sent.
+  Result<StoredChunk> read_parcel(const Parcel& parcel);
   void take(std::span<const Parcel> parcels);
   void put_to_guests();
   void finish_pieces();

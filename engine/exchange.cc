@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "engine/checked_message.h"
 #include "engine/failpoint.h"
 #include "engine/pace.h"
 
@@ -221,7 +222,8 @@ class SendExchange final : public Exchange {
 
   // Before each chunk's length and header.
   struct Announcement {
-    std::uint64_t slot = 0;  // of the first
+    std::uint64_t checksum = 0;  // of all that follows in the message
+    std::uint64_t slot = 0;      // of the first
     std::uint64_t count = 0;
     std::uint64_t number = 0;  // from 0 on, of this sender's for this receiver
   };
@@ -342,6 +344,13 @@ class SendExchange final : public Exchange {
       std::memcpy(&announcement, part.announcement.get(), sizeof announcement);
       return announcement;
     }
+    std::size_t announced_size(std::uint64_t count) const {
+      return sizeof(Announcement) + count * entry_size_;
+    }
+    static std::uint64_t checksum_of(const Part& part, std::size_t size) {
+      constexpr std::size_t kOwn = sizeof(Announcement::checksum);
+      return message_checksum({part.announcement.get() + kOwn, size - kOwn});
+    }
     std::byte* entry(const Part& part, std::uint64_t i) const {
       return part.announcement.get() + sizeof(Announcement) + i * entry_size_;
     }
@@ -375,7 +384,7 @@ class SendExchange final : public Exchange {
         if (!parts_[p].data) parts_[p] = make_part();
         const Part& part = parts_[p];
         const std::span<const std::byte> bytes = pack(batch, part);
-        const std::size_t announced = sizeof(Announcement) + batch.count * entry_size_;
+        const std::size_t announced = announced_size(batch.count);
         PMPI_Isend(part.announcement.get(), static_cast<int>(announced), MPI_BYTE, batch.rank,
                    kAnnouncementTag, owner_.comm_, &announcement);
         PMPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, batch.rank, kDataTag,
@@ -387,7 +396,7 @@ class SendExchange final : public Exchange {
     // Fills the announcement; returns the chunks' bytes, which it copies if they do not stand
     // together.
     std::span<const std::byte> pack(const Batch& batch, const Part& part) {
-      const Announcement announcement{batch.slot, batch.count, sent_to_[batch.rank]++};
+      Announcement announcement{0, batch.slot, batch.count, sent_to_[batch.rank]++};
       std::memcpy(part.announcement.get(), &announcement, sizeof announcement);
       std::array<std::span<const std::byte>, plan::SlotGrid::kLargestBlock> chunks;
       bool together = true;
@@ -400,6 +409,8 @@ class SendExchange final : public Exchange {
         together = together && chunks[i].data() == chunks[0].data() + size;
         size += length;
       }
+      announcement.checksum = checksum_of(part, announced_size(batch.count));
+      std::memcpy(part.announcement.get(), &announcement, sizeof announcement);
       if (together) return {chunks[0].data(), size};
       std::byte* to = part.data.get();
       for (std::uint64_t i = 0; i < batch.count; ++i) {
@@ -413,6 +424,14 @@ class SendExchange final : public Exchange {
       if (status.MPI_TAG == kDataTag) {
         take(incoming_[p]);
         return;
+      }
+      // What it says decides how much else is received, and from where.
+      int size = 0;
+      PMPI_Get_count(&status, MPI_BYTE, &size);
+      if (static_cast<std::size_t>(size) < sizeof(Announcement) ||
+          announcement_of(incoming_[p]).checksum !=
+              checksum_of(incoming_[p], static_cast<std::size_t>(size))) {
+        end_on_damage("what another node says of its copies");
       }
       --awaited_;
       announced_ += announcement_of(incoming_[p]).count;

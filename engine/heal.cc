@@ -21,8 +21,6 @@ void keep_ways(const store::CommitRecord& record, unsigned replication, hints::H
   hints.replication = replication != 0 ? replication : record.replication;
   hints.chunk_size = record.chunk_size;
   hints.mode = record.fingerprint == "none" ? hints::Mode::kNone : hints::Mode::kCollective;
-  hints.fingerprint =
-      record.fingerprint == "sha1" ? FingerprintKind::kSha1 : FingerprintKind::kSha256;
 }
 
 // This rank's part of its node's store.
@@ -71,7 +69,7 @@ Status heal_open(OpenFile& file, const HealOptions& options, Healed& healed) {
   healed.lost_chunks = file.last.lost_chunks;
   healed.unknown_bytes = file.last.unknown_bytes;
   healed.lowest_copies = file.last.lowest_copies;
-  PMPI_Bcast(&healed, sizeof healed, MPI_BYTE, 0, file.comm());
+  broadcast_value(file.comm(), 0, healed);
   return Status::ok();
 }
 

@@ -138,7 +138,7 @@ Status Job::start() {
       common.pace_size = static_cast<std::uint32_t>(pace.size());
     }
   }
-  PMPI_Bcast(&common, sizeof common, MPI_BYTE, 0, world);
+  broadcast_value(world, 0, common);
   id_ = common.id;
 
   // The leaders start their services and tell each other where they are; every leader tells its
@@ -187,7 +187,7 @@ Status Job::start() {
     broadcast(leaders.comm, 0, table);
   }
   broadcast(node.comm, 0, table);
-  PMPI_Bcast(&self, 1, MPI_INT, 0, node.comm);
+  broadcast_value(node.comm, 0, self);
 
   std::vector<service::Peer> peers;
   Decoder decoder(table);

@@ -50,6 +50,8 @@ libdedup_engine_la_SOURCES += \
   engine/agreement.h \
   engine/c_interface.cc \
   engine/c_interface.h \
+  engine/checked_message.cc \
+  engine/checked_message.h \
   engine/chunk_writer.cc \
   engine/chunk_writer.h \
   engine/close.cc \

@@ -1,24 +1,16 @@
 #include "engine/node_chunks.h"
 
 #include <numeric>
+#include <span>
 #include <type_traits>
 
 #include "base/codec.h"
+#include "engine/checked_message.h"
 
 namespace dedup::engine {
 namespace {
 
 static_assert(sizeof(ChunkRecord) == 36 && std::is_trivially_copyable_v<ChunkRecord>);
-
-std::vector<int> offsets_of(const std::vector<int>& counts) {
-  std::vector<int> offsets(counts.size());
-  std::exclusive_scan(counts.begin(), counts.end(), offsets.begin(), 0);
-  return offsets;
-}
-
-std::size_t total(const std::vector<int>& counts) {
-  return static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0));
-}
 
 void encode_verdict(Encoder& e, const Verdict& v) {
   e.put(static_cast<std::uint8_t>(v.keep ? 1 : 0));
@@ -42,34 +34,33 @@ NodeChunks NodeChunks::gather(const Topology& topology, std::vector<ChunkRecord>
   const auto ranks = static_cast<std::size_t>(topology.node_size());
   if (ranks == 1) {
     all.records_ = std::move(mine);
-    all.received_ = {static_cast<int>(all.records_.size())};
+    all.received_ = {all.records_.size()};
   } else {
     all.sent_.resize(ranks);
-    all.received_.resize(ranks);
     const auto to = [&](const ChunkRecord& r) {
       return static_cast<std::size_t>(decider(r.fingerprint, topology.node_size()));
     };
     for (const ChunkRecord& r : mine) ++all.sent_[to(r)];
-    std::vector<int> offsets = offsets_of(all.sent_);
-    std::vector<int> at = offsets;
+    std::vector<std::uint64_t> at(ranks);
+    std::exclusive_scan(all.sent_.begin(), all.sent_.end(), at.begin(), std::uint64_t{0});
     std::vector<ChunkRecord> sorted(mine.size());
     all.sent_as_.resize(mine.size());
     for (std::size_t i = 0; i < mine.size(); ++i) {
-      const int place = at[to(mine[i])]++;
-      sorted[static_cast<std::size_t>(place)] = mine[i];
+      const std::uint64_t place = at[to(mine[i])]++;
+      sorted[place] = mine[i];
       all.sent_as_[i] = static_cast<std::uint32_t>(place);
     }
     mine = {};
-    PMPI_Alltoall(all.sent_.data(), 1, MPI_INT, all.received_.data(), 1, MPI_INT,
-                  topology.node_comm());
-    all.records_.resize(total(all.received_));
-    const std::vector<int> from = offsets_of(all.received_);
-    MPI_Datatype record;
-    PMPI_Type_contiguous(sizeof(ChunkRecord), MPI_BYTE, &record);
-    PMPI_Type_commit(&record);
-    PMPI_Alltoallv(sorted.data(), all.sent_.data(), offsets.data(), record, all.records_.data(),
-                   all.received_.data(), from.data(), record, topology.node_comm());
-    PMPI_Type_free(&record);
+    std::vector<std::uint64_t> sizes = all.sent_;
+    for (std::uint64_t& size : sizes) size *= sizeof(ChunkRecord);
+    all.received_ = exchange_checked(
+        topology.node_comm(), std::as_bytes(std::span(sorted)).data(), sizes,
+        [&](std::uint64_t total) {
+          all.records_.resize(total / sizeof(ChunkRecord));
+          return std::as_writable_bytes(std::span(all.records_)).data();
+        },
+        all.sound_);
+    for (std::uint64_t& size : all.received_) size /= sizeof(ChunkRecord);
   }
 
   plan::FingerprintTable table;
@@ -86,9 +77,9 @@ NodeChunks NodeChunks::gather(const Topology& topology, std::vector<ChunkRecord>
   return all;
 }
 
-std::vector<std::uint32_t> NodeChunks::answer(const Numbered<Verdict>& verdicts,
-                                              const std::vector<std::uint32_t>& verdict_of,
-                                              Numbered<Verdict>& mine_verdicts) && {
+Result<std::vector<std::uint32_t>> NodeChunks::answer(const Numbered<Verdict>& verdicts,
+                                                      const std::vector<std::uint32_t>& verdict_of,
+                                                      Numbered<Verdict>& mine_verdicts) && {
   // Who is to act on each chunk: the n-th rank that has it, n by the fingerprint.
   std::vector<std::uint32_t> turn(chunks_.size());
   for (std::uint32_t c = 0; c < size(); ++c) {
@@ -96,14 +87,14 @@ std::vector<std::uint32_t> NodeChunks::answer(const Numbered<Verdict>& verdicts,
   }
   // For each rank the verdicts that concern it, then which one for each of its records.
   Encoder encoder;
-  std::vector<int> bytes_to;
+  std::vector<std::uint64_t> bytes_to;
   std::size_t record = 0;
-  for (const int count : received_) {
+  for (const std::uint64_t count : received_) {
     const std::size_t begin = encoder.size();
     Numbered<Verdict> used;
     std::vector<std::uint32_t> numbers;
-    numbers.reserve(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i, ++record) {
+    numbers.reserve(count);
+    for (std::uint64_t i = 0; i < count; ++i, ++record) {
       const std::uint32_t chunk = chunk_of_[record];
       const Verdict& verdict = verdicts[verdict_of[chunk]];
       const bool chosen = turn[chunk]-- == 0;
@@ -112,7 +103,7 @@ std::vector<std::uint32_t> NodeChunks::answer(const Numbered<Verdict>& verdicts,
     encoder.put(static_cast<std::uint32_t>(used.size()));
     for (std::uint32_t v = 0; v < used.size(); ++v) encode_verdict(encoder, used[v]);
     for (const std::uint32_t n : numbers) encoder.put(n);
-    bytes_to.push_back(static_cast<int>(encoder.size() - begin));
+    bytes_to.push_back(encoder.size() - begin);
   }
   records_ = {};
   chunk_of_ = {};
@@ -122,26 +113,30 @@ std::vector<std::uint32_t> NodeChunks::answer(const Numbered<Verdict>& verdicts,
     bytes = encoder.take();
     sent_ = received_;
   } else {
-    std::vector<int> bytes_from(bytes_to.size());
-    PMPI_Alltoall(bytes_to.data(), 1, MPI_INT, bytes_from.data(), 1, MPI_INT,
-                  topology_->node_comm());
-    bytes.resize(total(bytes_from));
-    const std::vector<int> to = offsets_of(bytes_to);
-    const std::vector<int> from = offsets_of(bytes_from);
-    PMPI_Alltoallv(encoder.bytes().data(), bytes_to.data(), to.data(), MPI_BYTE, bytes.data(),
-                   bytes_from.data(), from.data(), MPI_BYTE, topology_->node_comm());
+    bool sound = true;
+    exchange_checked(
+        topology_->node_comm(), encoder.bytes().data(), bytes_to,
+        [&](std::uint64_t total) {
+          bytes.resize(total);
+          return bytes.data();
+        },
+        sound);
+    if (!sound) {
+      return Status(Code::kIo, "a rank received other verdicts than its node's ranks sent");
+    }
     encoder.take();
   }
 
   std::vector<std::uint32_t> by_place;
   Decoder decoder(bytes);
-  for (const int count : sent_) {
+  for (const std::uint64_t count : sent_) {
     std::vector<std::uint32_t> numbers;
     const auto used = decoder.get<std::uint32_t>();
     for (std::uint32_t v = 0; v < used; ++v) {
       numbers.push_back(mine_verdicts.number(decode_verdict(decoder)));
     }
-    for (int i = 0; i < count; ++i) by_place.push_back(numbers[decoder.get<std::uint32_t>()]);
+    for (std::uint64_t i = 0; i < count; ++i)
+      by_place.push_back(numbers[decoder.get<std::uint32_t>()]);
   }
   if (sent_as_.empty()) return by_place;
   std::vector<std::uint32_t> out;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/status.h"
 #include "engine/topology.h"
 #include "engine/verdict.h"
 #include "plan/cut.h"
@@ -40,12 +41,17 @@ class NodeChunks {
     return chunks_[i].ranks;
   }  // of the node that have it
 
+  // Whether what this rank received is what the others sent. If not, nothing may come of it; it
+  // takes part in what is collective all the same.
+  bool is_sound() const { return sound_; }
+
   // Collective over node_comm. verdicts[verdict_of[i]]: what the one rank that is chosen for chunk
   // i is told; the choice goes round. Returns the number, in `mine_verdicts`, for each of this
-  // rank's chunks in the order in which gather() got them.
-  std::vector<std::uint32_t> answer(const Numbered<Verdict>& verdicts,
-                                    const std::vector<std::uint32_t>& verdict_of,
-                                    Numbered<Verdict>& mine_verdicts) &&;
+  // rank's chunks in the order in which gather() got them. kIo if something else than was sent
+  // arrived here.
+  Result<std::vector<std::uint32_t>> answer(const Numbered<Verdict>& verdicts,
+                                            const std::vector<std::uint32_t>& verdict_of,
+                                            Numbered<Verdict>& mine_verdicts) &&;
 
  private:
   struct Chunk {
@@ -56,8 +62,9 @@ class NodeChunks {
   explicit NodeChunks(const Topology& topology) : topology_(&topology) {}
 
   const Topology* topology_;
-  std::vector<int> sent_;                // records to each rank of the node
-  std::vector<int> received_;            // records from each
+  bool sound_ = true;
+  std::vector<std::uint64_t> sent_;      // records to each rank of the node
+  std::vector<std::uint64_t> received_;  // records from each
   std::vector<std::uint32_t> sent_as_;   // place among the sent records of each of this rank's
   std::vector<ChunkRecord> records_;     // received, by rank
   std::vector<std::uint32_t> chunk_of_;  // for each record

@@ -115,9 +115,7 @@ class Leader {
     std::memcpy(words.data(), &mine, sizeof mine);
     std::copy(free.begin(), free.end(), words.begin() + 6);
     const std::size_t leaders = topology_.nodes().size();
-    std::vector<std::uint64_t> all(words.size() * leaders);
-    PMPI_Allgather(words.data(), static_cast<int>(words.size()), MPI_UINT64_T, all.data(),
-                   static_cast<int>(words.size()), MPI_UINT64_T, topology_.leader_comm());
+    const std::vector<std::uint64_t> all = all_gather(topology_.leader_comm(), words);
 
     bool sound = true;
     std::size_t guest = 0;

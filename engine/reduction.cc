@@ -1,7 +1,5 @@
 #include "engine/reduction.h"
 
-#include <algorithm>
-
 #include "engine/agreement.h"
 #include "engine/failpoint.h"
 #include "engine/pace.h"
@@ -10,30 +8,13 @@ namespace dedup::engine {
 namespace {
 
 constexpr int kTag = 1;
-constexpr std::size_t kLargestCount = std::size_t{1} << 30;
 
 std::uint64_t send_set(MPI_Comm comm, bool far, int to, const plan::FrequentSet& set) {
   Encoder encoder;
   set.encode(encoder);
   if (far) pace_sending(encoder.size());
-  const std::uint64_t size = encoder.size();
-  PMPI_Send(&size, 1, MPI_UINT64_T, to, kTag, comm);
-  for (std::size_t at = 0; at < size; at += kLargestCount) {
-    PMPI_Send(encoder.bytes().data() + at, static_cast<int>(std::min(kLargestCount, size - at)),
-              MPI_BYTE, to, kTag, comm);
-  }
-  return size;
-}
-
-Bytes receive_bytes(MPI_Comm comm, int from) {
-  std::uint64_t size = 0;
-  PMPI_Recv(&size, 1, MPI_UINT64_T, from, kTag, comm, MPI_STATUS_IGNORE);
-  Bytes bytes(size);
-  for (std::size_t at = 0; at < size; at += kLargestCount) {
-    PMPI_Recv(bytes.data() + at, static_cast<int>(std::min(kLargestCount, size - at)), MPI_BYTE,
-              from, kTag, comm, MPI_STATUS_IGNORE);
-  }
-  return bytes;
+  send_checked(comm, to, kTag, encoder.bytes());
+  return encoder.size();
 }
 
 // A binomial tree; the whole is on rank 0 then. False if what arrived made no sense. `far`: between
@@ -53,13 +34,14 @@ bool merge_to_root(MPI_Comm comm, bool far, plan::FrequentSet& set,
       return sound;
     }
     if (rank + step >= size) continue;
-    const Bytes bytes = receive_bytes(comm, rank + step);
+    Bytes bytes;
+    const bool arrived = receive_checked(comm, rank + step, kTag, bytes);
     if (far) pace_received(bytes.size());
     cost.bytes += bytes.size();
     Decoder decoder(bytes);
     const plan::FrequentSet other = plan::FrequentSet::decode(decoder);
-    sound = sound && decoder.ok();
-    if (decoder.ok()) {
+    sound = sound && arrived && decoder.ok();
+    if (arrived && decoder.ok()) {
       set = plan::FrequentSet::merge(set, other, limits);
       ++cost.merges;
     }
@@ -93,7 +75,7 @@ Result<plan::FrequentSet> reduce(const Topology& topology, plan::FrequentSet min
   Decoder decoder(bytes);
   plan::FrequentSet result = plan::FrequentSet::decode(decoder);
   if (!sound || !decoder.ok()) {
-    return Status(Code::kInternal, "the reduction received a message that makes no sense");
+    return Status(Code::kInternal, "the reduction received another set than was sent");
   }
   return result;
 }

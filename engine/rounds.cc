@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/piece.h"
+#include "engine/checked_message.h"
 #include "plan/domains.h"
 #include "plan/stretches.h"
 
@@ -102,7 +103,6 @@ class RoundSource::TwoPhase : public RoundSource::Rounds {
         in_(new (std::nothrow) std::byte[message_bytes_ + slack()]),
         domain_(largest_),
         out_sizes_(ranks_),
-        in_sizes_(ranks_),
         state_(out_ && in_ && domain_.ok() ? kNothingLeft : kNoMemory) {
     look_ahead();
   }
@@ -120,7 +120,8 @@ class RoundSource::TwoPhase : public RoundSource::Rounds {
     PMPI_Allreduce(mine.data(), all.data(), static_cast<int>(all.size()), MPI_INT64_T, MPI_MIN,
                    topology_.comm());
     if (all[0] == kNoMemory) return no_memory();
-    if (all[0] == kBadMessage) return Status(Code::kInternal, "a two-phase message cannot be read");
+    if (all[0] == kBadMessage)
+      return Status(Code::kInternal, "a two-phase message is not what was sent");
     if (all[0] == kNothingLeft) {
       const plan::Reach reach{static_cast<std::uint64_t>(all[1]),
                               static_cast<std::uint64_t>(all[2]),
@@ -147,8 +148,7 @@ class RoundSource::TwoPhase : public RoundSource::Rounds {
     const auto me = static_cast<unsigned>(topology_.rank());
     plan::pack(cursor_, domains, {out_.get(), message_bytes_ + slack()}, out_sizes_);
     look_ahead();
-    PMPI_Alltoall(out_sizes_.data(), 1, MPI_UINT32_T, in_sizes_.data(), 1, MPI_UINT32_T,
-                  topology_.comm());
+    incoming_ = tell_envelopes();
     domain_.reset(domains.domain(me));
     std::vector<MPI_Request> sends;
     const std::byte* at = out_.get();
@@ -165,6 +165,18 @@ class RoundSource::TwoPhase : public RoundSource::Rounds {
     run_ = domain_.next_run();
   }
 
+  // How long the messages to this rank are, and their checksums.
+  std::vector<Envelope> tell_envelopes() const {
+    std::vector<Envelope> out;
+    out.reserve(ranks_);
+    const std::byte* at = out_.get();
+    for (const std::uint32_t size : out_sizes_) {
+      out.push_back(Envelope::of({at, size}));
+      at += size;
+    }
+    return exchange_envelopes(topology_.comm(), out);
+  }
+
   // Messages from all others, as many at once as the buffer holds: where many ranks' pieces overlap
   // they may be more than it does.
   void receive(unsigned me) {
@@ -175,21 +187,23 @@ class RoundSource::TwoPhase : public RoundSource::Rounds {
       PMPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
       requests.clear();
       std::uint64_t at = 0;
-      for (const std::uint64_t size : group_) {
-        merge({in_.get() + at, size});
-        at += size;
+      for (const Envelope& envelope : group_) {
+        const std::span<const std::byte> message(in_.get() + at, envelope.size);
+        if (!envelope.holds(message)) state_ = kBadMessage;
+        if (state_ != kBadMessage) merge(message);
+        at += envelope.size;
       }
       group_.clear();
       used = 0;
     };
     for (unsigned i = 1; i < ranks_; ++i) {
       const unsigned from = (me + ranks_ - i) % ranks_;
-      const std::uint32_t size = in_sizes_[from];
+      const std::uint64_t size = incoming_[from].size;
       if (size == 0) continue;
       if (used + size > capacity) take_in();
       PMPI_Irecv(in_.get() + used, static_cast<int>(size), MPI_BYTE, static_cast<int>(from),
                  kPiecesTag, topology_.comm(), &requests.emplace_back());
-      group_.push_back(size);
+      group_.push_back(incoming_[from]);
       used += size;
     }
     take_in();
@@ -213,8 +227,8 @@ class RoundSource::TwoPhase : public RoundSource::Rounds {
   plan::DomainBuffer domain_;
   plan::MemoryRun run_;  // the next one of the domain
   std::vector<std::uint32_t> out_sizes_;
-  std::vector<std::uint32_t> in_sizes_;
-  std::vector<std::uint64_t> group_;
+  std::vector<Envelope> incoming_;
+  std::vector<Envelope> group_;  // of them, those that are received at once
   State state_;
 };
 

@@ -36,7 +36,7 @@ class RoundSource {
   // Collective. True: a round, maybe of no run on this rank; its runs are valid until the next
   // call, and at most 2^18 chunks. False, on all ranks: no rank has anything left. An error is the
   // same on all ranks. Costs an allreduce of at most 32 bytes, and, for a two-phase window, an
-  // all-to-all of 4 bytes and the pieces' way to their aggregators.
+  // all-to-all of 24 bytes and the pieces' way to their aggregators.
   Result<bool> next(std::vector<DumpRun>& runs);
 
   // The same on all ranks.

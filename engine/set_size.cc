@@ -29,7 +29,7 @@ Status set_size(OpenFile& file, std::uint64_t size) {
     if (status.is_ok()) before = *reply;
   }
   DEDUP_TRY(agree(file.comm(), status));
-  PMPI_Bcast(&before, 1, MPI_UINT64_T, 0, file.comm());
+  broadcast_value(file.comm(), 0, before);
   for (;;) {
     if (size < before) DEDUP_TRY(agree(file.comm(), truncate_blocks(file, size)));
     // Who got a lease meanwhile relies on the size as it was.

@@ -92,8 +92,9 @@ struct Choice {
 constexpr std::array kModes = {Choice<Mode>{"collective", Mode::kCollective},
                                Choice<Mode>{"local", Mode::kLocal},
                                Choice<Mode>{"none", Mode::kNone}};
+// SHA-1 proves nothing: chunks can be made that have the same. Who asks for it gets what does.
 constexpr std::array kFingerprints = {Choice<FingerprintKind>{"sha256", FingerprintKind::kSha256},
-                                      Choice<FingerprintKind>{"sha1", FingerprintKind::kSha1}};
+                                      Choice<FingerprintKind>{"sha1", FingerprintKind::kSha256}};
 constexpr std::array kPartners = {Choice<Partners>{"load", Partners::kLoad},
                                   Choice<Partners>{"ring", Partners::kRing}};
 constexpr std::array kVisibilities = {Choice<Visibility>{"immediate", Visibility::kImmediate},
@@ -177,8 +178,10 @@ const std::vector<Entry>& entries() {
        false, Agreement::kAll, parse_choice<&Hints::mode, kModes>,
        print_choice<&Hints::mode, kModes>},
       {"dedup_fingerprint", "sha256", names(kFingerprints),
-       "the hash that makes a chunk's fingerprint", false, Agreement::kAll,
-       parse_choice<&Hints::fingerprint, kFingerprints>,
+       "the hash that makes a chunk's fingerprint; `sha1` is taken for `sha256`, since chunks can "
+       "be "
+       "made that have one SHA-1",
+       false, Agreement::kAll, parse_choice<&Hints::fingerprint, kFingerprints>,
        print_choice<&Hints::fingerprint, kFingerprints>},
       {"dedup_partners", "load", names(kPartners),
        "which nodes receive copies: `load` spreads them by what each node sends, `ring` takes the "

@@ -16,6 +16,7 @@ struct ChunkCheck {
   std::uint64_t chunks = 0;        // that were read
   std::uint64_t bytes = 0;         // of them
   std::uint64_t stored = 0;        // what they take in segments
+  std::uint64_t unproven = 0;      // that are what their names say, which prove nothing (SHA-1)
   std::vector<Fingerprint> bad;    // missing in its segment, damaged, or not what it is named after
   std::vector<std::string> texts;  // what is wrong, for people; one for each segment or index page
 };

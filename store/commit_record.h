@@ -61,7 +61,7 @@ struct CommitRecord {
   std::uint64_t size = 0;
   std::uint32_t replication = 0;
   std::uint32_t chunk_size = 0;
-  std::string fingerprint;  // name of the hash: "sha256", "sha1", "none"
+  std::string fingerprint;  // name of the hash: "sha256", "none", or "sha1" of old
   std::uint64_t time = 0;   // seconds since 1970, for people
   std::vector<StoreEntry> stores;
   std::vector<ShardEntry> shards;

@@ -93,8 +93,6 @@ def draw_hints(draw):
         hints["DEDUP_EXCHANGE"] = "put"
     if draw.random() < 0.25:
         hints["DEDUP_PARTNERS"] = "ring"
-    if draw.random() < 0.15:
-        hints["DEDUP_FINGERPRINT"] = "sha1"
     return hints
 
 

@@ -102,13 +102,19 @@ def test_after_a_failed_open_the_job_goes_on(hints, stores):
 
 @pytest.mark.parametrize("hint, value", [
     ("dedup_replication", "3"), ("dedup_threshold", "77"), ("dedup_chunk_size", "8192"),
-    ("dedup_mode", "none"), ("dedup_fingerprint", "sha1"), ("dedup_partners", "ring"),
+    ("dedup_mode", "none"), ("dedup_partners", "ring"),
     ("dedup_exchange", "put"), ("dedup_visibility", "sync"), ("dedup_fsync", "never"),
     ("dedup_buffer", "2 MiB")])
 def test_hint_on_one_rank_only_is_not_the_same(hints, stores, hint, value):
     for rank in (0, 2):
         output = hints(f"set@{rank}", f"{hint}={value}", "open", stores.name())
         assert_all_fail(output, "MPI_ERR_NOT_SAME", hint)
+
+
+def test_sha1_is_taken_for_sha256(hints, stores):
+    output = hints("set@1", "dedup_fingerprint=sha1", "open", stores.name(), "info", "close")
+    assert [r.error for r in output.results["open"]] == ["MPI_SUCCESS"] * 3
+    assert output.info[0]["dedup_fingerprint"] == "sha256"
 
 
 def test_report_may_differ(hints, stores):

@@ -43,7 +43,6 @@ def make_case(seed):
         "threshold": rng.choice([1, 8, 50, 1000, 131072]),
         "chunk_size": chunk,
         "mode": rng.choice(["collective", "collective", "collective", "local", "none"]),
-        "fingerprint": rng.choice(["sha256", "sha256", "sha1"]),
         "partners": rng.choice(["load", "ring"]),
         "exchange": rng.choice(["put", "send"]),
         "buffer": rng.choice(["1 MiB", "64 MiB"]),

@@ -68,6 +68,26 @@ TEST_F(ChunkCheckTest, FindsASoundStoreSound) {
   EXPECT_TRUE(result.texts.empty());
 }
 
+// As in files of which chunks were taken as equal by their SHA-1.
+TEST_F(ChunkCheckTest, ReadsChunksThatAreNamedAfterTheirSha1AndSaysSo) {
+  auto hasher = Hasher::create(FingerprintKind::kSha1);
+  ASSERT_TRUE(hasher.is_ok());
+  auto writer = SegmentWriter::create(store_->segment_path(identity_, 9), identity_, 9);
+  ASSERT_TRUE(writer.is_ok());
+  for (int i = 0; i < 5; ++i) {
+    const Bytes data = test::random_bytes(random_, 4096);
+    const Fingerprint fingerprint = *hasher->hash(data);
+    entries_.push_back({fingerprint, *(*writer)->append(fingerprint, data)});
+  }
+  ASSERT_TRUE((*writer)->write_out().is_ok());
+  EXPECT_EQ(check().unproven, 0u);
+  write_index();
+  const ChunkCheck result = check();
+  EXPECT_EQ(result.chunks, kSegments * kChunks + 5);
+  EXPECT_EQ(result.unproven, 5u);
+  EXPECT_TRUE(result.bad.empty());
+}
+
 TEST_F(ChunkCheckTest, PartsShareTheChunks) {
   std::uint64_t chunks = 0;
   for (unsigned part = 0; part < 2; ++part) {

@@ -40,6 +40,7 @@ void check_part(const Session& session, Part& part, const std::string& node,
     result.chunks += checked->chunks;
     result.bytes += checked->bytes;
     result.bad += checked->bad.size();
+    result.unproven += checked->unproven;
     for (const Fingerprint& fingerprint : checked->bad) part.distrust(fingerprint);
     for (const std::string& text : checked->texts) result.problems.push_back({node, text});
     progress.add(checked->stored);
@@ -103,6 +104,13 @@ void add_problems_of_holding(const CheckResult& result, const Generation& genera
     problems.push_back({"", fmt::format("{} bytes are on fewer than {} stores, but not lost",
                                         tally.short_bytes(), result.wanted)});
   }
+  if (result.unproven > 0) {
+    problems.push_back(
+        {"", fmt::format("{} copies are of chunks that were taken as equal by their SHA-1, which "
+                         "can be the same by intent: whether they are what was written, only its "
+                         "writer can tell; writing the file anew gives them names that prove it",
+                         result.unproven)});
+  }
   const auto lost = tally.lost();
   for (std::size_t i = 0; i < lost.size(); ++i) {
     if (i == kRangesShown) {
@@ -121,6 +129,7 @@ Json json_of_check(const Session& session, const FileRow& file, const CheckResul
   row["checked_chunks"] = result.chunks;
   row["checked_bytes"] = result.bytes;
   row["bad_chunks"] = result.bad;
+  row["unproven_chunks"] = result.unproven;
   row["wanted_copies"] = result.wanted;
   row["lowest_copies"] = tally.lowest_copies();
   row["lowest_shard_copies"] = result.lowest_shard;
@@ -169,12 +178,12 @@ Result<CheckResult> check_file(Session& session, const FileRow* file) {
   DEDUP_ASSIGN(const auto generation,
                Generation::open(session.group, session.local, session.catalog, file));
   const store::CommitRecord& record = generation->record();
-  CheckResult result{0, 0, 0, {plan::Tally(0, 0), {}, {}}, generation->wanted_copies(), 0, {}};
+  CheckResult result{0, 0, 0, 0, {plan::Tally(0, 0), {}, {}}, generation->wanted_copies(), 0, {}};
   result.problems = generation->problems();
   for (Part& part : generation->parts()) {
     check_part(session, part, generation->node_of(part.position()), record, result);
   }
-  for (std::uint64_t* number : {&result.chunks, &result.bytes, &result.bad}) {
+  for (std::uint64_t* number : {&result.chunks, &result.bytes, &result.bad, &result.unproven}) {
     session.group.sum({number, 1});
   }
   DEDUP_ASSIGN(result.holding, measure(*generation));

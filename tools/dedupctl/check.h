@@ -12,7 +12,8 @@ namespace dedup::ctl {
 struct CheckResult {
   std::uint64_t chunks = 0;  // copies that were read
   std::uint64_t bytes = 0;
-  std::uint64_t bad = 0;  // of them
+  std::uint64_t bad = 0;       // of them
+  std::uint64_t unproven = 0;  // of them: named after their SHA-1
   Holding holding;
   std::uint64_t wanted = 0;        // copies
   std::uint64_t lowest_shard = 0;  // copies of any recipe shard
