@@ -298,15 +298,25 @@ def test_a_store_that_cannot_be_used(site, how):
     site.expect(model, ["n0", "n2"], 2)
 
 
-def test_a_store_whose_parent_directory_is_missing(site):
+def test_a_store_whose_parent_directories_are_missing(site):
+    """They are made, as an administrator's /local/$USER is there on no node at first."""
     missing = site.root / "no" / "such" / "%n"
+    content = parts(noise(7, 50_000), 3)
+    script = Script().add("info", "dedup_store", missing).open("wc").write("all-at", content)
+    site.run(script.close().open("r").close(), 3, 3, HINTS).check()
+    assert sorted(path.name for path in (site.root / "no" / "such").iterdir()) == ["n0", "n1", "n2"]
+
+
+def test_a_store_below_what_is_no_directory(site):
+    above = site.root / "file"
+    above.write_text("mine")
     for mode in ("wc", "r"):
-        script = Script().add("info", "dedup_store", missing).open(mode).close()
+        script = Script().add("info", "dedup_store", above / "such" / "%n").open(mode).close()
         job = site.run(script, 3, 3, HINTS)
         failure = first_failure(job)
         assert (failure.operation, failure.error) == ("open", "IO"), f"{job}"
-        assert str(site.root / "no" / "such") in failure.text + job.stderr
-    assert not (site.root / "no").exists()
+        assert str(above) in failure.text + job.stderr
+    assert above.read_text() == "mine"
 
 
 def test_no_such_file(site):
