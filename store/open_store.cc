@@ -63,6 +63,12 @@ Status make_above(const std::string& path) {
   return sync_above(above);
 }
 
+// No name that a program gave is wrong: the class of error is not a bad file name's.
+Status not_below_a_directory(const std::string& path) {
+  return refuse(path,
+                "cannot be: what is named above it is no directory; set dedup_store to another");
+}
+
 Status make_root(const std::string& path) {
   Status made = make_above(fs::directory_of(path));
   if (made.is_ok()) made = fs::make_directory(path).status();
@@ -150,8 +156,10 @@ Status make_directories(const Layout& layout) {
 Result<OpenedStore> open_store_directory(const std::string& directory, bool create) {
   OpenedStore store;
   DEDUP_ASSIGN(store.layout.root, absolute(directory));
-  DEDUP_ASSIGN(const bool is_there, fs::exists(store.layout.root));
-  if (!is_there) {
+  const Result<bool> is_there = fs::exists(store.layout.root);
+  if (is_there.status().code() == Code::kBadFile) return not_below_a_directory(store.layout.root);
+  DEDUP_TRY(is_there.status());
+  if (!*is_there) {
     if (!create) return Status(Code::kNoSuchFile, "no store at " + store.layout.root);
     DEDUP_TRY(make_root(store.layout.root));
   }

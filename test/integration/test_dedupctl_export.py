@@ -1,12 +1,13 @@
 """dedupctl export, cat and import."""
 
+import errno
 import os
 import shutil
 
 import pytest
 
 from ctl import FAILED, FINE, NO_FILE, PROBLEMS, dedupctl
-from stores import Model, Site, is_placeholder, noise, parts, shared_site
+from stores import Model, Site, fault_library, is_placeholder, noise, parts, shared_site
 
 FOUR = ["n0", "n1", "n2", "n3"]
 BLOCK = 4 << 20
@@ -169,6 +170,35 @@ def test_import(site, in_job):
     site.expect(Model(content), 4, 4)
     answer = dedupctl(site, "import", source, site.path, nodes=nodes, hints=HINTS)
     assert answer.code == FAILED and "--force" in answer.err, answer
+
+
+@pytest.mark.parametrize("call", [1, 5, 9])
+def test_an_import_that_fails_leaves_what_was_there(site, monkeypatch, call):
+    """One write to a store fails, and all after it would do."""
+    monkeypatch.setenv("LD_PRELOAD", str(fault_library()))
+    for name, value in {"RANK": 0, "CALL": call, "ERROR": errno.EIO, "ONCE": 1,
+                        "ONLY": "pwritev64"}.items():
+        monkeypatch.setenv("FAULT_" + name, str(value))
+    source = site.root / "source"
+    source.write_bytes(noise(2, 40 << 20))
+    hints = {**HINTS, "buffer": 4 << 20}
+    answer = dedupctl(site, "import", source, site.path, nodes=FOUR[:2], hints=hints)
+    assert answer.code == FAILED and "Input/output error" in answer.err, answer
+    for name in ("LD_PRELOAD", "FAULT_RANK"):
+        monkeypatch.delenv(name)
+    assert not site.path.exists()
+    old = Model(noise(1, 300_000))
+    site.write(parts(bytes(old.content), 2), 2, 2, HINTS)
+    monkeypatch.setenv("LD_PRELOAD", str(fault_library()))
+    monkeypatch.setenv("FAULT_RANK", "0")
+    answer = dedupctl(site, "import", "--force", source, site.path, nodes=FOUR[:2], hints=hints)
+    assert answer.code == FAILED and "Input/output error" in answer.err, answer
+    for name in ("LD_PRELOAD", "FAULT_RANK"):
+        monkeypatch.delenv(name)
+    site.expect(old, 2, 2)
+    answer = dedupctl(site, "import", "--force", source, site.path, nodes=FOUR[:2], hints=hints)
+    assert answer.code == FINE, answer
+    site.expect(Model(source.read_bytes()), 2, 2)
 
 
 def test_import_in_place(site):

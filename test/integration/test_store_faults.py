@@ -314,7 +314,7 @@ def test_a_store_below_what_is_no_directory(site):
         script = Script().add("info", "dedup_store", above / "such" / "%n").open(mode).close()
         job = site.run(script, 3, 3, HINTS)
         failure = first_failure(job)
-        assert (failure.operation, failure.error) == ("open", "IO"), f"{job}"
+        assert (failure.operation, failure.error) == ("open", "ACCESS"), f"{job}"
         assert str(above) in failure.text + job.stderr
     assert above.read_text() == "mine"
 

@@ -3,6 +3,8 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -27,6 +29,7 @@ Status status_of(int error, const std::string& path) {
   MPI_Error_string(error, text, &length);
   const Code code = error_class == MPI_ERR_FILE_IN_USE    ? Code::kFileInUse
                     : error_class == MPI_ERR_NO_SUCH_FILE ? Code::kNoSuchFile
+                    : error_class == MPI_ERR_FILE_EXISTS  ? Code::kFileExists
                     : error_class == MPI_ERR_NO_SPACE     ? Code::kNoSpace
                                                           : Code::kIo;
   return {code, path + ": " + std::string(text, static_cast<std::size_t>(length))};
@@ -65,6 +68,8 @@ class DriverFile {
     DEDUP_TRY(status_of(MPI_File_read_at(file_, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), path_));
     return status_of(MPI_File_write_at(file_, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), path_);
   }
+  // All that was there goes, once what is written from now on is committed.
+  Status clear() { return status_of(MPI_File_set_size(file_, 0), path_); }
   Status sync() { return status_of(MPI_File_sync(file_), path_); }
 
  private:
@@ -88,15 +93,35 @@ Result<std::uint64_t> size_of_source(const std::string& path) {
   return state.stamp.size;
 }
 
-Status check_target(const Session& session, const std::string& path) {
+Status is_there_already(const std::string& path) {
+  return {Code::kFileExists, path + ": is there already; --force replaces it"};
+}
+
+// What is there is replaced by the commit of what takes its place, and not before. Without --force
+// the driver looks once more, when nobody else can come between.
+Result<std::unique_ptr<DriverFile>> open_target(const Options& options, const std::string& path) {
+  const int mode = MPI_MODE_CREATE | MPI_MODE_WRONLY | (options.force ? 0 : MPI_MODE_EXCL);
+  auto file = DriverFile::open(path, mode, options.replication);
+  if (file.status().code() == Code::kFileExists) return is_there_already(path);
+  if (file.is_ok() && options.force) DEDUP_TRY((*file)->clear());
+  return file;
+}
+
+// The empty file that opening made, for which another attempt would have to be forced.
+void remove_made(const std::string& path) {
   const auto state = store::look_at(path);
-  if (!state.is_ok()) return state.status();
-  const bool is_there = state->kind == store::PathState::Kind::kPlain ||
-                        state->kind == store::PathState::Kind::kPlaceholder;
-  if (is_there && !session.options.force) {
-    return {Code::kFileExists, path + ": is there already; --force replaces it"};
-  }
-  return is_there ? store::fs::remove_file(path) : Status::ok();
+  if (!state.is_ok() || state->kind != store::PathState::Kind::kPlain) return;
+  if (state->stamp.size == 0) static_cast<void>(store::fs::remove_file(path));
+}
+
+// Ends the job, as closing the file would commit the part of it that was written.
+[[noreturn]] void give_up(Session& session, const std::string& path, const Status& status) {
+  if (session.is_root() && !session.options.force) remove_made(path);
+  const ExitCode code = fail(session, status);
+  std::fflush(stderr);
+  MPI_Barrier(MPI_COMM_WORLD);  // so that it is said before anybody ends the job
+  MPI_Abort(MPI_COMM_WORLD, code);
+  std::abort();
 }
 
 // Collective. Each rank reads and writes a contiguous part.
@@ -130,12 +155,11 @@ Status import_in_place(Session& session, const std::string& path) {
 
 Status import_as(Session& session, const std::string& from, std::uint64_t size,
                  const std::string& path) {
-  DEDUP_TRY(session.group.agree(session.is_root() ? check_target(session, path) : Status::ok()));
   {
-    DEDUP_ASSIGN(const auto file, DriverFile::open(path, MPI_MODE_CREATE | MPI_MODE_WRONLY,
-                                                   session.options.replication));
-    DEDUP_TRY(copy(session, from, size, *file));
-    DEDUP_TRY(file->sync());
+    DEDUP_ASSIGN(const auto file, open_target(session.options, path));
+    Status written = copy(session, from, size, *file);
+    if (written.is_ok()) written = file->sync();
+    if (!written.is_ok()) give_up(session, path, written);
   }
   if (!session.is_root()) return Status::ok();
   namespace filesystem = std::filesystem;
