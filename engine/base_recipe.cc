@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
-#include "store/shard.h"
+#include "service/base_block.h"
 
 namespace dedup::engine {
 namespace {
@@ -61,48 +62,43 @@ std::string BaseRecipe::place_of(std::uint64_t block) const {
   return range_text(begin, std::min(kBlockSpan, size - begin));
 }
 
+Status BaseRecipe::read_from(NodeIndex node, const service::ReadShard& request,
+                             std::span<const std::size_t> where,
+                             std::vector<BaseBlock>& out) const {
+  DEDUP_ASSIGN(service::ReadShardReply reply, client_->call(node, request));
+  const auto are_asked_for = [](const store::EncodedBlock& block, std::uint64_t number) {
+    return block.number == number;
+  };
+  if (!std::equal(reply.blocks.begin(), reply.blocks.end(), request.blocks.begin(),
+                  request.blocks.end(), are_asked_for)) {
+    return {Code::kCorrupt, "a node answered with other blocks"};
+  }
+  for (std::size_t i = 0; i < where.size(); ++i) {
+    BaseBlock& to = out[where[i]];
+    to.encoded = std::move(reply.blocks[i]);
+    DEDUP_ASSIGN(to.block, service::open_base_block(to.encoded, view_->store_of));
+  }
+  return {};
+}
+
 Status BaseRecipe::read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
-                              std::span<const std::size_t> where, std::vector<Block>& out) const {
+                              std::span<const std::size_t> where,
+                              std::vector<BaseBlock>& out) const {
+  service::ReadShard request{
+      view_->info.identity, view_->record.attempt, shard, view_->record.shards[shard].digest, {}};
+  for (const std::size_t i : where) request.blocks.push_back(blocks[i]);
   Status why;
   for (const NodeIndex node : nodes_of(shard)) {
-    service::ReadShard request{view_->info.identity,
-                               view_->record.attempt,
-                               shard,
-                               view_->record.shards[shard].digest,
-                               {blocks.begin(), blocks.end()}};
-    const auto reply = client_->call(node, request);
-    const Status status = reply.is_ok() ? decode(*reply, where, out) : reply.status();
+    const Status status = read_from(node, request, where, out);
     if (status.is_ok()) return status;
     why = weightier(why, status);
   }
-  return lost(shard, blocks.front(), why);
+  return lost(shard, request.blocks.front(), why);
 }
 
-Status BaseRecipe::decode(const service::ReadShardReply& reply, std::span<const std::size_t> where,
-                          std::vector<Block>& out) const {
-  if (reply.blocks.size() != where.size()) {
-    return {Code::kCorrupt, "a node answered with another number of blocks"};
-  }
-  for (std::size_t i = 0; i < where.size(); ++i) {
-    Block& block = out[where[i]];
-    block = {};
-    if (reply.blocks[i].empty()) continue;
-    DEDUP_ASSIGN(block, store::decode_block(reply.blocks[i]));
-    for (NodeSet& set : block.holder_sets) {
-      for (NodeIndex& n : set) {
-        if (n >= view_->store_of.size()) {
-          return {Code::kCorrupt, "a recipe names a store that its record does not"};
-        }
-        n = view_->store_of[n];
-      }
-      std::sort(set.begin(), set.end());
-    }
-  }
-  return Status::ok();
-}
-
-Result<std::vector<Block>> BaseRecipe::read(std::span<const std::uint64_t> blocks) const {
-  std::vector<Block> out(blocks.size());
+Result<std::vector<BaseRecipe::BaseBlock>> BaseRecipe::fetch(
+    std::span<const std::uint64_t> blocks) const {
+  std::vector<BaseBlock> out(blocks.size());
   const std::size_t shards = view_->record.shards.size();
   std::map<std::uint32_t, std::vector<std::size_t>> by_shard;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -111,11 +107,24 @@ Result<std::vector<Block>> BaseRecipe::read(std::span<const std::uint64_t> block
   for (const auto& [shard, wanted] : by_shard) {
     for (std::size_t at = 0; at < wanted.size(); at += kBlocksAtOnce) {
       const std::size_t count = std::min(kBlocksAtOnce, wanted.size() - at);
-      std::vector<std::uint64_t> numbers;
-      for (std::size_t i = 0; i < count; ++i) numbers.push_back(blocks[wanted[at + i]]);
-      DEDUP_TRY(read_shard(shard, numbers, std::span(wanted).subspan(at, count), out));
+      DEDUP_TRY(read_shard(shard, blocks, std::span(wanted).subspan(at, count), out));
     }
   }
+  return out;
+}
+
+Result<std::vector<Block>> BaseRecipe::read(std::span<const std::uint64_t> blocks) const {
+  DEDUP_ASSIGN(std::vector<BaseBlock> fetched, fetch(blocks));
+  std::vector<Block> out;
+  for (BaseBlock& one : fetched) out.push_back(std::move(one.block));
+  return out;
+}
+
+Result<std::vector<store::EncodedBlock>> BaseRecipe::read_encoded(
+    std::span<const std::uint64_t> blocks) const {
+  DEDUP_ASSIGN(std::vector<BaseBlock> fetched, fetch(blocks));
+  std::vector<store::EncodedBlock> out;
+  for (BaseBlock& one : fetched) out.push_back(std::move(one.encoded));
   return out;
 }
 

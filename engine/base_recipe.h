@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "engine/file_view.h"
 #include "service/client.h"
+#include "store/shard.h"
 
 namespace dedup::engine {
 
@@ -21,15 +22,25 @@ class BaseRecipe {
   // view.info.stores. kIo, naming file, byte range and stores, if no node has a good copy of a
   // block; another code if a node that may have one cannot be asked.
   Result<std::vector<Block>> read(std::span<const std::uint64_t> blocks) const;
+  // The same as their shards have them, to be passed on. They were checked like the others.
+  Result<std::vector<store::EncodedBlock>> read_encoded(
+      std::span<const std::uint64_t> blocks) const;
 
   // Numbers of the blocks that shard `shard` of the record has, ascending.
   Result<std::vector<std::uint64_t>> list(std::uint32_t shard) const;
 
  private:
+  struct BaseBlock {
+    store::EncodedBlock encoded;
+    Block block;
+  };
+  Result<std::vector<BaseBlock>> fetch(std::span<const std::uint64_t> blocks) const;
+  // Those at the positions `where` of `blocks`, which are of one shard.
   Status read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
-                    std::span<const std::size_t> where, std::vector<Block>& out) const;
-  Status decode(const service::ReadShardReply& reply, std::span<const std::size_t> where,
-                std::vector<Block>& out) const;
+                    std::span<const std::size_t> where, std::vector<BaseBlock>& out) const;
+  // What one node gives; kCorrupt if it is not what was asked for.
+  Status read_from(NodeIndex node, const service::ReadShard& request,
+                   std::span<const std::size_t> where, std::vector<BaseBlock>& out) const;
   // Nodes of this job that have the shard, this process's own first.
   std::vector<NodeIndex> nodes_of(std::uint32_t shard) const;
   Status lost(std::uint32_t shard, std::uint64_t block, const Status& why) const;

@@ -146,12 +146,15 @@ void ChunkSource::take_answer(std::span<const WantedChunk> wanted, const Asked& 
                               const Result<service::ChunksReply>& reply,
                               std::vector<std::size_t>& left) {
   std::vector<std::span<const std::byte>> chunks;
+  std::vector<store::ChunkSeal> seals;
   if (reply.is_ok()) chunks = reply->chunks(asked.chunks);
+  if (!chunks.empty()) seals = reply->seals(asked.chunks);
   for (std::size_t k = 0; k < asked.which.size(); ++k) {
     const WantedChunk& chunk = wanted[asked.which[k]];
-    if (k < chunks.size() && chunks[k].size() == chunk.length) {
-      std::memcpy(chunk.out, chunks[k].data(), chunk.length);
-    } else {
+    const bool here = k < chunks.size() && chunks[k].size() == chunk.length;
+    if (here) std::memcpy(chunk.out, chunks[k].data(), chunk.length);
+    // By what it was stored with, and where it is delivered: whatever it went through.
+    if (!here || !store::holds(seals[k], {chunk.fingerprint, {chunk.out, chunk.length}})) {
       left.push_back(asked.which[k]);
     }
   }

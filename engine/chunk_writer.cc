@@ -198,8 +198,9 @@ Status ChunkWriter::put(NodeIndex node, std::span<const StoredChunk> chunks) {
     std::size_t count = 0;
     while (count < chunks.size() && (count == 0 || bytes < service::kPayload)) {
       const StoredChunk& chunk = chunks[count++];
-      request.chunks.push_back({chunk.fingerprint, sets.number(chunk.holders, request.holder_sets),
-                                Bytes(chunk.data.begin(), chunk.data.end())});
+      request.chunks.push_back(service::PutChunk::sealed(
+          chunk.fingerprint, sets.number(chunk.holders, request.holder_sets),
+          Bytes(chunk.data.begin(), chunk.data.end())));
       bytes += chunk.data.size() + sizeof(service::PutChunk);
     }
     sets.next_message();

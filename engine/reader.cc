@@ -12,6 +12,7 @@
 #include "plan/block.h"
 #include "plan/cut.h"
 #include "plan/overlay.h"
+#include "store/format.h"
 
 namespace dedup::engine {
 namespace {
@@ -210,24 +211,22 @@ class WindowReader {
     return same;
   }
 
-  Result<std::vector<Block>> read_bases(std::span<const std::uint64_t> blocks) {
-    return BaseRecipe(file_.client(), *view_).read(blocks);
-  }
-
   // Brings homes the base blocks that they lack.
   Status install_bases(const std::vector<std::size_t>& which, std::vector<std::size_t>& open) {
     DEDUP_ASSIGN(const std::vector<std::size_t> ranges, of_same_base(which, open));
     std::vector<std::uint64_t> blocks;
     for (const std::size_t i : ranges) blocks.push_back(ranges_[i].offset / kBlockSpan);
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-    DEDUP_ASSIGN(std::vector<Block> contents, read_bases(blocks));
+    DEDUP_ASSIGN(std::vector<store::EncodedBlock> contents,
+                 BaseRecipe(file_.client(), *view_).read_encoded(blocks));
     std::map<NodeIndex, service::InstallBase> requests;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       auto& request =
           requests[service::block_home(file_.identity(), blocks[i], file_.client().nodes())];
       request.identity = file_.identity();
       request.attempt = view_->base();
-      request.blocks.push_back({blocks[i], std::move(contents[i])});
+      request.stores.nodes = view_->store_of;
+      request.blocks.push_back(std::move(contents[i]));
     }
     for (const auto& [home, request] : requests) {
       DEDUP_TRY(file_.client().call(home, request).status());
@@ -241,7 +240,7 @@ class WindowReader {
     DEDUP_ASSIGN(const std::vector<std::size_t> ranges, of_same_base(which, open));
     std::vector<std::uint64_t> blocks;
     for (const std::size_t i : ranges) blocks.push_back(ranges_[i].offset / kBlockSpan);
-    DEDUP_ASSIGN(std::vector<Block> bases, read_bases(blocks));
+    DEDUP_ASSIGN(std::vector<Block> bases, BaseRecipe(file_.client(), *view_).read(blocks));
     for (std::size_t k = 0; k < ranges.size(); ++k) {
       service::ResolvedRange& resolved = resolved_[ranges[k]];
       const auto begin = static_cast<std::uint32_t>(ranges_[ranges[k]].offset % kBlockSpan);
@@ -329,6 +328,10 @@ class WindowReader {
               "node " + file_.client().node_name(log.node) + " gave a part of a log only"};
     }
     std::memcpy(out.data(), reply.bytes.data(), out.size());
+    if (store::format::checksum(out) != reply.checksum) {
+      return {Code::kCorrupt, "a part of a log of node " + file_.client().node_name(log.node) +
+                                  " was damaged on its way"};
+    }
     return Status::ok();
   }
 

@@ -232,9 +232,9 @@ Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
     for (const NodeIndex node : added) {
       service::PutChunks& request = requests[node];
       request.holder_sets.push_back(set);
-      request.chunks.push_back({wanted[i].fingerprint,
-                                static_cast<std::uint32_t>(request.holder_sets.size() - 1),
-                                Bytes(wanted[i].out, wanted[i].out + wanted[i].length)});
+      request.chunks.push_back(service::PutChunk::sealed(
+          wanted[i].fingerprint, static_cast<std::uint32_t>(request.holder_sets.size() - 1),
+          Bytes(wanted[i].out, wanted[i].out + wanted[i].length)));
     }
   }
   for (auto& [node, request] : requests) {
@@ -345,8 +345,8 @@ Status ShardBuild::restore_missing(NodeIndex node, const std::vector<Fingerprint
     service::References again{file_.identity(), attempt_, {}};
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (std::binary_search(lost.begin(), lost.end(), i)) continue;
-      put.chunks.push_back(
-          {wanted[i].fingerprint, 0, Bytes(wanted[i].out, wanted[i].out + wanted[i].length)});
+      put.chunks.push_back(service::PutChunk::sealed(
+          wanted[i].fingerprint, 0, Bytes(wanted[i].out, wanted[i].out + wanted[i].length)));
       again.fingerprints.push_back(wanted[i].fingerprint);
     }
     if (!put.chunks.empty()) {

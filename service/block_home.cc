@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "plan/block.h"
+#include "service/base_block.h"
 
 namespace dedup::service {
 
@@ -263,10 +264,11 @@ ResolvedRange BlockHomes::resolve(const Id128& identity, const File& file, const
 Result<Empty> BlockHomes::on(const InstallBase& request) {
   DEDUP_ASSIGN(const File* file, find(request.identity));
   if (file->base.is_zero() || file->base != request.attempt) return Empty{};
-  for (const BlockUpdate& update : request.blocks) {
-    if (bases_.find(request.identity, update.block) == nullptr) {
-      bases_.insert(request.identity, update.block, update.content);
-    }
+  for (const store::EncodedBlock& block : request.blocks) {
+    if (bases_.find(request.identity, block.number) != nullptr) continue;
+    // What is kept serves others: it is checked by what its shard has for it.
+    DEDUP_ASSIGN(Block content, open_base_block(block, request.stores.nodes));
+    bases_.insert(request.identity, block.number, std::move(content));
   }
   return Empty{};
 }

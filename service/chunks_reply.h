@@ -3,7 +3,8 @@
 // It is kept as it is sent, so that chunks are read to where they are sent from, and copied from
 // where they were received to where they are wanted. Numbers little-endian:
 //   u32 count of chunks asked for; for each a byte, 1 if it is here, 0 if it is missing or damaged;
-//   u32 bytes that follow; the bytes of the chunks that are here, one after the other.
+//   u32 bytes of seals; for each that has a header (store/segment.h) its seal: u64 salt, u64
+//   checksum; u32 bytes that follow; the bytes of the chunks that are here, one after the other.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,7 @@
 
 #include "base/codec.h"
 #include "base/types.h"
+#include "store/segment.h"
 
 namespace dedup::service {
 
@@ -31,11 +33,17 @@ class ChunksReply {
 
   // Where each chunk's bytes are to be put.
   std::vector<std::span<std::byte>> room(std::span<const NamedChunk> asked);
+  // Each chunk's seal, as what it was read from has it.
+  void set_seals(std::span<const NamedChunk> asked, std::span<const store::ChunkSeal> seals);
   // These, by their positions, ascending, are not here after all. Once.
   void leave_out(std::span<const NamedChunk> asked, std::span<const std::size_t> missing);
 
-  // Each chunk's bytes, none if it is not here. Nothing at all if this is no reply to `asked`.
+  // Each chunk's bytes, none if it is not here. Nothing at all if this is no reply to `asked`. They
+  // may have been damaged on the way: seals() tells.
   std::vector<std::span<const std::byte>> chunks(std::span<const NamedChunk> asked) const;
+
+  // Of each; only if chunks() gave something.
+  std::vector<store::ChunkSeal> seals(std::span<const NamedChunk> asked) const;
 
   bool operator==(const ChunksReply&) const = default;
 
@@ -46,8 +54,9 @@ class ChunksReply {
   static bool from_body(Bytes body, ChunksReply& out);
 
  private:
-  std::size_t flags_at() const { return 4; }
-  std::size_t bytes_at(std::size_t count) const { return flags_at() + count + 4; }
+  static std::size_t flags_at() { return 4; }
+  static std::size_t seals_at(std::size_t count) { return flags_at() + count + 4; }
+  static std::size_t bytes_at(std::span<const NamedChunk> asked);
 
   Bytes body_;
 };

@@ -140,18 +140,23 @@ class FileChunks::Reader : public store::ChunkReader {
 
 Result<ChunksReply> FileChunks::read(std::span<const NamedChunk> chunks) {
   std::uint64_t bytes = 0;
-  for (const NamedChunk& chunk : chunks) bytes += std::uint64_t{1} + chunk.length;
+  for (const NamedChunk& chunk : chunks) {
+    bytes += 1 + sizeof(store::ChunkSeal) + std::uint64_t{chunk.length};
+  }
   if (bytes + 1024 > kMaxMessage) {
     return Status(Code::kArgument, std::to_string(bytes) + " bytes of chunks asked for at once");
   }
   ChunksReply reply(chunks);
   const std::vector<std::span<std::byte>> room = reply.room(chunks);
+  std::vector<store::ChunkSeal> seals(chunks.size());
   std::vector<store::ChunkTarget> targets;
   targets.reserve(chunks.size());
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    targets.push_back({chunks[i].fingerprint, room[i]});
+    targets.push_back({chunks[i].fingerprint, room[i], &seals[i]});
   }
-  reply.leave_out(chunks, Reader(*this).read(targets));
+  const std::vector<std::size_t> missing = Reader(*this).read(targets);
+  reply.set_seals(chunks, seals);
+  reply.leave_out(chunks, missing);
   return reply;
 }
 
@@ -268,6 +273,10 @@ Result<PutReply> FileChunks::put(const PutChunks& request) {
   for (const PutChunk& chunk : request.chunks) {
     if (chunk.holders >= request.holder_sets.size()) {
       return Status(Code::kArgument, "a chunk came with a set of holders that is not there");
+    }
+    if (!store::holds({0, chunk.seal}, {chunk.fingerprint, chunk.data})) {
+      return Status(Code::kCorrupt,
+                    "chunk " + chunk.fingerprint.hex() + " came damaged: it is not stored");
     }
     fingerprints.push_back(chunk.fingerprint);
   }

@@ -4,6 +4,8 @@ libdedup_core_la_SOURCES += \
   service/attached_file.h \
   service/attempt.cc \
   service/attempt.h \
+  service/base_block.cc \
+  service/base_block.h \
   service/block_home.cc \
   service/block_home.h \
   service/chunk_index.cc \

@@ -61,7 +61,9 @@ struct Writer {
   void put(const store::ChunkLocation& l) { all(l.segment, l.offset, l.length); }
   void put(const NamedChunk& c) { all(c.fingerprint, c.length); }
   void put(const Registration& r) { all(r.fingerprint, r.location, r.holders); }
-  void put(const PutChunk& c) { all(c.fingerprint, c.holders, c.data); }
+  void put(const PutChunk& c) { all(c.fingerprint, c.holders, c.seal, c.data); }
+  void put(const StoreTable& stores) { e.put(stores.nodes); }
+  void put(const store::EncodedBlock& block) { all(block.number, block.bytes, block.checksum); }
   void put(const LogPiece& p) { all(p.begin, p.length, p.node, p.log, p.log_offset); }
   void put(const LogUpdate& u) { all(u.block, u.piece); }
   void put(const Lease& l) { all(l.block, l.node, l.log, l.slot, l.serial); }
@@ -165,8 +167,13 @@ struct Reader {
   }
   void get(Registration& r) { all(r.fingerprint, r.location, r.holders); }
   void get(PutChunk& c) {
-    all(c.fingerprint, c.holders, c.data);
+    all(c.fingerprint, c.holders, c.seal, c.data);
     check(!c.data.empty() && c.data.size() <= kMaxChunkSize);
+  }
+  void get(StoreTable& stores) { stores.nodes = d.get_nodes(); }
+  void get(store::EncodedBlock& block) {
+    get_block_number(block.number);
+    all(block.bytes, block.checksum);
   }
   void get(LogPiece& p) {
     all(p.begin, p.length, p.node, p.log, p.log_offset);
@@ -329,7 +336,7 @@ DEDUP_CHECKED_FIELDS(Convert, m.node != kNoNode, m.identity, m.node, m.log, m.up
 DEDUP_FIELDS(Truncate, m.identity, m.size)
 DEDUP_FIELDS(ResolveReply, m.base, m.ranges, m.leases)
 DEDUP_FIELDS(Resolve, m.identity, m.ranges)
-DEDUP_FIELDS(InstallBase, m.identity, m.attempt, m.blocks)
+DEDUP_FIELDS(InstallBase, m.identity, m.attempt, m.stores, m.blocks)
 DEDUP_FIELDS(SnapshotReply, m.blocks, m.done, m.cursor, m.base_limit)
 DEDUP_FIELDS(Snapshot, m.identity, m.attempt, m.cursor)
 DEDUP_FIELDS(EndCommit, m.identity, m.attempt, m.committed)
@@ -372,7 +379,7 @@ DEDUP_FIELDS(GetChunks, m.identity, m.chunks)
 DEDUP_FIELDS(PutReply, m.stored)
 DEDUP_CHECKED_FIELDS(PutChunks, holders_exist(m.chunks, m.holder_sets.size()), m.identity,
                      m.holder_sets, m.chunks)
-DEDUP_FIELDS(BytesReply, m.bytes)
+DEDUP_FIELDS(BytesReply, m.bytes, m.checksum)
 DEDUP_CHECKED_FIELDS(ReadLog, m.offset <= kMaxOffset && m.length <= kMaxMessage, m.identity, m.log,
                      m.offset, m.length)
 DEDUP_FIELDS(RecallReply, m.here, m.pieces)

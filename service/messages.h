@@ -16,6 +16,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/codec.h"
@@ -25,6 +26,7 @@
 #include "store/commit_record.h"
 #include "store/real_path.h"
 #include "store/segment.h"
+#include "store/shard.h"
 
 namespace dedup::service {
 
@@ -407,12 +409,18 @@ struct Resolve {
   DEDUP_MESSAGE(kResolve, ResolveReply);
   static Resolve decode(Decoder& d);
 };
-// Base blocks of generation `attempt`, NodeSets already in terms of FileInfo::stores. Ignored if
-// the base is another generation by now, or is there. A home keeps a bounded number of them.
+// Where in FileInfo::stores each store of a record is, in the record's order.
+struct StoreTable {
+  std::vector<NodeIndex> nodes;
+};
+// Base blocks of generation `attempt`, as its shards have them. Ignored if the base is another
+// generation by now, or is there; kCorrupt if a block's checksum does not hold. A home keeps a
+// bounded number of them.
 struct InstallBase {
   Id128 identity;
   Id128 attempt;
-  std::vector<BlockUpdate> blocks;
+  StoreTable stores;
+  std::vector<store::EncodedBlock> blocks;
   DEDUP_MESSAGE(kInstallBase, Empty);
   static InstallBase decode(Decoder& d);
 };
@@ -649,11 +657,18 @@ struct GetChunks {
   DEDUP_MESSAGE(kGetChunks, ChunksReply);
   static GetChunks decode(Decoder& d);
 };
-// The service stores these chunks (those it does not hold) in a segment of its own.
+// The service stores these chunks (those it does not hold) in a segment of its own, if none was
+// damaged since it was sealed (kCorrupt).
 struct PutChunk {
   Fingerprint fingerprint;
   std::uint32_t holders = 0;  // index into PutChunks::holder_sets
+  std::uint64_t seal = 0;     // its checksum, without a salt
   Bytes data;
+
+  static PutChunk sealed(const Fingerprint& fingerprint, std::uint32_t holders, Bytes data) {
+    const std::uint64_t seal = store::seal_of({fingerprint, data}).checksum;
+    return {fingerprint, holders, seal, std::move(data)};
+  }
 };
 struct PutReply {
   std::uint32_t stored = 0;  // that it did not hold
@@ -667,8 +682,10 @@ struct PutChunks {
   DEDUP_MESSAGE(kPutChunks, PutReply);
   static PutChunks decode(Decoder& d);
 };
+// `checksum`: XXH3 of the bytes, made where they were read.
 struct BytesReply {
   Bytes bytes;
+  std::uint64_t checksum = 0;
   void encode(Encoder& e) const;
   static BytesReply decode(Decoder& d);
 };
@@ -710,9 +727,9 @@ struct ListShard {
   DEDUP_MESSAGE(kListShard, ListShardReply);
   static ListShard decode(Decoder& d);
 };
-// Blocks of a committed shard on this node, as store::encode_block makes them; empty: not written.
+// Blocks of a committed shard on this node, with their checksums from its table.
 struct ReadShardReply {
-  std::vector<Bytes> blocks;
+  std::vector<store::EncodedBlock> blocks;
   void encode(Encoder& e) const;
   static ReadShardReply decode(Decoder& d);
 };

@@ -5,6 +5,7 @@
 
 #include "hints/hints.h"
 #include "store/deletion.h"
+#include "store/format.h"
 #include "store/fs.h"
 
 namespace dedup::service {
@@ -261,6 +262,7 @@ Result<BytesReply> StoreNode::on(const ReadLog& request) {
     BytesReply reply;
     reply.bytes.resize(request.length);
     DEDUP_TRY(reader->read(request.offset, reply.bytes));
+    reply.checksum = store::format::checksum(reply.bytes);
     return reply;
   });
 }
@@ -317,7 +319,7 @@ Result<ReadShardReply> StoreNode::on(const ReadShard& request) {
                  shard(file, request.identity, request.attempt, request.shard, request.digest));
     ReadShardReply reply;
     for (const std::uint64_t block : request.blocks) {
-      DEDUP_ASSIGN(reply.blocks.emplace_back(), reader->read(block));
+      DEDUP_ASSIGN(reply.blocks.emplace_back(), reader->read_encoded(block));
     }
     return reply;
   });

@@ -45,6 +45,10 @@ std::vector<std::size_t> begins_of_stretches(std::span<const ChunkTarget> chunks
   return begins;
 }
 
+void give_seal(const ChunkTarget& chunk, const ChunkSeal& seal) {
+  if (chunk.seal != nullptr) *chunk.seal = seal;
+}
+
 }  // namespace
 
 std::vector<std::size_t> ChunkReader::read(std::span<const ChunkTarget> chunks) {
@@ -90,6 +94,7 @@ std::optional<ChunkReader::Positions> ChunkReader::read_stretches(
   Positions left;
   std::vector<Fingerprint> fingerprints;
   std::vector<std::span<std::byte>> outs;
+  std::vector<ChunkSeal> seals;
   for (std::size_t s = 0; s < begins.size(); ++s) {
     const std::size_t end = s + 1 < begins.size() ? begins[s + 1] : which.size();
     const std::span<const std::size_t> stretch(which.data() + begins[s], end - begins[s]);
@@ -99,15 +104,17 @@ std::optional<ChunkReader::Positions> ChunkReader::read_stretches(
       fingerprints.push_back(chunks[i].fingerprint);
       outs.push_back(chunks[i].out);
     }
+    seals.assign(outs.size(), {});
     const ChunkLocation& first = (*locations)[s];
     const SegmentReader* const reader = first.length == 0 ? nullptr : segment(first.segment);
     std::size_t done = 0;
     for (std::uint64_t offset = first.offset; reader != nullptr && done < outs.size();) {
       const std::size_t asked = std::min(guess_, outs.size() - done);
-      const std::size_t got =
-          reader->read_following(offset, std::span(fingerprints).subspan(done, asked),
-                                 std::span(outs).subspan(done, asked));
+      const std::size_t got = reader->read_following(
+          offset, std::span(fingerprints).subspan(done, asked),
+          std::span(outs).subspan(done, asked), std::span(seals).subspan(done, asked));
       for (std::size_t i = done; i < done + got; ++i) {
+        give_seal(chunks[stretch[i]], seals[i]);
         const auto length = static_cast<std::uint32_t>(outs[i].size());
         offset = chunk_end(fingerprints[i], {first.segment, offset, length});
       }
@@ -147,17 +154,22 @@ std::optional<ChunkReader::Positions> ChunkReader::read_located(std::span<const 
     std::vector<ChunkLocation> run;
     std::vector<Fingerprint> fingerprints;
     std::vector<std::span<std::byte>> outs;
+    std::vector<ChunkSeal> seals;
     const std::uint64_t number = found[begin].location.segment;
     for (end = begin; end < found.size() && found[end].location.segment == number; ++end) {
       run.push_back(found[end].location);
       fingerprints.push_back(chunks[found[end].index].fingerprint);
       outs.push_back(chunks[found[end].index].out);
     }
+    seals.resize(run.size());
     const SegmentReader* const reader = segment(number);
-    if (reader != nullptr && reader->read_run(run, fingerprints, outs).is_ok()) continue;
-    // One by one, so that a damaged chunk costs that chunk only.
+    const bool all = reader != nullptr && reader->read_run(run, fingerprints, outs, seals).is_ok();
     for (std::size_t k = 0; k < run.size(); ++k) {
-      if (reader == nullptr || !reader->read(run[k], fingerprints[k], outs[k]).is_ok()) {
+      // One by one, so that a damaged chunk costs that chunk only.
+      if (all || (reader != nullptr &&
+                  reader->read(run[k], fingerprints[k], outs[k], {&seals[k], 1}).is_ok())) {
+        give_seal(chunks[found[begin + k].index], seals[k]);
+      } else {
         failed.push_back(found[begin + k].index);
       }
     }

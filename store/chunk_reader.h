@@ -27,6 +27,7 @@ namespace dedup::store {
 struct ChunkTarget {
   Fingerprint fingerprint;
   std::span<std::byte> out;
+  ChunkSeal* seal = nullptr;  // if it is wanted
 };
 
 // One thread.

@@ -41,10 +41,6 @@ enum class Known { kLocated, kGuessed };
 
 using ChunkHeader = std::array<std::byte, kChunkHeaderSize>;
 
-bool has_header(const Fingerprint& fingerprint) {
-  return kind_of(fingerprint) != NameKind::kSingle;
-}
-
 void put_number(Bytes& out, std::uint64_t value, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
@@ -96,6 +92,24 @@ void add_part(std::vector<iovec>& parts, std::span<const std::byte> bytes) {
     }
   }
   parts.push_back({const_cast<std::byte*>(bytes.data()), bytes.size()});
+}
+
+ChunkSeal seal_in(const ChunkHeader& header) {
+  Decoder in(header);
+  ChunkSeal seal;
+  seal.salt = in.get<std::uint64_t>();
+  in = Decoder(std::span(header).subspan(kCheckedSize));
+  seal.checksum = in.get<std::uint64_t>();
+  return seal;
+}
+
+// What a header says of a chunk before its checksum.
+std::uint64_t sealed_checksum(std::uint64_t salt, const SegmentChunk& chunk) {
+  Bytes begin;
+  begin.reserve(kCheckedSize);
+  put_number(begin, salt, kSaltSize);
+  put_name(begin, chunk);
+  return chunk_checksum(begin, chunk.data);
 }
 
 bool checksum_holds(const ChunkHeader& header, std::span<const std::byte> data) {
@@ -171,6 +185,20 @@ std::uint64_t header_size(const Fingerprint& fingerprint) {
 }
 
 }  // namespace
+
+bool has_header(const Fingerprint& fingerprint) {
+  return kind_of(fingerprint) != NameKind::kSingle;
+}
+
+ChunkSeal seal_of(const SegmentChunk& chunk) {
+  if (!has_header(chunk.fingerprint)) return {};
+  return {0, sealed_checksum(0, chunk)};
+}
+
+bool holds(const ChunkSeal& seal, const SegmentChunk& chunk) {
+  if (!has_header(chunk.fingerprint)) return fast_hash(chunk.data) == fast_part(chunk.fingerprint);
+  return seal.checksum == sealed_checksum(seal.salt, chunk);
+}
 
 std::uint64_t chunk_end(const Fingerprint& fingerprint, const ChunkLocation& location) {
   return location.offset + header_size(fingerprint) + location.length;
@@ -354,8 +382,8 @@ struct SegmentReader::Private {
   // At most kRunChunks that stand one after the other from `offset` on. `sound`: how many of them
   // are there and what they should be, up to the first that is not.
   Status read(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
-              std::span<const std::span<std::byte>> outs, Known known, Parts& with,
-              std::size_t& sound) const {
+              std::span<const std::span<std::byte>> outs, std::span<ChunkSeal> seals, Known known,
+              Parts& with, std::size_t& sound) const {
     sound = 0;
     with.headers.resize(outs.size());
     with.parts.clear();
@@ -368,6 +396,9 @@ struct SegmentReader::Private {
       const std::uint64_t size = header_size(fingerprints[sound]) + outs[sound].size();
       if (got < size) return bad_chunk(file.path(), offset, "cut off");
       DEDUP_TRY(check(with.headers[sound], offset, fingerprints[sound], outs[sound], known));
+      if (!seals.empty() && has_header(fingerprints[sound])) {
+        seals[sound] = seal_in(with.headers[sound]);
+      }
       offset += size;
       got -= size;
     }
@@ -445,13 +476,14 @@ Result<std::unique_ptr<SegmentReader>> SegmentReader::open(const std::string& pa
 }
 
 Status SegmentReader::read(const ChunkLocation& location, const Fingerprint& fingerprint,
-                           std::span<std::byte> out) const {
-  return read_run({&location, 1}, {&fingerprint, 1}, {&out, 1});
+                           std::span<std::byte> out, std::span<ChunkSeal> seals) const {
+  return read_run({&location, 1}, {&fingerprint, 1}, {&out, 1}, seals);
 }
 
 Status SegmentReader::read_run(std::span<const ChunkLocation> locations,
                                std::span<const Fingerprint> fingerprints,
-                               std::span<const std::span<std::byte>> outs) const {
+                               std::span<const std::span<std::byte>> outs,
+                               std::span<ChunkSeal> seals) const {
   if (locations.size() != fingerprints.size() || locations.size() != outs.size()) {
     return {Code::kArgument, "a run of chunks with parts missing"};
   }
@@ -471,14 +503,17 @@ Status SegmentReader::read_run(std::span<const ChunkLocation> locations,
     }
     std::size_t sound;
     DEDUP_TRY(p_->read(locations[begin].offset, fingerprints.subspan(begin, end - begin),
-                       outs.subspan(begin, end - begin), Known::kLocated, parts, sound));
+                       outs.subspan(begin, end - begin),
+                       seals.empty() ? seals : seals.subspan(begin, end - begin), Known::kLocated,
+                       parts, sound));
   }
   return Status::ok();
 }
 
 std::size_t SegmentReader::read_following(std::uint64_t offset,
                                           std::span<const Fingerprint> fingerprints,
-                                          std::span<const std::span<std::byte>> outs) const {
+                                          std::span<const std::span<std::byte>> outs,
+                                          std::span<ChunkSeal> seals) const {
   const std::size_t count = std::min(fingerprints.size(), outs.size());
   Private::Parts parts;
   std::size_t done = 0;
@@ -486,8 +521,9 @@ std::size_t SegmentReader::read_following(std::uint64_t offset,
     const std::size_t now = std::min(count - done, kRunChunks);
     std::size_t sound;
     // Why the run ends here is of no interest: whoever wants the next chunk looks it up.
-    const Status status = p_->read(offset, fingerprints.subspan(done, now), outs.subspan(done, now),
-                                   Known::kGuessed, parts, sound);
+    const Status status =
+        p_->read(offset, fingerprints.subspan(done, now), outs.subspan(done, now),
+                 seals.empty() ? seals : seals.subspan(done, now), Known::kGuessed, parts, sound);
     for (std::size_t i = done; i < done + sound; ++i) {
       offset += header_size(fingerprints[i]) + outs[i].size();
     }

@@ -53,6 +53,21 @@ struct SegmentChunk {
   std::span<const std::byte> data;  // 1 to kMaxChunkSize bytes
 };
 
+// Whether it stands behind a header, as all do but those that are named after their fast hash.
+bool has_header(const Fingerprint& fingerprint);
+
+// What a chunk's header has to check its bytes by, and what goes with them where they go. Means
+// nothing for a chunk without a header, whose name is its checksum.
+struct ChunkSeal {
+  std::uint64_t salt = 0;  // of the segment; of a chunk that is in none yet, 0
+  std::uint64_t checksum = 0;
+  bool operator==(const ChunkSeal&) const = default;
+};
+// Of a chunk where its bytes are made.
+ChunkSeal seal_of(const SegmentChunk& chunk);
+// Whether these are the bytes that were sealed, or, without a header, named so.
+bool holds(const ChunkSeal& seal, const SegmentChunk& chunk);
+
 // Appends chunks to one segment file. One thread, one process.
 class SegmentWriter {
  public:
@@ -93,20 +108,23 @@ class SegmentReader {
   ~SegmentReader();
 
   // Reads and checks a whole chunk into `out` (location.length bytes). kCorrupt if it is not
-  // `fingerprint`'s chunk or its checksum does not hold, kIo if it cannot be read.
+  // `fingerprint`'s chunk or its checksum does not hold, kIo if it cannot be read. In this and the
+  // others: `seals` gets the chunks' seals, if it is not empty.
   Status read(const ChunkLocation& location, const Fingerprint& fingerprint,
-              std::span<std::byte> out) const;
+              std::span<std::byte> out, std::span<ChunkSeal> seals = {}) const;
   // Reads chunks of one segment, those that stand one after the other with one system call.
   Status read_run(std::span<const ChunkLocation> locations,
                   std::span<const Fingerprint> fingerprints,
-                  std::span<const std::span<std::byte>> outs) const;
+                  std::span<const std::span<std::byte>> outs,
+                  std::span<ChunkSeal> seals = {}) const;
   // For a reader that guesses: reads chunks from `offset` on, as if they stood there one after the
   // other, with one system call for kRunChunks of them. How many do, up to the first that does not
   // or is damaged; what is in the others' `outs` means nothing. A chunk without a header is taken
   // for the one that is wanted if there is data and its fast hash is the same: that it is there
   // must follow from its name's number (store/chunk_reader.h).
   std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
-                             std::span<const std::span<std::byte>> outs) const;
+                             std::span<const std::span<std::byte>> outs,
+                             std::span<ChunkSeal> seals = {}) const;
 
   // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
   // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <utility>
 
 #include "base/codec.h"
 #include "store/format.h"
@@ -37,6 +38,15 @@ Bytes encode_header(const Id128& identity, const Id128& attempt, std::uint32_t s
 }
 
 }  // namespace
+
+EncodedBlock with_checksum(std::uint64_t number, Bytes bytes) {
+  const std::uint64_t checksum = format::checksum(bytes, number);
+  return {number, std::move(bytes), checksum};
+}
+
+bool holds(const EncodedBlock& block) {
+  return format::checksum(block.bytes, block.number) == block.checksum;
+}
 
 struct ShardBuilder::Private {
   Bytes header;
@@ -161,17 +171,24 @@ Result<std::unique_ptr<ShardReader>> ShardReader::open(const std::string& path,
 }
 
 Result<Bytes> ShardReader::read(std::uint64_t block_number) const {
+  DEDUP_ASSIGN(EncodedBlock block, read_encoded(block_number));
+  return std::move(block.bytes);
+}
+
+Result<EncodedBlock> ShardReader::read_encoded(std::uint64_t block_number) const {
   const auto entry =
       std::lower_bound(p_->table.begin(), p_->table.end(), block_number,
                        [](const TableEntry& e, std::uint64_t number) { return e.block < number; });
-  if (entry == p_->table.end() || entry->block != block_number) return Bytes{};
-  Bytes bytes(entry->length);
-  DEDUP_TRY(fs::read_at(p_->file, entry->offset, bytes));
-  if (format::checksum(bytes, block_number) != entry->checksum) {
+  if (entry == p_->table.end() || entry->block != block_number) {
+    return with_checksum(block_number, {});
+  }
+  EncodedBlock block{block_number, Bytes(entry->length), entry->checksum};
+  DEDUP_TRY(fs::read_at(p_->file, entry->offset, block.bytes));
+  if (!holds(block)) {
     return format::corrupt(p_->file.path(),
                            "block " + std::to_string(block_number) + " is damaged");
   }
-  return bytes;
+  return block;
 }
 
 std::vector<std::uint64_t> ShardReader::block_numbers() const {

@@ -22,6 +22,16 @@ namespace dedup::store {
 Bytes encode_block(const Block& block);
 Result<Block> decode_block(std::span<const std::byte> bytes);
 
+// A block as a shard has it: encoded, with the checksum that was made with it. Without bytes it was
+// never written.
+struct EncodedBlock {
+  std::uint64_t number = 0;
+  Bytes bytes;
+  std::uint64_t checksum = 0;
+};
+EncodedBlock with_checksum(std::uint64_t number, Bytes bytes);
+bool holds(const EncodedBlock& block);
+
 // Builds a shard file's bytes piecemeal, so that whoever builds one need not be where it is kept.
 // Memory: the table only (32 bytes a block).
 class ShardBuilder {
@@ -54,6 +64,7 @@ class ShardReader {
   // The block as encode_block() made it (checked against its checksum); empty bytes if the shard
   // has no such block, which means that it was never written.
   Result<Bytes> read(std::uint64_t block_number) const;
+  Result<EncodedBlock> read_encoded(std::uint64_t block_number) const;
   // Numbers of the blocks it has, ascending.
   std::vector<std::uint64_t> block_numbers() const;
 

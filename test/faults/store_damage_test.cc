@@ -87,7 +87,8 @@ class StoreDamage : public testing::Test {
       const service::Attach attach{identity_, kPath, kTemplate, {}, true, true};
       DEDUP_TRY(nodes[n]->on(attach).status());
       service::PutChunks put{identity_, {{0, 1}}, {}};
-      for (const Chunk& chunk : chunks_) put.chunks.push_back({chunk.fingerprint, 0, chunk.data});
+      for (const Chunk& chunk : chunks_)
+        put.chunks.push_back(service::PutChunk::sealed(chunk.fingerprint, 0, chunk.data));
       DEDUP_TRY(nodes[n]->on(put).status());
     }
     for (std::uint32_t shard = 0; shard < 2; ++shard) {
@@ -184,7 +185,7 @@ class StoreDamage : public testing::Test {
     for (auto& [n, node] : nodes) {
       const auto reply = node->on(service::ReadShard{
           record.identity, record.attempt, shard, record.shards[shard].digest, {number}});
-      if (reply.is_ok()) return store::decode_block(reply->blocks[0]);
+      if (reply.is_ok()) return store::decode_block(reply->blocks[0].bytes);
       status = reply.status();
     }
     return status;

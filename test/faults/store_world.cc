@@ -159,7 +159,7 @@ std::string StoreWorld::check_content(const Generation& generation) {
   const service::ReadShard read{identity_, record.attempt, 0, record.shards[0].digest, {3}};
   const auto shard = node_->on(read);
   if (!shard.is_ok()) return "shard: " + shard.status().message();
-  const auto block = store::decode_block(shard->blocks[0]);
+  const auto block = store::decode_block(shard->blocks[0].bytes);
   if (!block.is_ok()) return "block: " + block.status().message();
   if (block->pieces.size() != generation.chunks.size()) return "other pieces";
   const auto chunks = get_chunks(*node_, identity_, generation.chunks);

@@ -201,7 +201,7 @@ Script written() {
   Script script = opened();
   const Bytes data(600, std::byte{5});
   script.ask(Lock{kFile, LockKind::kDump, some_id(1)}).ask(Claim{kFile, {some_fingerprint(1)}});
-  script.ask(PutChunks{kFile, {{0, 1}}, {{some_fingerprint(1), 0, data}}});
+  script.ask(PutChunks{kFile, {{0, 1}}, {PutChunk::sealed(some_fingerprint(1), 0, data)}});
   Block block{{{0, 600, 0, 600, 0, some_fingerprint(1)}}, {{0, 1}}};
   script.ask(WriteChunks{kFile, {{0, block}}, false}).ask(ExtendSize{kFile, 600});
   script.ask(Unlock{kFile, LockKind::kDump, some_id(1)});
@@ -243,7 +243,7 @@ Script committed() {
 
 std::vector<Bytes> node_seeds() {
   Script closed = committed();
-  closed.ask(InstallBase{kFile, kAttempt, {}}).ask(CloseBegin{kFile, some_id(0)});
+  closed.ask(InstallBase{kFile, kAttempt, {}, {}}).ask(CloseBegin{kFile, some_id(0)});
   closed.ask(Detach{kFile, true, {some_id(3)}}).ask(CloseEnd{kFile});
   Script logged = opened();
   logged.ask(OpenLog{kFile}).ask(WriteLog{kFile, {{0, {0, 8, 0, 1, 72}}}});

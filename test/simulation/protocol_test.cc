@@ -43,7 +43,8 @@ class Protocol : public testing::Test {
     Fingerprint fingerprint;
     const store::Digest digest = store::format::sha256(bytes);
     std::copy(digest.begin(), digest.end(), fingerprint.bytes.begin());
-    const service::PutChunks put{file.identity(), {{0, 1}}, {{fingerprint, 0, bytes}}};
+    const service::PutChunks put{
+        file.identity(), {{0, 1}}, {service::PutChunk::sealed(fingerprint, 0, bytes)}};
     for (const NodeIndex node : {0, 1}) DEDUP_TRY(file.client().call(node, put).status());
     const Block block{{{0, 16, 0, 16, 0, fingerprint}}, {{0, 1}}};
     const NodeIndex home = service::block_home(file.identity(), 0, file.nodes());

@@ -370,7 +370,9 @@ class Run {
     holders.resize(file.copies());
     std::sort(holders.begin(), holders.end());
     const service::PutChunks put{
-        file.identity(), {holders}, {{fingerprint, 0, Bytes(bytes.begin(), bytes.end())}}};
+        file.identity(),
+        {holders},
+        {service::PutChunk::sealed(fingerprint, 0, Bytes(bytes.begin(), bytes.end()))}};
     for (const NodeIndex node : holders) DEDUP_TRY(file.client().call(node, put).status());
     const std::uint64_t number = kCells[cell] / kBlockSpan;
     const auto begin = static_cast<std::uint32_t>(kCells[cell] % kBlockSpan);

@@ -26,6 +26,16 @@ using Place = std::tuple<NodeIndex, std::uint64_t, std::uint64_t>;  // node, log
 constexpr std::uint32_t kWindow = 60;
 constexpr std::uint64_t kBlocks[] = {0, 1, 2, 5};
 
+// What a reader that read `content` from its shard sends. The record's stores are FileInfo's.
+InstallBase install(const Id128& identity, const Id128& attempt, std::uint64_t block,
+                    const Block& content) {
+  return {identity,
+          attempt,
+          {{0, 1, 2}},
+          {store::with_checksum(block,
+                                content.pieces.empty() ? Bytes{} : store::encode_block(content))}};
+}
+
 class HomeTest {
  public:
   HomeTest(unsigned seed, std::size_t cache) : random_(seed), homes_(cache) {
@@ -262,9 +272,9 @@ class HomeTest {
       Block wrong;
       Piece piece = new_chunk({0, kWindow}, std::vector<std::uint64_t>(kWindow, 77));
       plan::insert(wrong, piece, {0});
-      ASSERT_TRUE(homes_.on(InstallBase{identity_, new_attempt(), {{block, wrong}}}).is_ok());
-      ASSERT_TRUE(homes_.on(InstallBase{identity_, base_, {{block, bases_[block]}}}).is_ok());
-      ASSERT_TRUE(homes_.on(InstallBase{identity_, base_, {{block, wrong}}}).is_ok());
+      ASSERT_TRUE(homes_.on(install(identity_, new_attempt(), block, wrong)).is_ok());
+      ASSERT_TRUE(homes_.on(install(identity_, base_, block, bases_[block])).is_ok());
+      ASSERT_TRUE(homes_.on(install(identity_, base_, block, wrong)).is_ok());
       ++installs_;
       reply = homes_.on(request);
       ASSERT_TRUE(reply.is_ok());
@@ -469,6 +479,10 @@ BlockUpdate update(std::uint64_t block, const Piece& piece) {
   return update;
 }
 
+Block content_of(const Piece& piece) {
+  return update(0, piece).content;
+}
+
 TEST(BlockHomes, WantTheFileAttached) {
   BlockHomes homes;
   const auto refused = [](const auto& result) {
@@ -481,7 +495,7 @@ TEST(BlockHomes, WantTheFileAttached) {
     refused(homes.on(Convert{id(7), 0, 0, {}}));
     refused(homes.on(Truncate{id(7), 0}));
     refused(homes.on(Resolve{id(7), {}}));
-    refused(homes.on(InstallBase{id(7), id(1), {}}));
+    refused(homes.on(InstallBase{id(7), id(1), {}, {}}));
     refused(homes.on(Snapshot{id(7), id(1), 0}));
     refused(homes.on(EndCommit{id(7), id(1), true}));
     refused(homes.on(ReturnLease{id(7), {0, 0, 1, 0, 1}, {}, false}));
@@ -498,7 +512,7 @@ TEST(BlockHomes, KeepWhatIsWrittenWhenAttachedAgain) {
   BlockHomes homes;
   homes.attach(id(7), id(1));
   ASSERT_TRUE(homes.on(WriteChunks{id(7), {update(3, chunk(0, 10))}}).is_ok());
-  ASSERT_TRUE(homes.on(InstallBase{id(7), id(1), {update(3, chunk(0, 20, 2))}}).is_ok());
+  ASSERT_TRUE(homes.on(install(id(7), id(1), 3, content_of(chunk(0, 20, 2)))).is_ok());
   const Resolve all{id(7), {{3 * kBlockSpan, 30}}};
   homes.attach(id(7), id(1));
   EXPECT_EQ(homes.on(all)->ranges[0].content.pieces.size(), 2u);
@@ -612,9 +626,30 @@ TEST(BlockHomes, NeedTheBaseOnlyWhereItShows) {
   EXPECT_EQ(reply->ranges[3].base_end, 0u);
   // A block that the base does not have is installed empty, and then known.
   homes.attach(id(8), id(1));
-  ASSERT_TRUE(homes.on(InstallBase{id(8), id(1), {{4, {}}}}).is_ok());
+  ASSERT_TRUE(homes.on(install(id(8), id(1), 4, {})).is_ok());
   EXPECT_FALSE(homes.on(Resolve{id(8), {{4 * kBlockSpan, 1}}})->ranges[0].base_needed);
   EXPECT_TRUE(homes.on(Resolve{id(8), {{5 * kBlockSpan, 1}}})->ranges[0].base_needed);
+}
+
+TEST(BlockHomes, KeepNoBaseThatWasDamagedOnItsWay) {
+  BlockHomes homes;
+  homes.attach(id(7), id(1));
+  const InstallBase sound = install(id(7), id(1), 3, content_of(chunk(0, 20, 2)));
+  const Resolve all{id(7), {{3 * kBlockSpan, 30}}};
+  for (std::size_t i = 0; i < sound.blocks[0].bytes.size(); ++i) {
+    InstallBase damaged = sound;
+    damaged.blocks[0].bytes[i] ^= std::byte{8};
+    EXPECT_EQ(homes.on(damaged).status().code(), Code::kCorrupt);
+  }
+  InstallBase elsewhere = sound;
+  elsewhere.blocks[0].number = 4;
+  EXPECT_EQ(homes.on(elsewhere).status().code(), Code::kCorrupt);
+  InstallBase unknown = sound;
+  unknown.stores.nodes.clear();
+  EXPECT_EQ(homes.on(unknown).status().code(), Code::kCorrupt);
+  EXPECT_TRUE(homes.on(all)->ranges[0].base_needed);
+  ASSERT_TRUE(homes.on(sound).is_ok());
+  EXPECT_EQ(homes.on(all)->ranges[0].content.pieces.size(), 1u);
 }
 
 TEST(BlockHomes, SnapshotsComeInPagesOfOneMoment) {

@@ -26,6 +26,12 @@ TEST(ChunksReply, HasTheChunksThatAreThere) {
     ChunksReply reply(asked);
     std::vector<Bytes> wanted;
     std::vector<std::size_t> missing;
+    std::vector<store::ChunkSeal> seals;
+    for (const NamedChunk& chunk : asked) {
+      seals.push_back({random(), random()});
+      if (!store::has_header(chunk.fingerprint)) seals.back() = {};
+    }
+    reply.set_seals(asked, seals);
     for (const auto room : reply.room(asked)) {
       wanted.push_back(test::random_bytes(random, room.size()));
       std::copy(wanted.back().begin(), wanted.back().end(), room.begin());
@@ -48,6 +54,7 @@ TEST(ChunksReply, HasTheChunksThatAreThere) {
       for (std::size_t i = 0; i < count; ++i) {
         EXPECT_TRUE(std::ranges::equal(chunks[i], wanted[i])) << i;
       }
+      EXPECT_EQ(each.seals(asked), seals);
     }
   }
 }

@@ -229,6 +229,11 @@ class Random {
       update.log_offsets.push_back(random_() >> 1);
     }
   }
+  void fill(store::EncodedBlock& block) {
+    block.number = up_to(std::uint64_t{1} << 41);
+    fill(block.bytes);
+    fill(block.checksum);
+  }
   void fill(Convert& convert) {
     fill(convert.identity);
     convert.node = static_cast<NodeIndex>(up_to(kNoNode));
@@ -269,6 +274,7 @@ class Random {
   void fill(PutChunks& request) { fill_with_holders(request); }
   void fill(PutChunk& chunk) {
     fill(chunk.fingerprint);
+    fill(chunk.seal);
     chunk.data.resize(1 + up_to(100));
     for (std::byte& byte : chunk.data) fill(byte);
   }
@@ -507,8 +513,8 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_TRUE(refused(AlikeReply{false, {1, 0}, {}}));
   EXPECT_TRUE(refused(ClaimReply{{2}}));
   EXPECT_TRUE(refused(Register{{}, {{0}}, {{{}, {}, 1}}}));
-  EXPECT_TRUE(refused(PutChunks{{}, {{0}}, {{{}, 1, Bytes(1)}}}));
-  EXPECT_TRUE(refused(PutChunks{{}, {{0}}, {{{}, 0, {}}}}));
+  EXPECT_TRUE(refused(PutChunks{{}, {{0}}, {PutChunk::sealed({}, 1, Bytes(1))}}));
+  EXPECT_TRUE(refused(PutChunks{{}, {{0}}, {PutChunk::sealed({}, 0, {})}}));
   EXPECT_TRUE(refused(Lock{{}, static_cast<LockKind>(3), {}}));
   EXPECT_TRUE(refused(ReadLog{{}, 1, 0, std::uint32_t{kMaxMessage} + 1}));
 }

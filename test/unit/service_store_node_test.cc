@@ -25,6 +25,22 @@ TEST_F(ServiceStoreNode, FindsNothingInANewStore) {
   EXPECT_EQ(find()->store.uuid, reply->store.uuid);
 }
 
+TEST_F(ServiceStoreNode, StoresNoChunkThatWasDamagedOnItsWay) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(2);
+  PutChunks request{identity_, {{1, 2}}, {}};
+  for (const Chunk& chunk : what) {
+    request.chunks.push_back(PutChunk::sealed(chunk.fingerprint, 0, chunk.data));
+  }
+  std::byte& byte = request.chunks[1].data.back();
+  byte ^= std::byte{1};
+  EXPECT_CODE(node_->on(request), kCorrupt);
+  expect_absent(what);
+  byte ^= std::byte{1};
+  ASSERT_OK(node_->on(request));
+  expect_held(what);
+}
+
 TEST_F(ServiceStoreNode, CommitsAGenerationThatTheNextJobReads) {
   const auto attached = attach(true);
   ASSERT_OK(attached);
@@ -77,8 +93,8 @@ TEST_F(ServiceStoreNode, ReadsTheRecipe) {
   const auto read = node_->on(ReadShard{identity_, attempt, 0, digest, {3, 4}});
   ASSERT_OK(read);
   ASSERT_EQ(read->blocks.size(), 2u);
-  EXPECT_TRUE(read->blocks[1].empty());
-  const auto block = store::decode_block(read->blocks[0]);
+  EXPECT_TRUE(read->blocks[1].bytes.empty());
+  const auto block = store::decode_block(read->blocks[0].bytes);
   ASSERT_OK(block);
   ASSERT_EQ(block->pieces.size(), what.size());
   EXPECT_EQ(block->pieces[9].fingerprint, what[9].fingerprint);

@@ -101,7 +101,8 @@ class StoreJob {
   }
   Status put(const std::vector<Chunk>& what, const NodeSet& holders = {1, 2}) {
     PutChunks request{identity_, {holders}, {}};
-    for (const Chunk& chunk : what) request.chunks.push_back({chunk.fingerprint, 0, chunk.data});
+    for (const Chunk& chunk : what)
+      request.chunks.push_back(PutChunk::sealed(chunk.fingerprint, 0, chunk.data));
     return node_->on(request).status();
   }
 

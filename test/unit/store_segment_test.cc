@@ -122,6 +122,33 @@ TEST(Segment, GivesBackWhatWasAppended) {
   expect_all(dir / "s", chunks);
 }
 
+TEST(Segment, SealsGoWithChunksWhereverTheyGo) {
+  const TempDir dir;
+  test::Random random(9);
+  std::vector<Chunk> chunks = {make(random, 700, Named::kStrongly),
+                               make(random, 900, Named::kAfterFastHash)};
+  auto writer = SegmentWriter::create(dir / "s", test::random_id(random), 7);
+  ASSERT_TRUE(writer.is_ok());
+  append_together(**writer, chunks);
+  ASSERT_TRUE((*writer)->flush().is_ok());
+  const auto reader = SegmentReader::open(dir / "s");
+  ASSERT_TRUE(reader.is_ok());
+  for (Chunk& chunk : chunks) {
+    Bytes out(chunk.data.size());
+    ChunkSeal seal;
+    ASSERT_TRUE((*reader)->read(chunk.location, chunk.fingerprint, out, {&seal, 1}).is_ok());
+    EXPECT_TRUE(holds(seal, {chunk.fingerprint, out}));
+    EXPECT_TRUE(holds(seal_of({chunk.fingerprint, chunk.data}), {chunk.fingerprint, out}));
+    for (std::byte& byte : out) {
+      byte ^= std::byte{16};
+      EXPECT_FALSE(holds(seal, {chunk.fingerprint, out}));
+      EXPECT_FALSE(holds(seal_of({chunk.fingerprint, chunk.data}), {chunk.fingerprint, out}));
+      byte ^= std::byte{16};
+    }
+    EXPECT_FALSE(holds(seal, {random_fingerprint(random), out}));
+  }
+}
+
 // Runs of any size, small and large chunks, with and without an early start of writing back.
 TEST(Segment, RunsAreWrittenAsTheirChunksOneByOne) {
   const TempDir dir;
