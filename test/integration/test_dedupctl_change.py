@@ -1,5 +1,6 @@
 """dedupctl rm, gc, heal and check --repair."""
 
+import os
 import re
 import shutil
 
@@ -187,6 +188,38 @@ def test_heal(site, where):
     assert file["copies_made"] > 0
     assert dedupctl(site, "check", nodes=where(left)).code == FINE
     site.check_stores(model, 2, *left, nothing_else=False)
+
+
+@pytest.mark.parametrize("verify", [[], ["--verify"]])
+def test_heal_leaves_what_is_healthy(site, verify):
+    model = write_four(site)
+    answer = dedupctl(site, "--json", "heal", *verify, nodes=FOUR)
+    file = answer.file
+    assert answer.code == FINE and file["healthy"] and file["generation"] == 1, answer
+    assert (file["copies_made"], file["lowest_copies"], file["wanted_copies"]) == (0, 2, 2)
+    assert (file["checked_chunks"] > 0) == bool(verify)
+    flip(site, "n2")
+    answer = dedupctl(site, "--json", "heal", *verify, nodes=FOUR)
+    assert answer.file["healthy"] == (not verify), "a bad copy is seen by who reads it"
+    assert answer.file["generation"] == (2 if verify else 1)
+    site.expect(model, 4, 4)
+
+
+@pytest.mark.parametrize("damage", ["gone", "short"])
+def test_heal_brings_back_segments_that_are_not_whole(site, damage):
+    model = write_four(site)
+    segment = max((site.file_directory("n1") / "segments").iterdir(), key=lambda p: p.stat().st_size)
+    if damage == "gone":
+        segment.unlink()
+    else:
+        os.truncate(segment, segment.stat().st_size - 1)
+    answer = dedupctl(site, "check", site.path)
+    assert answer.code == PROBLEMS, answer
+    answer = dedupctl(site, "--json", "heal", nodes=FOUR)
+    assert answer.code == FINE and not answer.file["healthy"] and answer.file["copies_made"] > 0
+    answer = dedupctl(site, "check", site.path)
+    assert answer.code == FINE, answer
+    site.expect(model, 4, 4)
 
 
 def test_heal_with_another_number_of_copies(site):

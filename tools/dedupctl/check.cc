@@ -174,13 +174,14 @@ bool CheckResult::is_sound() const {
          lowest_shard >= wanted;
 }
 
-Result<CheckResult> check_file(Session& session, const FileRow* file) {
+Result<CheckResult> check_file(Session& session, const FileRow* file, bool reads_chunks) {
   DEDUP_ASSIGN(const auto generation,
                Generation::open(session.group, session.local, session.catalog, file));
   const store::CommitRecord& record = generation->record();
   CheckResult result{0, 0, 0, 0, {plan::Tally(0, 0), {}, {}}, generation->wanted_copies(), 0, {}};
   result.problems = generation->problems();
   for (Part& part : generation->parts()) {
+    if (!reads_chunks) break;
     check_part(session, part, generation->node_of(part.position()), record, result);
   }
   for (std::uint64_t* number : {&result.chunks, &result.bytes, &result.bad, &result.unproven}) {
@@ -203,7 +204,7 @@ ExitCode check(Session& session) {
   Json files = Json::array();
   const ExitCode code =
       for_each_file(session, [&](const FileRow* file, const std::string&) -> ExitCode {
-        const auto result = check_file(session, file);
+        const auto result = check_file(session, file, true);
         if (!result.is_ok()) return fail(session, result.status());
         if (!session.is_root()) return kFine;
         if (session.options.json) {

@@ -22,7 +22,8 @@ struct CheckResult {
   bool is_sound() const;
 };
 
-// Collective: reads every copy of every chunk of the file, and every copy of its recipe.
-Result<CheckResult> check_file(Session& session, const FileRow* file);
+// Collective: reads every copy of the file's recipe, looks for every chunk in every store's index,
+// and, if `reads_chunks` is set, reads every copy of it.
+Result<CheckResult> check_file(Session& session, const FileRow* file, bool reads_chunks);
 
 }  // namespace dedup::ctl

@@ -8,6 +8,7 @@
 namespace dedup::ctl {
 namespace {
 
+constexpr std::size_t kReadAtOnce = std::size_t{16} << 20;
 constexpr std::uint64_t kNobody = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t kRangesShown = 10;
 
@@ -19,6 +20,11 @@ struct Wanted {
   bool decided = false;
   NodeIndex owner = kNoNode;  // the store that its bytes come from; kNoNode: no store has them
   Bytes bytes;                // on the owner's rank
+};
+
+// A chunk, and the pieces one after the other that are parts of it.
+struct Chunk {
+  std::vector<std::size_t> pieces;  // their places among those that are wanted
 };
 
 // One batch. All ranks do the same steps with the same pieces.
@@ -43,24 +49,7 @@ class Batch {
         std::any_of(wanted_.begin(), wanted_.end(), [](const Wanted& w) { return !w.decided; })) {
       assign();
       std::vector<std::uint64_t> failed(wanted_.size());
-      for (Part& part : generation_.parts()) {
-        const Fingerprint* last = nullptr;
-        for (std::size_t i = 0; i < wanted_.size(); ++i) {
-          Wanted& w = wanted_[i];
-          if (w.decided || w.owner != part.position()) continue;
-          const Fingerprint& fingerprint = w.piece->fingerprint;
-          if (last == nullptr || *last != fingerprint) {
-            last = part.read(fingerprint, chunk_).is_ok() ? &fingerprint : nullptr;
-          }
-          if (last == nullptr) {
-            part.distrust(fingerprint);
-            failed[i] = 1;
-          } else {
-            const auto from = chunk_.begin() + w.piece->chunk_offset;
-            w.bytes.assign(from, from + w.piece->length);
-          }
-        }
-      }
+      for (Part& part : generation_.parts()) read_from(part, failed);
       generation_.group().sum(failed);
       for (std::size_t i = 0; i < wanted_.size(); ++i) {
         if (failed[i] == 0) wanted_[i].decided = true;
@@ -134,6 +123,59 @@ class Batch {
     }
   }
 
+  // Reads what this store is to read.
+  void read_from(Part& part, std::vector<std::uint64_t>& failed) {
+    std::vector<Chunk> chunks;
+    std::size_t bytes = 0;
+    const auto flush = [&] {
+      read_chunks(part, chunks, bytes, failed);
+      chunks.clear();
+      bytes = 0;
+    };
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      const Wanted& w = wanted_[i];
+      if (w.decided || w.owner != part.position()) continue;
+      const bool is_same =
+          !chunks.empty() &&
+          wanted_[chunks.back().pieces.front()].piece->fingerprint == w.piece->fingerprint;
+      if (is_same) {
+        chunks.back().pieces.push_back(i);
+        continue;
+      }
+      if (bytes + w.piece->chunk_length > kReadAtOnce) flush();
+      bytes += w.piece->chunk_length;
+      chunks.push_back({{i}});
+    }
+    flush();
+  }
+
+  // `bytes`: of all of them.
+  void read_chunks(Part& part, const std::vector<Chunk>& chunks, std::size_t bytes,
+                   std::vector<std::uint64_t>& failed) {
+    if (buffer_.size() < bytes) buffer_.resize(bytes);
+    std::span<std::byte> rest(buffer_);
+    std::vector<store::ChunkTarget> targets;
+    targets.reserve(chunks.size());
+    for (const Chunk& chunk : chunks) {
+      const Piece& piece = *wanted_[chunk.pieces.front()].piece;
+      targets.push_back({piece.fingerprint, rest.first(piece.chunk_length)});
+      rest = rest.subspan(piece.chunk_length);
+    }
+    std::vector<bool> is_bad(chunks.size());
+    for (const std::size_t bad : part.read(targets)) {
+      part.distrust(targets[bad].fingerprint);
+      is_bad[bad] = true;
+    }
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      for (const std::size_t i : chunks[c].pieces) {
+        Wanted& w = wanted_[i];
+        failed[i] = is_bad[c] ? 1 : 0;
+        const auto bytes_of = targets[c].out.subspan(w.piece->chunk_offset, w.piece->length);
+        if (!is_bad[c]) w.bytes.assign(bytes_of.begin(), bytes_of.end());
+      }
+    }
+  }
+
   static int writer_of(const std::vector<int>& writers, std::size_t block) {
     return writers[block % writers.size()];
   }
@@ -141,7 +183,7 @@ class Batch {
   Generation& generation_;
   std::span<const NumberedBlock> blocks_;
   std::vector<Wanted> wanted_;
-  Bytes chunk_;
+  Bytes buffer_;  // of chunks that were just read
 };
 
 // Collective. The error that names what is lost, after something was found to be. Copies that were

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/codec.h"
 #include "store/fs.h"
@@ -33,6 +34,8 @@ Result<Part> Part::open(const store::Store& store, std::unique_ptr<store::Store:
   } else if (index.status().code() != Code::kNoSuchFile) {
     return index.status();
   }
+  DEDUP_ASSIGN(const auto segments, store.segments(record.identity));
+  for (const auto& segment : segments) part.sizes_[segment.segment] = segment.bytes;
   return part;
 }
 
@@ -42,24 +45,55 @@ std::optional<std::uint64_t> Part::find(const Piece& piece) const {
   if (!place.is_ok()) return std::nullopt;
   const auto entry = index_->at(*place);
   if (!entry.is_ok() || entry->location.length != piece.chunk_length) return std::nullopt;
-  return *place;
+  const auto size = sizes_.find(entry->location.segment);
+  const bool is_there =
+      size != sizes_.end() && store::chunk_end(piece.fingerprint, entry->location) <= size->second;
+  return is_there ? place.value() : std::optional<std::uint64_t>();
 }
 
-Status Part::read(const Fingerprint& fingerprint, Bytes& out) {
-  if (!index_) return {Code::kNotFound, "the store has no index"};
-  DEDUP_ASSIGN(const store::ChunkLocation location, index_->find(fingerprint));
-  auto it = segments_.find(location.segment);
-  if (it == segments_.end()) {
-    if (segments_.size() >= kOpenSegments) segments_.clear();
-    DEDUP_ASSIGN(auto reader,
-                 store::SegmentReader::open(store_->segment_path(identity_, location.segment)));
-    it = segments_.emplace(location.segment, std::move(reader)).first;
+std::optional<std::vector<store::ChunkLocation>> Part::Reader::locate(
+    std::span<const Fingerprint> fingerprints) {
+  std::vector<store::ChunkLocation> locations;
+  locations.reserve(fingerprints.size());
+  for (const Fingerprint& fingerprint : fingerprints) {
+    const auto found = part_.index_->find(fingerprint);
+    locations.push_back(found.is_ok() ? *found : store::ChunkLocation{});
   }
-  out.resize(location.length);
-  DEDUP_TRY(it->second->read(location, fingerprint, out));
-  DEDUP_ASSIGN(const bool holds, check_.holds(fingerprint, out));
-  if (!holds) return {Code::kCorrupt, "chunk " + fingerprint.hex() + " has another content"};
-  return Status::ok();
+  return locations;
+}
+
+const store::SegmentReader* Part::Reader::segment(std::uint64_t number) {
+  auto& segments = part_.segments_;
+  auto it = segments.find(number);
+  if (it == segments.end()) {
+    if (segments.size() >= kOpenSegments) segments.clear();
+    auto reader = store::SegmentReader::open(part_.store_->segment_path(part_.identity_, number));
+    if (!reader.is_ok()) return nullptr;
+    it = segments.emplace(number, std::move(*reader)).first;
+  }
+  return it->second.get();
+}
+
+std::vector<std::size_t> Part::read(std::span<const store::ChunkTarget> chunks) {
+  std::vector<std::size_t> failed;
+  if (index_) {
+    failed = Reader(*this).read(chunks);
+  } else {
+    failed.resize(chunks.size());
+    std::iota(failed.begin(), failed.end(), std::size_t{0});
+  }
+  std::size_t next = 0;
+  std::vector<std::size_t> bad;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (next < failed.size() && failed[next] == i) {
+      bad.push_back(i);
+      ++next;
+      continue;
+    }
+    const auto holds = check_.holds(chunks[i].fingerprint, chunks[i].out);
+    if (!holds.is_ok() || !*holds) bad.push_back(i);
+  }
+  return bad;
 }
 
 // ---- Generation ---------------------------------------------------------------------------------

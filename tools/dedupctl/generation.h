@@ -14,6 +14,7 @@
 #include "base/piece.h"
 #include "base/status.h"
 #include "plan/tally.h"
+#include "store/chunk_reader.h"
 #include "store/commit_record.h"
 #include "store/index.h"
 #include "store/segment.h"
@@ -37,12 +38,27 @@ class Part {
 
   // From now on the store does not have this chunk.
   void distrust(const Fingerprint& fingerprint) { bad_.insert(fingerprint); }
-  // The place in the index of a piece's chunk; nullopt if the store does not have it.
+  // The place in the index of a piece's chunk; nullopt if the store does not have it, as far as can
+  // be told without reading it.
   std::optional<std::uint64_t> find(const Piece& piece) const;
-  // The chunk's bytes, checked against checksum and fingerprint.
-  Status read(const Fingerprint& fingerprint, Bytes& out);
+  // These chunks' bytes, checked against checksum and fingerprint; what stands together is read
+  // together. The positions of those that cannot be had, ascending.
+  std::vector<std::size_t> read(std::span<const store::ChunkTarget> chunks);
 
  private:
+  // Reads what the index says.
+  class Reader final : public store::ChunkReader {
+   public:
+    explicit Reader(Part& part) : part_(part) {}
+
+   private:
+    std::optional<std::vector<store::ChunkLocation>> locate(
+        std::span<const Fingerprint> fingerprints) override;
+    const store::SegmentReader* segment(std::uint64_t number) override;
+
+    Part& part_;
+  };
+
   Part() = default;
 
   const store::Store* store_ = nullptr;
@@ -50,6 +66,7 @@ class Part {
   Id128 identity_;
   NodeIndex position_ = kNoNode;
   std::unique_ptr<store::IndexReader> index_;
+  std::map<std::uint64_t, std::uint64_t> sizes_;  // of the segments that are there
   std::unordered_set<Fingerprint> bad_;
   FingerprintCheck check_;
   std::map<std::uint64_t, std::unique_ptr<store::SegmentReader>> segments_;

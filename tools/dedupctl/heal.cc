@@ -5,8 +5,12 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "base/codec.h"
 #include "engine/admin.h"
+#include "tools/dedupctl/check.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/select.h"
@@ -62,11 +66,69 @@ std::string loss_text(const dedup_admin_healed& healed) {
   return out + "; dedupctl check names the ranges";
 }
 
+// On rank 0: whether nothing that the catalog knows asks for a new generation. What a job writes is
+// left to the driver to refuse.
+bool may_be_healthy(const Session& session, const FileRow& file) {
+  const store::CommitRecord& record = file.record();
+  const unsigned wanted =
+      session.options.replication != 0 ? session.options.replication : record.replication;
+  const bool is_written = std::any_of(file.on.begin(), file.on.end(),
+                                      [](const FileOnStore& on) { return on.survey.writing; });
+  const bool has_room =
+      std::min<std::size_t>(wanted, session.catalog.stores.size()) <= record.stores.size();
+  return wanted == record.replication && has_room && !is_written;
+}
+
+// Collective. The sound file that needs no healing, on rank 0 what was found of it; nothing of
+// others.
+std::optional<CheckResult> find_healthy(Session& session, bool verify, const FileRow* file) {
+  std::uint64_t may_be = session.is_root() && may_be_healthy(session, *file) ? 1 : 0;
+  session.group.sum({&may_be, 1});
+  if (may_be == 0) return std::nullopt;
+  auto checked = check_file(session, file, verify);
+  // Whether it can be healed is found by healing it.
+  std::uint64_t is_sound = session.is_root() && checked.is_ok() && checked->is_sound() ? 1 : 0;
+  session.group.sum({&is_sound, 1});
+  if (is_sound == 0) return std::nullopt;
+  return std::move(*checked);
+}
+
+void report_healthy(const Session& session, const FileRow& file, const std::string& path,
+                    const CheckResult& result, Json& done) {
+  const store::CommitRecord& record = file.record();
+  const std::uint64_t lowest = result.holding.tally.lowest_copies();
+  if (!session.options.json) {
+    print(
+        fmt::format("{}: healthy, left as it is: generation {}; {}every chunk is on {} stores at "
+                    "least, {} wanted\n",
+                    path, record.number,
+                    result.chunks > 0 ? fmt::format("{} copies read, 0 bad; ", result.chunks) : "",
+                    lowest, result.wanted));
+    return;
+  }
+  done.push_back({{"path", path},
+                  {"identity", file.identity.hex()},
+                  {"healthy", true},
+                  {"generation", record.number},
+                  {"checked_chunks", result.chunks},
+                  {"bad_chunks", 0},
+                  {"copies_made", 0},
+                  {"lost_chunks", 0},
+                  {"unknown_bytes", 0},
+                  {"lowest_copies", lowest},
+                  {"wanted_copies", result.wanted}});
+}
+
 ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::string path,
                    Json& done) {
   const Status healable =
       session.group.agree(session.is_root() ? check_healable(*file, path) : Status::ok());
   if (!healable.is_ok()) return fail(session, healable);
+  const auto healthy = find_healthy(session, verify, file);
+  if (healthy) {
+    if (session.is_root()) report_healthy(session, *file, path, *healthy, done);
+    return kFine;
+  }
   Encoder e;
   e.put(std::string_view(path));
   Bytes bytes = e.take();
@@ -87,6 +149,7 @@ ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::stri
   if (session.options.json) {
     done.push_back({{"path", path},
                     {"identity", file->identity.hex()},
+                    {"healthy", false},
                     {"generation", healed.generation},
                     {"checked_chunks", healed.checked},
                     {"bad_chunks", healed.bad},
