@@ -85,6 +85,9 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
   if (writes) {
     // Space that earlier jobs left taken is no reason not to open the file.
     if (!tidied_) (void)tidy();
+  } else if (!committed.is_zero()) {
+    // Who looks for the file's placeholder then knows where; not to know it is no reason either.
+    (void)store_->add_path(identity_, request.path);
   }
   return AttachReply{committed, false};
 }

@@ -28,6 +28,10 @@ struct Layout {
   std::string dropped(const Id128& identity) const {
     return files() + "/" + std::string(kDroppedPrefix) + identity.hex();
   }
+  // `key`: of a path (store/path_entries.h).
+  std::string path_mark(const Id128& identity, const std::string& key) const {
+    return file(identity) + "/" + std::string(kPathMarkPrefix) + key;
+  }
   std::string file_lock(const Id128& identity) const { return file(identity) + "/lock"; }
   std::string segments(const Id128& identity) const { return file(identity) + "/segments"; }
   std::string logs(const Id128& identity) const { return file(identity) + "/logs"; }

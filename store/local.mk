@@ -31,6 +31,8 @@ libdedup_core_la_SOURCES += \
   store/path_entries.h \
   store/placeholder.cc \
   store/placeholder.h \
+  store/placed.cc \
+  store/placed.h \
   store/real_path.cc \
   store/real_path.h \
   store/segment.cc \

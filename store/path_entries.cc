@@ -60,8 +60,7 @@ Result<std::vector<Id128>> search(const Layout& layout, const std::string& key) 
   for (const auto& name : names) {
     const auto identity = parse_id_name(name);
     if (!identity) continue;
-    DEDUP_ASSIGN(const bool named,
-                 fs::exists(layout.file(*identity) + "/" + std::string(kPathMarkPrefix) + key));
+    DEDUP_ASSIGN(const bool named, fs::exists(layout.path_mark(*identity, key)));
     if (named) identities.push_back(*identity);
   }
   return identities;
@@ -87,6 +86,16 @@ Result<std::vector<Id128>> read_path_entry(const Layout& layout, const std::stri
   if (entry.status().code() == Code::kNotFound) return std::vector<Id128>{};
   if (entry.status().code() == Code::kCorrupt) return search(layout, key);
   return entry.status();
+}
+
+Result<std::vector<std::string>> list_paths(const Layout& layout) {
+  std::vector<std::string> paths;
+  DEDUP_ASSIGN(const auto keys, fs::list(layout.paths()));
+  for (const std::string& key : keys) {
+    auto entry = load(layout, key);
+    if (entry.is_ok()) paths.push_back(std::move(entry->path));
+  }
+  return paths;
 }
 
 Status add_to_path_entry(const Layout& layout, const std::string& path, const Id128& identity) {

@@ -166,35 +166,6 @@ Status check_replaceable(const std::string& path) {
   return Status::ok();
 }
 
-Result<std::vector<Id128>> identities_beside(const std::string& path, const DirectoryId& expected) {
-  const std::string directory = fs::directory_of(path);
-  const Status changed(Code::kConflict, directory + ": another directory, or it is just changing");
-  struct stat before {};
-  struct stat after {};
-  if (stat_of(directory, before) != 0) return fs::failed("look at", directory);
-  DEDUP_ASSIGN(const DirectoryId found, directory_id(path));
-  if (found != expected) return changed;
-  std::vector<Id128> identities;
-  DEDUP_ASSIGN(const auto names, fs::list(directory));
-  for (const std::string& name : names) {
-    const std::string entry = directory + "/" + name;
-    struct stat s {};
-    // What is renamed while we look may be seen under neither name.
-    if (stat_of_link(entry, s) != 0) return changed;
-    if (!has_size_of_placeholder(entry)) continue;
-    // One that cannot be read may name any file.
-    DEDUP_ASSIGN(const PathState state, look_at(entry));
-    if (state.kind == PathState::Kind::kPlaceholder) {
-      identities.push_back(state.placeholder.identity);
-    }
-  }
-  if (stat_of(directory, after) != 0) return fs::failed("look at", directory);
-  const bool same = nanoseconds(before.st_mtim) == nanoseconds(after.st_mtim) &&
-                    nanoseconds(before.st_ctim) == nanoseconds(after.st_ctim);
-  if (!same) return changed;
-  return identities;
-}
-
 // ---- Replacing --------------------------------------------------------------------------------
 
 Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path,

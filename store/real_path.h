@@ -58,11 +58,6 @@ Result<PathState> create_empty(const std::string& path);
 // Whether a file at `path` could be replaced: kAccess if the directory cannot be written.
 Status check_replaceable(const std::string& path);
 
-// The identities that the placeholders in the directory of `path` name. kConflict if the directory
-// is not `expected` or changes meanwhile. Files of another size than a placeholder's are not
-// opened.
-Result<std::vector<Id128>> identities_beside(const std::string& path, const DirectoryId& expected);
-
 // A file that is to take the place of what stands at a path, with that one's permissions and, where
 // allowed, owner. It is removed again unless put() has succeeded. A name that depends on the path
 // alone is used, under a lock, so that what a killed job left is used again, or removed by

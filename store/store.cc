@@ -175,6 +175,13 @@ Result<std::vector<CommitRecord>> Store::list() const {
   return all;
 }
 
+Result<std::set<std::string>> Store::directories() const {
+  std::set<std::string> directories;
+  DEDUP_ASSIGN(const auto paths, list_paths(p_->layout));
+  for (const std::string& path : paths) directories.insert(fs::directory_of(path));
+  return directories;
+}
+
 Result<std::vector<Id128>> Store::identities() const {
   std::vector<Id128> found;
   DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.files()));
@@ -191,11 +198,19 @@ Status Store::create_file(const Id128& identity, const std::string& path) {
     DEDUP_TRY(fs::make_directory(directory).status());
   }
   DEDUP_TRY(fs::open_or_create(layout.file_lock(identity)).status());
-  DEDUP_TRY(fs::open_or_create(layout.file(identity) + "/" + std::string(kPathMarkPrefix) +
-                               path_key(path))
-                .status());
+  DEDUP_TRY(fs::open_or_create(layout.path_mark(identity, path_key(path))).status());
   DEDUP_TRY(fs::sync_directory(layout.file(identity)));
   DEDUP_TRY(fs::sync_directory(layout.files()));
+  return add_to_path_entry(layout, path, identity);
+}
+
+Status Store::add_path(const Id128& identity, const std::string& path) {
+  const Layout& layout = p_->layout;
+  const std::string mark = layout.path_mark(identity, path_key(path));
+  DEDUP_ASSIGN(const bool is_known, fs::exists(mark));
+  if (is_known) return Status::ok();
+  DEDUP_TRY(fs::open_or_create(mark).status());
+  DEDUP_TRY(fs::sync_directory(layout.file(identity)));
   return add_to_path_entry(layout, path, identity);
 }
 

@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,12 +69,16 @@ class Store {
   // The newest committed record of every identity here, damaged ones left out (for tools and for
   // freeing space).
   Result<std::vector<CommitRecord>> list() const;
+  // Every directory in which a file here was opened, going by the path entries that are sound.
+  Result<std::set<std::string>> directories() const;
   // Identities that have a directory here, with a committed generation or without.
   Result<std::vector<Id128>> identities() const;
 
   // --- Files ------------------------------------------------------------------------------------
   // Makes the directories of a file and enters `path`; durable when it returns. Harmless if there.
   Status create_file(const Id128& identity, const std::string& path);
+  // Enters another path of a file that is here, under which it was found; durable when it returns.
+  Status add_path(const Id128& identity, const std::string& path);
   class Lock;  // see below
   // Removes everything of a file at once (segments, logs, generations, path entry), by who has it
   // locked as a whole. Returns the bytes freed.

@@ -163,6 +163,8 @@ void StoreSurvey::encode(Encoder& e) const {
   }
   e.put(static_cast<std::uint32_t>(files.size()));
   for (const FileSurvey& file : files) file.encode(e);
+  e.put(static_cast<std::uint32_t>(directories.size()));
+  for (const std::string& one : directories) e.put(std::string_view(one));
 }
 
 Result<StoreSurvey> StoreSurvey::decode(Decoder& d) {
@@ -181,6 +183,8 @@ Result<StoreSurvey> StoreSurvey::decode(Decoder& d) {
     DEDUP_ASSIGN(FileSurvey file, FileSurvey::decode(d));
     out.files.push_back(std::move(file));
   }
+  out.directories.resize(d.get_count(4));
+  for (std::string& directory : out.directories) directory = d.get_string();
   if (!d.ok()) return cut_off();
   return out;
 }
@@ -201,6 +205,8 @@ Result<StoreSurvey> survey(const Store& store) {
     if (auto left = store.mark_stores(identity); left.is_ok()) mark.stores_left = std::move(*left);
     out.marks.push_back(std::move(mark));
   }
+  DEDUP_ASSIGN(const auto directories, store.directories());
+  out.directories.assign(directories.begin(), directories.end());
   const LockedFiles locked = locked_files();
   DEDUP_ASSIGN(const auto identities, store.identities());
   for (const Id128& identity : identities) {

@@ -46,6 +46,7 @@ struct StoreSurvey {
   std::uint64_t free_bytes = 0;
   std::vector<Mark> marks;
   std::vector<FileSurvey> files;
+  std::vector<std::string> directories;  // in which files of it were opened
 
   void encode(Encoder& e) const;
   static Result<StoreSurvey> decode(Decoder& d);

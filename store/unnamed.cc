@@ -1,49 +1,65 @@
 #include "store/unnamed.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
 
-#include "store/real_path.h"
+#include "store/fs.h"
+#include "store/placed.h"
 
 namespace dedup::store {
 namespace {
 
-// Placeholders' identities by directory; none where the directory cannot be relied on.
-class Directories {
+bool may_have(const DirectoryLook& look, const Id128& identity) {
+  return !look.whole.is_ok() ||
+         std::any_of(look.placeholders.begin(), look.placeholders.end(),
+                     [&](const Placed& placed) { return placed.placeholder.identity == identity; });
+}
+
+// Tells of which files no placeholder is found. Looks at each directory once.
+class Names {
  public:
-  const std::optional<std::set<Id128>>& names_beside(const CommitRecord& record) {
-    const auto slash = record.path.rfind('/');
-    const auto [it, is_new] =
-        known_.try_emplace({record.path.substr(0, slash), record.directory}, std::nullopt);
-    if (is_new) {
-      const auto found = identities_beside(record.path, record.directory);
-      if (found.is_ok()) it->second.emplace(found->begin(), found->end());
-    }
-    return it->second;
+  static Result<Names> of(const Store& store) {
+    DEDUP_ASSIGN(std::set<std::string> known, store.directories());
+    return Names(std::move(known));
+  }
+
+  bool has_none(const CommitRecord& record) {
+    if (record.directory == DirectoryId{}) return false;
+    const std::string directory = fs::directory_of(record.path);
+    const DirectoryLook& look = looks_.look_in(directory);
+    if (look.id != record.directory || may_have(look, record.identity)) return false;
+    const auto is_in = [&](const std::string& other) {
+      return may_have(looks_.look_in(other), record.identity);
+    };
+    // What the user may not read has nothing that he moved there.
+    const auto is_beside = [&](const std::string& other) {
+      return looks_.look_in(other).whole.code() != Code::kAccess && is_in(other);
+    };
+    return !std::any_of(known_.begin(), known_.end(), is_in) &&
+           !is_beside(fs::directory_of(directory)) &&
+           !std::any_of(look.directories.begin(), look.directories.end(), is_beside);
   }
 
  private:
-  std::map<std::pair<std::string, DirectoryId>, std::optional<std::set<Id128>>> known_;
+  explicit Names(std::set<std::string> known) : known_(std::move(known)) {}
+
+  std::set<std::string> known_;
+  Directories looks_;
 };
 
 // How many files are locked at once: each takes a descriptor for itself and each generation.
 constexpr std::size_t kAtOnce = 64;
 
-bool is_unnamed(const Store& store, const Id128& identity, Directories& directories) {
+bool is_unnamed(const Store& store, const Id128& identity, Names& names) {
   const auto attempts = store.attempts(identity);
   if (!attempts.is_ok() || attempts->committed.empty() || !attempts->damaged.empty()) return false;
   const auto& records = attempts->committed;
-  return std::all_of(records.begin(), records.end(), [&](const CommitRecord& record) {
-    if (record.directory == DirectoryId{}) return false;
-    const auto& names = directories.names_beside(record);
-    return names && !names->contains(identity);
-  });
+  return std::all_of(records.begin(), records.end(),
+                     [&](const CommitRecord& record) { return names.has_none(record); });
 }
 
 // Those of `found` that still are, now that nobody can commit them.
@@ -56,10 +72,10 @@ Result<std::size_t> drop_batch(Store& store, std::span<const Id128> found) {
     DEDUP_TRY(lock.status());
     locked.emplace_back(identity, std::move(*lock));
   }
-  Directories directories;
+  DEDUP_ASSIGN(Names names, Names::of(store));
   std::size_t dropped = 0;
   for (auto& [identity, lock] : locked) {
-    if (!is_unnamed(store, identity, directories)) continue;
+    if (!is_unnamed(store, identity, names)) continue;
     DEDUP_TRY(store.drop_file(identity, std::move(lock)).status());
     ++dropped;
   }
@@ -70,10 +86,10 @@ Result<std::size_t> drop_batch(Store& store, std::span<const Id128> found) {
 
 Result<std::size_t> drop_unnamed(Store& store, const std::vector<Id128>& own) {
   DEDUP_ASSIGN(std::vector<Id128> found, store.identities());
-  Directories directories;
+  DEDUP_ASSIGN(Names names, Names::of(store));
   std::erase_if(found, [&](const Id128& identity) {
     const bool is_own = std::find(own.begin(), own.end(), identity) != own.end();
-    return is_own || !is_unnamed(store, identity, directories);
+    return is_own || !is_unnamed(store, identity, names);
   });
   std::size_t dropped = 0;
   for (std::size_t at = 0; at < found.size(); at += kAtOnce) {

@@ -12,10 +12,14 @@
 namespace dedup::store {
 
 // Drops every file of the store, other than those in `own` and those that a job has open, whose
-// records name directories that are there, are those that were there at the commit, and have
-// no placeholder of the file. So a file system that is not mounted loses nothing, and nor does a
-// placeholder that was renamed within its directory. A file with a damaged record stays: that may
-// name another directory. Returns how many were dropped.
+// records name directories that are there and are those that were there at the commit (so a file
+// system that is not mounted loses nothing), and of which no placeholder, nor a copy of it, is in
+// any directory that the store knows (Store::directories), or that is one level above or below a
+// record's. A directory that cannot be looked at as a whole may have it. A file with a damaged
+// record stays: that may name another directory. Returns how many were dropped.
+//
+// A placeholder that was moved elsewhere, and not opened there since, looks the same as one that
+// was removed.
 //
 // What was found is looked at again with the file locked: a job may have committed it, and put its
 // placeholder, in between. Costs reading each such directory once, and once more for 64 files that

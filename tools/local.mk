@@ -37,7 +37,9 @@ libdedup_upkeep_la_SOURCES = \
   tools/dedupctl/stores.cc \
   tools/dedupctl/stores.h \
   tools/dedupctl/upkeep.cc \
-  tools/dedupctl/upkeep.h
+  tools/dedupctl/upkeep.h \
+  tools/dedupctl/whereabouts.cc \
+  tools/dedupctl/whereabouts.h
 
 # An MPI program only when an mpiexec starts it.
 if BUILD_DRIVER

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from ctl import FAILED, FINE, IN_USE, NO_FILE, PROBLEMS, dedupctl
+from ctl import FAILED, FINE, IN_USE, NO_FILE, PROBLEMS, USAGE, dedupctl
 from stores import Model, Script, Site, is_placeholder, noise, parts, shared_site
 
 FOUR = ["n0", "n1", "n2", "n3"]
@@ -155,8 +155,49 @@ def test_gc_and_files_without_a_name(site, where):
     answer = dedupctl(site, "gc", nodes=where(FOUR))
     assert answer.code == FINE and "--unnamed" in answer.out, answer
     assert all(identities(site, node) for node in FOUR)
+    answer = dedupctl(site, "gc", "--yes", nodes=where(FOUR))
+    assert answer.code == USAGE and "--unnamed" in answer.err, answer
     answer = dedupctl(site, "--json", "gc", "--unnamed", nodes=where(FOUR))
+    assert (answer.code, answer.json["dropped_files"]) == (FINE, 0), answer
+    assert str(site.path) in answer.json["notes"][0]
+    assert all(identities(site, node) for node in FOUR)
+    answer = dedupctl(site, "gc", "--unnamed", site.path.with_name("other"), nodes=where(FOUR))
+    assert answer.code == NO_FILE and all(identities(site, node) for node in FOUR), answer
+    answer = dedupctl(site, "--json", "gc", "--unnamed", site.path, nodes=where(FOUR))
     assert (answer.code, answer.json["dropped_files"]) == (FINE, 4), answer
+    assert not any(identities(site, node) for node in FOUR)
+
+
+def test_gc_leaves_what_was_moved(site, where):
+    """Also with --yes: into a directory below, and to where it is searched for. Not what was
+    moved elsewhere, which nobody can know."""
+    model = write_four(site)
+    below = site.path.with_name("below")
+    below.mkdir()
+    (site.root / "far" / "away").mkdir(parents=True)
+    site.path.rename(below / "file")
+    gc = ("--json", "gc", "--unnamed", "--yes")
+    answer = dedupctl(site, *gc, nodes=where(FOUR))
+    assert (answer.code, answer.json["dropped_files"]) == (FINE, 0), answer
+    (below / "file").rename(site.root / "far" / "away" / "file")
+    answer = dedupctl(site, "--search", site.root, *gc, nodes=where(FOUR))
+    assert (answer.code, answer.json["dropped_files"]) == (FINE, 0), answer
+    (site.root / "far" / "away" / "file").rename(site.path)
+    site.expect(model, 4, 4)
+    site.path.rename(site.root / "far" / "away" / "file")
+    answer = dedupctl(site, *gc, nodes=where(FOUR))
+    assert (answer.code, answer.json["dropped_files"]) == (FINE, 4), answer
+
+
+def test_rm_of_what_was_moved(site, where):
+    write_four(site)
+    moved = site.path.with_name("moved")
+    site.path.rename(moved)
+    answer = dedupctl(site, "rm", site.path, nodes=where(FOUR))
+    assert answer.code == NO_FILE and str(moved) in answer.err and moved.exists(), answer
+    identity = identities(site, "n0")[0]
+    answer = dedupctl(site, "rm", identity, nodes=where(FOUR))
+    assert answer.code == FINE and not moved.exists(), answer
     assert not any(identities(site, node) for node in FOUR)
 
 
@@ -165,7 +206,7 @@ def test_gc_leaves_what_a_job_has_open(site, start, where, mode):
     model = write_four(site)
     job = hold_open(site, start, mode)
     site.path.rename(site.root / "elsewhere")
-    answer = dedupctl(site, "gc", "--unnamed", nodes=where(FOUR))
+    answer = dedupctl(site, "gc", "--unnamed", "--yes", nodes=where(FOUR))
     assert answer.code == FINE and all(identities(site, node) for node in FOUR), answer
     (site.root / "elsewhere").rename(site.path)
     (site.root / "go").touch()

@@ -125,6 +125,52 @@ def test_export_all_to_a_directory(site, where):
     assert (out / "b").read_bytes() == bytes(models["b"].content)
 
 
+def test_export_all_finds_what_was_moved(site, where):
+    """Rotated in its directory, into one below it, and to where only --search finds it."""
+    data = site.root / "data"
+    models = {}
+    for seed in ("far", "below", "beside", "here"):
+        models[seed] = Model(noise(seed, 200_001))
+        site.path = data / "x"
+        site.write(parts(bytes(models[seed].content), 4), FOUR, 4, HINTS)
+        if seed == "far":
+            (site.root / "far" / "away").mkdir(parents=True)
+            site.path.rename(site.root / "far" / "away" / "x")
+        elif seed == "below":
+            (data / "old").mkdir()
+            site.path.rename(data / "old" / "x")
+        elif seed == "beside":
+            site.path.rename(data / "x.old")
+    stands = {"far": site.root / "far" / "away" / "x", "below": data / "old" / "x",
+              "beside": data / "x.old", "here": data / "x"}
+    shutil.copy(data / "x.old", data / "copy")
+
+    def files():
+        return dedupctl(site, "--json", "ls").json["files"]
+
+    assert {(file["at_path"], file.get("stands_at")) for file in files()} == {
+        ("replaced", None), ("moved", str(stands["below"])), ("moved", str(stands["beside"])),
+        ("placeholder", str(stands["here"]))}
+    answer = dedupctl(site, "--json", "--search", site.root / "far", "export", "--all", "out",
+                      nodes=where(FOUR))
+    assert answer.code == FINE and len(answer.json["files"]) == 4, answer
+    for seed, path in stands.items():
+        assert is_placeholder(path)
+        out = site.root / "out" / str(path)[1:]
+        assert out.read_bytes() == bytes(models[seed].content), seed
+    answer = dedupctl(site, "export", "--all", nodes=where(FOUR))
+    assert answer.code == FINE and "--search" in answer.err, answer
+    assert is_placeholder(stands["far"]) and is_placeholder(data / "copy")
+    for seed in ("below", "beside", "here"):
+        assert stands[seed].read_bytes() == bytes(models[seed].content), seed
+    # Once it was read where it is, it is found there.
+    site.path = stands["far"]
+    site.expect(models["far"], 4, 4)
+    answer = dedupctl(site, "export", "--all", nodes=where(FOUR))
+    assert answer.code == FINE, answer
+    assert stands["far"].read_bytes() == bytes(models["far"].content)
+
+
 def test_by_identity_into_a_directory(site):
     model = write_four(site)
     identity = dedupctl(site, "--json", "ls").file["identity"]

@@ -546,11 +546,15 @@ class Run {
       if (opened.is_ok())
         upkeep.local.stores.push_back({"n" + std::to_string(n), std::move(*opened)});
     }
-    upkeep.catalog = ctl::make_catalog(*group, upkeep.local);
+    upkeep.catalog = ctl::make_catalog(*group, upkeep.local, {});
     cluster_.freeze_records();
     if (step.kind == Kind::kGc || step.kind == Kind::kGcUnnamed) {
       ctl::Freed freed;
-      const Status status = ctl::free_space(upkeep, step.kind == Kind::kGcUnnamed, freed);
+      std::set<Id128> given_up;
+      for (const ctl::FileRow& row : upkeep.catalog.files) {
+        if (step.kind == Kind::kGcUnnamed) given_up.insert(row.identity);
+      }
+      const Status status = ctl::free_space(upkeep, given_up, freed);
       for (const std::string& text : freed.notes) note("gc", {Code::kInternal, text});
       return status;
     }

@@ -264,6 +264,30 @@ TEST_F(UnnamedTest, GoesIfItsDirectoryHasNoPlaceholderOfIt) {
   EXPECT_FALSE(is_there(4));
 }
 
+TEST_F(UnnamedTest, StaysIfItsPlaceholderWasMovedToADirectoryThatTheStoreKnows) {
+  std::filesystem::create_directories(dir_ / "other/known");
+  std::filesystem::create_directories(dir_ / "data/old");
+  std::filesystem::create_directories(dir_ / "far/away");
+  commit(1, dir_ / "data/a", true);
+  commit(2, dir_ / "data/b", true);
+  commit(3, dir_ / "data/c", true);
+  commit(4, dir_ / "data/d", true);
+  commit(5, dir_ / "other/known/e", true);
+  std::filesystem::rename(dir_ / "data/a", dir_ / "other/known/a");
+  std::filesystem::rename(dir_ / "data/b", dir_ / "data/old/b");
+  std::filesystem::rename(dir_ / "data/c", dir_ / "c");
+  std::filesystem::rename(dir_ / "data/d", dir_ / "far/away/d");
+  Id128 id;
+  id.bytes[0] = 4;
+  // It was opened there.
+  ASSERT_TRUE(store_->add_path(id, dir_ / "far/away/d").is_ok());
+  EXPECT_EQ(*drop_unnamed(*store_, {}), 0u);
+  std::filesystem::remove(dir_ / "far/away/d");
+  std::filesystem::remove(dir_ / "c");
+  EXPECT_EQ(*drop_unnamed(*store_, {}), 2u);
+  EXPECT_TRUE(is_there(1) && is_there(2) && !is_there(3) && !is_there(4) && is_there(5));
+}
+
 TEST_F(UnnamedTest, StaysIfItsDirectoryIsNotTheSame) {
   commit(1, dir_ / "data/a", false);
   std::filesystem::rename(dir_ / "data", dir_ / "away");

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
+
+#include "store/fs.h"
+#include "tools/dedupctl/whereabouts.h"
 
 namespace dedup::ctl {
 namespace {
@@ -136,50 +140,76 @@ const store::CommitRecord* any_record(const FileRow& file) {
   return newest;
 }
 
-// Whether the placeholder has another name in its directory. A directory that cannot be relied on
-// says nothing.
-void look_beside(const store::CommitRecord& record, AtPath otherwise, FileRow& file) {
-  const auto beside = store::identities_beside(record.path, record.directory);
-  if (!beside.is_ok()) {
-    file.at_path = AtPath::kUnreadable;
-    file.at_path_text = beside.status().message();
-    return;
+// What stands at the path of a file whose nodes share a file system there. Its placeholder in
+// `placed`, if it is there.
+AtPath look_at_path(const store::CommitRecord& record, FileRow& file,
+                    std::optional<store::Placeholder>& placed) {
+  using Kind = store::PathState::Kind;
+  auto state = store::look_at(file.path);
+  if (!state.is_ok()) {
+    file.at_path_text = state.status().message();
+    return AtPath::kUnreadable;
   }
-  const bool moved = std::find(beside->begin(), beside->end(), record.identity) != beside->end();
-  file.at_path = moved ? AtPath::kMoved : otherwise;
+  if (state->kind == Kind::kNoDirectory) return AtPath::kNoDirectory;
+  const bool is_its = state->kind == Kind::kPlaceholder && !state->is_copy() &&
+                      state->placeholder.identity == file.identity;
+  if (is_its) {
+    placed = std::move(state->placeholder);
+    return AtPath::kPlaceholder;
+  }
+  const auto directory = store::directory_id(file.path);
+  if (!directory.is_ok() || *directory != record.directory) {
+    file.at_path_text =
+        store::fs::directory_of(file.path) + ": another directory than at the commit";
+    return AtPath::kUnreadable;
+  }
+  return state->kind == Kind::kNothing ? AtPath::kNothing : AtPath::kOther;
 }
 
-// Fills in what stands at the path and, as the placeholder is what decides, which generation
-// counts.
-void look_and_choose(const Catalog& catalog, FileRow& file) {
-  const store::CommitRecord* const record = any_record(file);
-  if (record == nullptr) {
-    choose(catalog, nullptr, file);
+// Finds the placeholder, at the path or where it was moved to.
+void look_for_placeholder(const store::CommitRecord& record, Whereabouts& whereabouts,
+                          FileRow& file, std::optional<store::Placeholder>& placed) {
+  file.at_path = look_at_path(record, file, placed);
+  if (placed) {
+    file.stands_at = file.path;
     return;
   }
-  file.path = record->path;
-  if (record->directory == store::DirectoryId{}) {
-    choose(catalog, nullptr, file);
-    return;
-  }
-  using Kind = store::PathState::Kind;
-  const auto state = store::look_at(file.path);
-  const store::Placeholder* named = nullptr;
-  if (!state.is_ok()) {
+  const auto found = whereabouts.find(record);
+  if (!found.is_ok()) {
     file.at_path = AtPath::kUnreadable;
-    file.at_path_text = state.status().message();
-  } else if (state->kind == Kind::kNoDirectory) {
-    file.at_path = AtPath::kNoDirectory;
-  } else if (state->kind == Kind::kNothing) {
-    look_beside(*record, AtPath::kNothing, file);
-  } else if (state->kind == Kind::kPlain || state->is_copy() ||
-             state->placeholder.identity != file.identity) {
-    look_beside(*record, AtPath::kOther, file);
-  } else {
-    file.at_path = AtPath::kPlaceholder;
-    named = &state->placeholder;
+    file.at_path_text = found.status().message();
+  } else if (*found != nullptr) {
+    file.at_path = AtPath::kMoved;
+    file.stands_at = (*found)->path;
+    placed = (*found)->placeholder;
   }
-  choose(catalog, named, file);
+}
+
+// Fills in where the placeholder stands and, as that is what decides, which generation counts.
+void look_and_choose(const Catalog& catalog, Whereabouts& whereabouts, FileRow& file) {
+  std::optional<store::Placeholder> placed;
+  if (const store::CommitRecord* const record = any_record(file); record != nullptr) {
+    file.path = record->path;
+    if (record->directory != store::DirectoryId{}) {
+      look_for_placeholder(*record, whereabouts, file, placed);
+    }
+  }
+  choose(catalog, placed ? &*placed : nullptr, file);
+}
+
+// Those in which some file of the stores was committed, or opened.
+std::set<std::string> known_directories(const Catalog& catalog) {
+  std::set<std::string> known;
+  for (const StoreRow& row : catalog.stores) {
+    known.insert(row.survey.directories.begin(), row.survey.directories.end());
+    for (const store::FileSurvey& file : row.survey.files) {
+      for (const store::CommitRecord& record : file.newest) {
+        if (record.directory == store::DirectoryId{}) continue;
+        known.insert(store::fs::directory_of(record.path));
+      }
+    }
+  }
+  return known;
 }
 
 // What a store says of one file, and back.
@@ -314,7 +344,7 @@ Result<const FileRow*> Catalog::find(const std::string& name) const {
                 path + ": several files had this name; give one's identity:" + text_of_all);
 }
 
-Catalog make_catalog(Group& group, LocalStores& local) {
+Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::string>& search) {
   share_stores(group, local);
   std::vector<store::StoreSurvey> surveys;
   for (auto it = local.stores.begin(); it != local.stores.end();) {
@@ -328,6 +358,7 @@ Catalog make_catalog(Group& group, LocalStores& local) {
     }
   }
   Catalog catalog;
+  catalog.search = search;
   int rank = 0;
   for (const Bytes& bytes : group.gather(encode(local, surveys))) {
     const Status decoded = decode(bytes, rank, catalog);
@@ -358,9 +389,10 @@ Catalog make_catalog(Group& group, LocalStores& local) {
     }
     for (const store::Mark& mark : catalog.stores[s].survey.marks) deleted.insert(mark.identity);
   }
+  Whereabouts whereabouts(known_directories(catalog), search);
   for (auto& [identity, row] : rows) {
     row.deleted = deleted.contains(identity);
-    look_and_choose(catalog, row);
+    look_and_choose(catalog, whereabouts, row);
     catalog.files.push_back(std::move(row));
   }
   std::stable_sort(catalog.files.begin(), catalog.files.end(),
@@ -383,7 +415,10 @@ Result<FileRow> look_again(Group& group, const LocalStores& local, Catalog& cata
     for (Decoder d(bytes); status.is_ok() && !d.at_end();) status = get_file(d, catalog, row);
   }
   DEDUP_TRY(group.agree(status));
-  if (group.is_root()) look_and_choose(catalog, row);
+  if (group.is_root()) {
+    Whereabouts whereabouts(known_directories(catalog), catalog.search);
+    look_and_choose(catalog, whereabouts, row);
+  }
   return row;
 }
 

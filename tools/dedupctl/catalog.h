@@ -33,8 +33,8 @@ struct FileOnStore {
 // What stands at a file's real path.
 enum class AtPath {
   kPlaceholder,  // the file's
-  kMoved,        // nothing, but the directory has its placeholder under another name
-  kNothing,      // it was removed: the space is freed when it is needed
+  kMoved,        // something else or nothing: its placeholder stands elsewhere
+  kNothing,      // it was removed, or moved to where it was not looked for
   kOther,        // a plain file, or another file's placeholder: it was replaced
   kNoDirectory,  // perhaps not mounted
   kNotShared,    // the nodes share no file system there: the stores find the file by its path
@@ -51,6 +51,7 @@ struct FileRow {
   bool deleted = false;         // it is marked so: what is left goes
   AtPath at_path = AtPath::kNotShared;
   std::string at_path_text;  // why it is unreadable
+  std::string stands_at;     // the path of its placeholder, if that was found
 
   bool exists() const { return chosen_status.is_ok() && choice.exists; }
   const store::CommitRecord& record() const { return choice.record; }
@@ -63,7 +64,8 @@ std::string_view name_of(Standing standing);
 struct Catalog {
   std::vector<StoreRow> stores;
   std::vector<Trouble> troubles;
-  std::vector<FileRow> files;  // by path, then identity
+  std::vector<FileRow> files;       // by path, then identity
+  std::vector<std::string> search;  // directories below which moved placeholders are looked for
 
   const StoreRow* store_of(const Id128& uuid) const;
   // Of each store of the file's record.
@@ -77,8 +79,9 @@ struct Catalog {
 };
 
 // Collective. Complete on rank 0, empty elsewhere. Of several ranks that have one store, the lowest
-// acts for it: the others' `local` loses it.
-Catalog make_catalog(Group& group, LocalStores& local);
+// acts for it: the others' `local` loses it. Placeholders that were moved are looked for below the
+// directories in `search`, too.
+Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::string>& search);
 
 // Collective. What the stores have of one file by now, for who has locked it there; complete on
 // rank 0. The catalog's marks of it are brought up to date, but not its files.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include "base/codec.h"
 #include "store/real_path.h"
@@ -108,19 +109,26 @@ Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
   return moved.lost_bytes;
 }
 
-// Of all files, those are left out that were removed, or replaced by others, and not freed yet.
+// Of all files, those are left out that were removed, or replaced by others, and not freed yet, as
+// far as one can tell.
 bool is_skipped(const Session& session, const FileRow& file) {
   const bool is_removed = file.at_path == AtPath::kNothing || file.at_path == AtPath::kOther;
   if (!session.options.all || !is_removed) return false;
-  if (!session.options.quiet) {
-    std::fprintf(stderr, "dedupctl: %s: left out: its name was removed (identity %s)\n",
-                 file.path.c_str(), file.identity.hex().c_str());
-  }
+  std::fprintf(stderr,
+               "dedupctl: %s: left out: its placeholder was here last, and is found nowhere "
+               "(identity %s); if it was moved, --search the directory\n",
+               file.path.c_str(), file.identity.hex().c_str());
   return true;
 }
 
+// What was exported, on rank 0.
+struct Done {
+  std::set<std::string> paths;
+  Json rows = Json::array();
+};
+
 // On rank 0: where a file goes.
-Result<std::string> target_of(const Session& session, const FileRow& file) {
+Result<std::string> target_of(const Session& session, const FileRow& file, Done& done) {
   const Options& options = session.options;
   if (!options.all) {
     std::string path = absolute_path(options.path);
@@ -131,23 +139,33 @@ Result<std::string> target_of(const Session& session, const FileRow& file) {
     return path;
   }
   if (options.path.empty()) {
-    if (file.at_path == AtPath::kPlaceholder) return file.path;
-    return Status(Code::kIo, fmt::format("{}: its placeholder is not there ({}); name a directory "
-                                         "to export it to",
-                                         file.path, name_of(file.at_path)));
+    if (!file.stands_at.empty()) return file.stands_at;
+    return Status(Code::kIo,
+                  fmt::format("{}: its placeholder was here last, and is not there ({}); "
+                              "--search where it may be, or name a directory to export "
+                              "it to",
+                              file.path, name_of(file.at_path)));
   }
-  const std::string path = absolute_path(options.path) + file.path;
+  const std::string& name = file.stands_at.empty() ? file.path : file.stands_at;
+  const std::string path = absolute_path(options.path) + name;
+  if (!done.paths.insert(path).second) {
+    return Status(
+        Code::kFileExists,
+        fmt::format("{}: another file of this name was exported there; export this one by "
+                    "its identity, {}",
+                    path, file.identity.hex()));
+  }
   std::error_code error;
   filesystem::create_directories(filesystem::path(path).parent_path(), error);
   if (error) return Status::from_errno(error.value(), "cannot make the directory of " + path);
   return path;
 }
 
-ExitCode export_file(Session& session, const FileRow* file, Json& done) {
+ExitCode export_file(Session& session, const FileRow* file, Done& done) {
   std::string path;
   Status status;
   if (session.is_root() && !is_skipped(session, *file)) {
-    auto target = target_of(session, *file);
+    auto target = target_of(session, *file, done);
     status = target.status();
     if (status.is_ok()) path = std::move(*target);
   }
@@ -167,7 +185,7 @@ ExitCode export_file(Session& session, const FileRow* file, Json& done) {
   Json row = json_of(session, *file);
   row["exported_to"] = path;
   row["lost_bytes"] = *lost;
-  done.push_back(std::move(row));
+  done.rows.push_back(std::move(row));
   if (*lost > 0) {
     std::fprintf(stderr, "dedupctl: %s: %s of %s are lost, and zeros in it\n", path.c_str(),
                  human(*lost).c_str(), file->path.c_str());
@@ -217,13 +235,13 @@ ExitCode export_files(Session& session) {
   if (options.all ? !options.files.empty() : options.files.empty() || options.path.empty()) {
     return fail(session, Status(Code::kArgument, "export takes FILE and PATH, or --all"));
   }
-  Json done = Json::array();
+  Done done;
   const ExitCode code = for_each_file(session, [&](const FileRow* file, const std::string&) {
     return export_file(session, file, done);
   });
   if (session.is_root() && options.json) {
     Json out = json_head(session, "export");
-    out["files"] = std::move(done);
+    out["files"] = std::move(done.rows);
     print(out);
   }
   return code;

@@ -67,14 +67,15 @@ Step tidy(const Catalog& catalog, const FileRow& file) {
 }
 
 // What is to be done with a file as it is. `note`: what is left alone, and why.
-Step plan_step(const Catalog& catalog, const FileRow& file, bool unnamed, std::string& note) {
-  const bool is_unnamed = file.at_path == AtPath::kNothing || file.at_path == AtPath::kOther;
-  if (file.deleted || (is_unnamed && unnamed)) return {Action::kDrop, file.identity, {}};
+Step plan_step(const Catalog& catalog, const FileRow& file, const std::set<Id128>& given_up,
+               std::string& note) {
+  const bool goes = is_unnamed(file) && given_up.contains(file.identity);
+  if (file.deleted || goes) return {Action::kDrop, file.identity, {}};
   if (file.exists()) {
-    if (is_unnamed) {
-      note =
-          "its name was removed, or moved to another directory; --unnamed frees its "
-          "space";
+    if (is_unnamed(file)) {
+      note = "its placeholder was here last, and is found nowhere: removed, or moved elsewhere (" +
+             file.identity.hex() + ", " + std::to_string(file.record().size) +
+             " bytes); see --search, and --unnamed to free its space";
     }
     if (is_on_all_its_stores(catalog, file) && !may_be_committed(catalog, file)) {
       return {Action::kCollect, file.identity, {file.record().attempt}};
@@ -120,11 +121,11 @@ std::string name_of(const FileRow& file) {
 }
 
 // Collective: the same steps on all ranks.
-std::vector<Step> plan_steps(Upkeep& upkeep, bool unnamed, Freed& freed) {
+std::vector<Step> plan_steps(Upkeep& upkeep, const std::set<Id128>& given_up, Freed& freed) {
   std::vector<Step> steps;
   for (const FileRow& file : upkeep.catalog.files) {
     std::string note;
-    Step step = plan_step(upkeep.catalog, file, unnamed, note);
+    Step step = plan_step(upkeep.catalog, file, given_up, note);
     if (!note.empty()) freed.notes.push_back(name_of(file) + ": " + note);
     if (step.action != Action::kNothing) steps.push_back(std::move(step));
   }
@@ -134,7 +135,7 @@ std::vector<Step> plan_steps(Upkeep& upkeep, bool unnamed, Freed& freed) {
 }
 
 // Collective.
-Status take_step(Upkeep& upkeep, const Step& step, bool unnamed, Freed& freed) {
+Status take_step(Upkeep& upkeep, const Step& step, const std::set<Id128>& given_up, Freed& freed) {
   const bool drops = step.action == Action::kDrop;
   std::string name = step.identity.hex();
   Change change;
@@ -144,7 +145,7 @@ Status take_step(Upkeep& upkeep, const Step& step, bool unnamed, Freed& freed) {
   change.decide = [&](const FileRow& now) {
     name = name_of(now);
     std::string ignored;
-    const bool same = plan_step(upkeep.catalog, now, unnamed, ignored) == step;
+    const bool same = plan_step(upkeep.catalog, now, given_up, ignored) == step;
     return same ? Status::ok() : changed_meanwhile();
   };
   change.apply = [&](LocalStore& local, std::unique_ptr<store::Store::Lock> lock) -> Status {
@@ -231,10 +232,14 @@ Status shorten_marks(Upkeep& upkeep) {
 
 }  // namespace
 
-Status free_space(Upkeep& upkeep, bool unnamed, Freed& freed) {
+bool is_unnamed(const FileRow& file) {
+  return file.at_path == AtPath::kNothing || file.at_path == AtPath::kOther;
+}
+
+Status free_space(Upkeep& upkeep, const std::set<Id128>& given_up, Freed& freed) {
   Status status = upkeep.group.agree(finish_drops(upkeep.local));
-  for (const Step& step : plan_steps(upkeep, unnamed, freed)) {
-    const Status taken = take_step(upkeep, step, unnamed, freed);
+  for (const Step& step : plan_steps(upkeep, given_up, freed)) {
+    const Status taken = take_step(upkeep, step, given_up, freed);
     if (status.is_ok()) status = taken;
   }
   if (upkeep.is_root()) remove_leftovers(upkeep.catalog);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,11 @@ struct Freed {
   std::vector<std::string> notes;  // on rank 0: what is left alone, and why
 };
 
-// Collective. `unnamed`: also files that no placeholder names. The status is the first error that
-// is not that a job has a file; `freed` counts whatever there was.
-Status free_space(Upkeep& upkeep, bool unnamed, Freed& freed);
+// Whether its placeholder is found nowhere: it was removed, or moved to where nobody looks.
+bool is_unnamed(const FileRow& file);
+
+// Collective. `given_up`, which counts on rank 0: files that go if they are unnamed. The status is
+// the first error that is not that a job has a file; `freed` counts whatever there was.
+Status free_space(Upkeep& upkeep, const std::set<Id128>& given_up, Freed& freed);
 
 }  // namespace dedup::ctl

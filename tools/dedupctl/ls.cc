@@ -16,10 +16,10 @@ std::vector<std::string> remarks(const Session& session, const FileRow& file) {
   if (json["open"] != "no") out.push_back("open for " + json["open"].get<std::string>());
   switch (file.at_path) {
     case AtPath::kMoved:
-      out.push_back("has another name in its directory");
+      out.push_back("stands at " + file.stands_at);
       break;
     case AtPath::kNothing:
-      out.push_back("its name was removed or moved");
+      out.push_back("its placeholder was removed or moved");
       break;
     case AtPath::kOther:
       out.push_back("another file has its name");

@@ -76,7 +76,9 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
 
   command = add("gc", "free what nothing refers to any more", dedup::ctl::gc);
   command->add_flag("--unnamed", options.unnamed,
-                    "also files whose placeholder was removed, or moved to another directory");
+                    "list files whose placeholder is found nowhere, and free those that are named");
+  command->add_flag("--yes", options.yes, "with --unnamed: free all that it lists");
+  add_files(command, "with --unnamed: free these, by their last path or their identity");
 }
 
 // The subcommands and their options. What is chosen is in `run` after parsing.
@@ -87,6 +89,10 @@ void describe(CLI::App& app, Options& options, Run& run) {
   app.add_option("--store", options.stores,
                  "a store, or a directory with a store for each node; several times for several "
                  "nodes' stores (default: DEDUP_STORE, else /tmp/dedup-UID)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  app.add_option("--search", options.search,
+                 "look below this directory, too, for placeholders that were moved")
       ->type_name("DIR")
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "answer in JSON");
@@ -150,7 +156,7 @@ bool is_first_rank() {
 ExitCode run_together(dedup::ctl::Group& group, const Options& options, const Run& run) {
   Session session{{group, dedup::ctl::open_stores(options.stores, dedup::ctl::is_mpi_rank()), {}},
                   options};
-  session.catalog = make_catalog(group, session.local);
+  session.catalog = make_catalog(group, session.local, options.search);
   std::uint64_t code = session.is_root() ? static_cast<std::uint64_t>(run(session))
                                          : (run(session), std::uint64_t{0});
   group.sum({&code, 1});

@@ -78,6 +78,7 @@ Json json_of(const Session& session, const FileRow& file) {
   const auto standings = session.catalog.standings(file);
   out["state"] = "committed";
   out["at_path"] = name_of(file.at_path);
+  if (!file.stands_at.empty()) out["stands_at"] = file.stands_at;
   out["size"] = record.size;
   out["generation"] = record.number;
   out["attempt"] = record.attempt.hex();

@@ -79,12 +79,13 @@ Result<Removal> plan_removal(const Catalog& catalog, const FileRow& file,
   return removal;
 }
 
-// Where the file's placeholder is: where the user says, or where it was put. Empty: nowhere.
+// Where the file's placeholder is: where the user says; of an identity, where it stands. Empty:
+// nowhere.
 Result<std::string> find_placeholder(const std::string& name, const FileRow& file) {
-  std::vector<std::string> paths{file.path};
   Id128 ignored;
   const std::string text = without_prefix(name);
   const bool by_path = !Id128::parse(text, ignored);
+  std::vector<std::string> paths{by_path || file.stands_at.empty() ? file.path : file.stands_at};
   if (by_path) paths.insert(paths.begin(), absolute_path(text));
   for (const std::string& path : paths) {
     const auto state = store::look_at(path);
@@ -96,10 +97,9 @@ Result<std::string> find_placeholder(const std::string& name, const FileRow& fil
                                           state->placeholder.path + ": rm removes it, and no data");
   }
   if (by_path && file.at_path == AtPath::kMoved) {
-    return Status(Code::kNoSuchFile, paths.front() +
-                                         ": was renamed; give the name that it has, or its "
-                                         "identity: " +
-                                         file.identity.hex());
+    return Status(Code::kNoSuchFile,
+                  paths.front() + ": was moved to " + file.stands_at +
+                      "; give that name, or its identity: " + file.identity.hex());
   }
   return std::string();
 }

@@ -5,13 +5,17 @@
 namespace dedup::ctl {
 namespace {
 
+const std::string& where_it_is(const FileRow& row) {
+  return row.stands_at.empty() ? row.path : row.stands_at;
+}
+
 // Where the placeholder is that the user means, if it is one.
 std::string found_at(const std::string& name, const FileRow& row) {
   const std::string path = absolute_path(without_prefix(name));
   const auto state = store::look_at(path);
   const bool is_its = state.is_ok() && state->kind == store::PathState::Kind::kPlaceholder &&
                       !state->is_copy() && state->placeholder.identity == row.identity;
-  return is_its ? path : row.path;
+  return is_its ? path : where_it_is(row);
 }
 
 }  // namespace
@@ -47,7 +51,7 @@ ExitCode for_each_file(
       }
     }
     if (session.options.files.empty()) {
-      for (const FileRow& row : session.catalog.files) add(row, row.path);
+      for (const FileRow& row : session.catalog.files) add(row, where_it_is(row));
     }
   }
   std::uint64_t count = rows.size();

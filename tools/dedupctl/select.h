@@ -9,8 +9,8 @@ namespace dedup::ctl {
 
 // Collective. Calls visit() on all ranks for each file that options.files name, or for every
 // committed one if they name none; the row is null on ranks other than 0. `path` is where the file
-// is: where the user found it, or where it was committed. Files that cannot be taken are said on
-// standard error. The worst of all exit codes, on rank 0.
+// is: where the user or a search found it, or where it was committed. Files that cannot be taken
+// are said on standard error. The worst of all exit codes, on rank 0.
 ExitCode for_each_file(
     Session& session,
     const std::function<ExitCode(const FileRow* file, const std::string& path)>& visit);

@@ -26,16 +26,18 @@ struct Options {
   std::vector<std::string> files;
   std::string first;  // export, import: the arguments as given
   std::string second;
-  std::string path;          // of these: the one on a real file system; the other is in `files`
-  bool all = false;          // export
-  bool force = false;        // export
-  bool incomplete = false;   // export, cat
-  bool repair = false;       // check
-  bool verify = false;       // heal
-  bool accept_loss = false;  // heal, check --repair
-  unsigned replication = 0;  // heal, import
-  std::vector<std::string> nodes;  // rm
-  bool unnamed = false;            // gc
+  std::string path;  // of these: the one on a real file system; the other is in `files`
+  bool all = false;  // export
+  std::vector<std::string> search;  // where moved placeholders may be
+  bool force = false;               // export
+  bool incomplete = false;          // export, cat
+  bool repair = false;              // check
+  bool verify = false;              // heal
+  bool accept_loss = false;         // heal, check --repair
+  unsigned replication = 0;         // heal, import
+  std::vector<std::string> nodes;   // rm
+  bool unnamed = false;             // gc
+  bool yes = false;                 // gc --unnamed
 };
 
 struct Session : Upkeep {
