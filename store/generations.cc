@@ -20,6 +20,13 @@ Result<CommitRecord> read_record(const std::string& path, const Id128& identity,
   return record;
 }
 
+// A job that is killed between creating its record and writing it, which takes one call, leaves
+// that. A damaged one may be the record of what other stores have committed.
+bool is_empty(const std::string& path) {
+  const auto about = fs::info(path);
+  return about.is_ok() && about->size == 0;
+}
+
 // Everything of an attempt, the record first: from then on it is none, whatever remains.
 Status remove_generation(const Layout& layout, const Id128& identity, const Id128& attempt,
                          std::uint64_t* freed) {
@@ -88,7 +95,9 @@ Result<Store::Attempts> Store::attempts(const Id128& identity) const {
     }
     if (record.is_ok()) {
       into->push_back(std::move(*record));
-    } else if (record.status().code() == Code::kNoSuchFile) {
+    } else if (record.status().code() == Code::kNoSuchFile ||
+               (into == &result.prepared &&
+                is_empty(p_->layout.temporary_record(identity, attempt)))) {
       result.begun.push_back(attempt);
     } else {
       result.damaged.push_back(record.status().message());

@@ -133,8 +133,8 @@ class Store {
   struct Attempts {
     std::vector<CommitRecord> committed;
     std::vector<CommitRecord> prepared;  // have a record.tmp only: another store may have committed
-    std::vector<Id128> begun;            // have neither
-    std::vector<std::string> damaged;    // records of either kind that do not hold
+    std::vector<Id128> begun;            // have neither, or an empty record.tmp
+    std::vector<std::string> damaged;    // records that do not hold
   };
   Result<Attempts> attempts(const Id128& identity) const;
   // Makes an attempt's directory, into which its shards and index go. Harmless if it is there.

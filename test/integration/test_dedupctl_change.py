@@ -157,6 +157,9 @@ def test_gc_and_files_without_a_name(site, where):
     assert all(identities(site, node) for node in FOUR)
     answer = dedupctl(site, "gc", "--yes", nodes=where(FOUR))
     assert answer.code == USAGE and "--unnamed" in answer.err, answer
+    # Not what the file system has more free, which it may say later.
+    taken = sum(path.stat().st_blocks * 512 for node in FOUR
+                for path in site.file_directory(node).rglob("*") if path.is_file())
     answer = dedupctl(site, "--json", "gc", "--unnamed", nodes=where(FOUR))
     assert (answer.code, answer.json["dropped_files"]) == (FINE, 0), answer
     assert str(site.path) in answer.json["notes"][0]
@@ -165,7 +168,52 @@ def test_gc_and_files_without_a_name(site, where):
     assert answer.code == NO_FILE and all(identities(site, node) for node in FOUR), answer
     answer = dedupctl(site, "--json", "gc", "--unnamed", site.path, nodes=where(FOUR))
     assert (answer.code, answer.json["dropped_files"]) == (FINE, 4), answer
+    assert answer.json["freed_bytes"] == taken > 2 * 300_000, answer
     assert not any(identities(site, node) for node in FOUR)
+
+
+def leftovers(site):
+    return {path.name.partition(".")[2] for path in site.root.rglob("*")
+            if path.name.endswith((".log", ".tmp", ".dedup-tmp"))}
+
+
+@pytest.mark.parametrize("step, left", [("commit.begin", {"log"}),
+                                        ("commit.prepared", {"log", "tmp"}),
+                                        ("commit.unfenced", {"log", "file.dedup-tmp"})])
+def test_gc_finds_all_that_killed_jobs_left(site, where, step, left):
+    """Beside a committed generation, and of a file that has none yet."""
+    old = write_four(site)
+    changed = noise(2, 200_000)
+    script = Script().open("w").write("all-at", parts(changed, 4))
+    script.add("barrier").write("at", {rank: [(rank, b"x")] for rank in range(4)})
+    new = old.copy()
+    new.write({0: [(0, b"xxxx" + changed[4:])]})
+    kill = {"DEDUP_TEST_KILL": f"{step}:1:0"}
+    site.run(script.add("sync", 0).close(), FOUR, 4, HINTS, environment=kill)
+    assert left <= leftovers(site)
+    # A store that is not here is no reason to keep what no store can need.
+    answer = dedupctl(site, "gc", nodes=where(FOUR[:3]))
+    assert answer.code in (FINE, PROBLEMS), answer
+    assert not any(list((site.file_directory(node) / "logs").iterdir()) for node in FOUR[:3])
+    answer = dedupctl(site, "gc", nodes=where(FOUR))
+    assert answer.code == FINE, answer
+    # What the others have committed is finished by the next job.
+    assert leftovers(site) <= ({"tmp"} if "heal it" in answer.out else set())
+    assert site.read(FOUR, 4) in (bytes(old.content), bytes(new.content))
+
+
+@pytest.mark.parametrize("content", [b"", b"damaged"])
+def test_gc_finds_a_record_that_was_not_written(site, where, content):
+    """The job was killed when it had just created it, before anything was committed. One that is
+    damaged may be that of a generation that other stores have."""
+    script = Script().open("wc").write("all-at", parts(noise(1, 300_001), 4)).close()
+    site.run(script, FOUR, 4, HINTS, environment={"DEDUP_TEST_KILL": "commit.indexed:1:0"})
+    attempts = list(site.stores.glob("*/files/*/generations/*"))
+    assert attempts and not any((attempt / "record").exists() for attempt in attempts)
+    (attempts[0] / "record.tmp").write_bytes(content)
+    answer = dedupctl(site, "gc", nodes=where(FOUR))
+    assert answer.code == FINE and ("left" in answer.out) == bool(content), answer
+    assert any(identities(site, node) for node in FOUR) == bool(content)
 
 
 def test_gc_leaves_what_was_moved(site, where):
