@@ -180,7 +180,7 @@ Status Attempt::fill_record(const std::vector<Bytes>& parts) {
   if (info.real_path != service::FileInfo::RealPath::kNone) {
     DEDUP_ASSIGN(record_.directory, store::directory_id(info.path));
   }
-  record_.replication = file_.hints.replication;
+  record_.replication = file_.wanted_copies();
   record_.chunk_size = file_.hints.chunk_size;
   record_.fingerprint = hash_name(file_.hints);
   record_.time = static_cast<std::uint64_t>(std::time(nullptr));

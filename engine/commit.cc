@@ -1,5 +1,6 @@
 #include "engine/commit.h"
 
+#include <atomic>
 #include <cstdio>
 
 #include "engine/agreement.h"
@@ -14,6 +15,17 @@
 namespace dedup::engine {
 namespace {
 
+// Once a process: what is so for one file of a job is so for all.
+void say_that_copies_are_lacking(const OpenFile& file) {
+  static std::atomic_flag is_said;
+  if (file.copies() >= file.wanted_copies() || is_said.test_and_set()) return;
+  std::fprintf(stderr,
+               "dedup: warning: %s: %u copies are wanted, and this job has %u nodes: each chunk is "
+               "on %u; dedupctl heal, on more nodes, makes the others\n",
+               file.path.c_str(), file.wanted_copies(), static_cast<unsigned>(file.nodes()),
+               file.copies());
+}
+
 void report(OpenFile& file, const Attempt& attempt) {
   file.last = collect_figures(file.topology, file.since_commit);
   file.last.generation = file.view()->record.number;
@@ -25,6 +37,7 @@ void report(OpenFile& file, const Attempt& attempt) {
   file.last.unknown_bytes = facts.unknown_bytes;
   file.since_commit = {};
   if (file.rank() != 0) return;
+  say_that_copies_are_lacking(file);
   if (facts.lost_chunks != 0) {
     std::fprintf(stderr,
                  "dedup: warning: %s: of %llu chunks of generation %llu no copy is left on any "

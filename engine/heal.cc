@@ -19,6 +19,7 @@ constexpr std::size_t kDistrustedAtOnce = 32768;
 // The new generation says of itself what the old one did.
 void keep_ways(const store::CommitRecord& record, unsigned replication, hints::Hints& hints) {
   hints.replication = replication != 0 ? replication : record.replication;
+  hints.replication_is_given = true;
   hints.chunk_size = record.chunk_size;
   hints.mode = record.fingerprint == "none" ? hints::Mode::kNone : hints::Mode::kCollective;
 }

@@ -69,6 +69,11 @@ struct JobFile {
 
   // How many nodes a chunk must be on at least.
   unsigned copies() const { return std::min<unsigned>(hints.replication, nodes()); }
+  // What the record says: K as it was asked for, also where there are fewer nodes; of a default
+  // that nobody asked for, what can be had.
+  unsigned wanted_copies() const {
+    return hints.replication_is_given ? hints.replication : copies();
+  }
 
  private:
   const Ranks* ranks_;

@@ -47,6 +47,7 @@ Status apply(const Source& source, std::string_view origin, bool only_changeable
       return {Code::kInfoValue, key + ": value " + quoted(value) + " from " + from +
                                     " is not allowed; allowed: " + without_quotes(entry->allowed)};
     }
+    checked.replication_is_given |= entry->name == "dedup_replication";
     if (entry->changeable || !only_changeable) into = std::move(checked);
   }
   return Status::ok();
@@ -68,6 +69,12 @@ std::pair<std::string_view, std::string_view> name_and_value(std::string_view li
 }
 
 }  // namespace
+
+bool Hints::operator==(const Hints& other) const {
+  const auto entries = table();
+  return std::all_of(entries.begin(), entries.end(),
+                     [&](const Entry& entry) { return entry.print(*this) == entry.print(other); });
+}
 
 const Entry* find(std::string_view name) {
   const auto all = table();

@@ -32,6 +32,7 @@ std::string default_store();
 struct Hints {
   std::string store = default_store();  // a template, see expand_store
   std::uint32_t replication = 2;        // K
+  bool replication_is_given = false;    // it is not the default that nobody asked for
   std::uint32_t threshold = 131072;     // F, in fingerprints
   std::uint32_t chunk_size = 4096;      // bytes
   Mode mode = Mode::kCollective;
@@ -44,7 +45,8 @@ struct Hints {
   std::uint64_t buffer = std::uint64_t{64} << 20;  // bytes a rank
   std::string report;                              // a path; empty: no report
 
-  bool operator==(const Hints&) const = default;
+  // Whether the table's texts are the same.
+  bool operator==(const Hints& other) const;
 };
 
 // Who must give the same value of a hint.

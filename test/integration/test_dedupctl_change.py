@@ -97,7 +97,9 @@ def test_rm_on_some_nodes_ends_a_conflict(tmp_path, where):
     assert dedupctl(site, "check", nodes=where(FOUR)).code == PROBLEMS
     answer = dedupctl(site, "rm", "--on", "n2", "--on", "n3", site.path, nodes=where(FOUR))
     assert answer.code == FINE, answer
-    assert dedupctl(site, "check", nodes=where(FOUR)).code == FINE
+    answer = dedupctl(site, "check", nodes=where(FOUR))
+    # Of two nodes, and four copies were asked for.
+    assert answer.code == PROBLEMS and "generation 2" in answer.out, answer
     assert site.read(FOUR, 4)[:2] == b"n0"
 
 
@@ -292,6 +294,63 @@ def test_heal_leaves_what_is_healthy(site, verify):
     assert answer.file["healthy"] == (not verify), "a bad copy is seen by who reads it"
     assert answer.file["generation"] == (2 if verify else 1)
     site.expect(model, 4, 4)
+
+
+def test_fewer_nodes_than_copies(site):
+    """What was asked for is not forgotten: it is said at the commit, and by every tool, until there
+    are as many nodes."""
+    model = Model(noise(1, 300_001))
+    job = site.run(Script().open("wc").write("all-at", parts(bytes(model.content), 2)).add("sync", 0)
+                   .write("all-at", {0: [(0, model.content[:9])]}).close(), FOUR[:2], 2,
+                   {"replication": 5})
+    job.check()
+    assert job.stderr.count("copies are wanted") == 1 and "5 copies are wanted" in job.stderr, job.stderr
+    answer = dedupctl(site, "ls")
+    assert answer.code == PROBLEMS and "2 of 5" in answer.out, answer
+    answer = dedupctl(site, "--json", "check")
+    assert (answer.code, answer.file["wanted_copies"]) == (PROBLEMS, 5), answer
+    assert (answer.file["lowest_copies"], answer.file["result"]) == (2, "degraded")
+    for nodes, generation, copies in ((FOUR[:2], 2, 2), (FOUR, 3, 4), (FOUR, 3, 4)):
+        answer = dedupctl(site, "--json", "heal", nodes=nodes)
+        assert answer.code == PROBLEMS, answer
+        found = answer.file
+        assert (found["generation"], found["lowest_copies"], found["wanted_copies"]) == (
+            generation, copies, 5), answer
+        assert not found["healthy"]
+    answer = dedupctl(site, "heal", "--replication", 4, nodes=FOUR)
+    assert answer.code == FINE and "4 wanted" in answer.out, answer
+    assert dedupctl(site, "ls").code == FINE
+    site.expect(model, 4, 4)
+
+
+def test_a_default_that_cannot_be_had_on_one_node(site):
+    """Nobody asked for two copies."""
+    content = noise(1, 100_000)
+    job = site.run(Script().open("wc").write("all-at", parts(content, 2)).close(), ["n0"], 2)
+    job.check()
+    assert "copies" not in job.stderr, job.stderr
+    answer = dedupctl(site, "ls")
+    assert answer.code == FINE and "1 of 1" in answer.out, answer
+    answer = dedupctl(site, "check")
+    assert answer.code == FINE and "1 wanted" in answer.out, answer
+
+
+def test_a_healed_store_keeps_its_nodes_name(site):
+    site.run(Script().open("wc").write("all-at", parts(noise(1, 100_000), 2)).close(), FOUR[:2], 2,
+             HINTS).check()
+    site.lose("n1")
+    answer = dedupctl(site, "heal", stores=[site.store("n0")])
+    assert answer.code == PROBLEMS, answer
+    answer = dedupctl(site, "--json", "ls")
+    assert [store["node"] for store in answer.file["stores"]] == ["n0"], answer
+
+
+def test_heal_onto_a_new_node(site):
+    model = write_four(site)
+    site.lose("n1")
+    answer = dedupctl(site, "--json", "heal", nodes=["n0", "n2", "n3", "new"])
+    assert answer.code == FINE and answer.file["lowest_copies"] == 2, answer
+    site.check_stores(model, 2, "n0", "n2", "n3", "new", nothing_else=False)
 
 
 @pytest.mark.parametrize("damage", ["gone", "short"])

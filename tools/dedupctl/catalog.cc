@@ -21,6 +21,7 @@ Bytes encode(const LocalStores& local, const std::vector<store::StoreSurvey>& su
     e.put(std::string_view(trouble.node));
     e.put(std::string_view(trouble.directory));
     e.put(std::string_view(trouble.message));
+    e.put(static_cast<std::uint8_t>(trouble.is_absent));
   }
   e.put(static_cast<std::uint32_t>(surveys.size()));
   for (std::size_t i = 0; i < surveys.size(); ++i) {
@@ -32,12 +33,13 @@ Bytes encode(const LocalStores& local, const std::vector<store::StoreSurvey>& su
 
 Status decode(const Bytes& bytes, int rank, Catalog& into) {
   Decoder d(bytes);
-  const auto troubles = d.get_count(12);
+  const auto troubles = d.get_count(13);
   for (std::uint32_t i = 0; i < troubles; ++i) {
     Trouble trouble;
     trouble.node = d.get_string();
     trouble.directory = d.get_string();
     trouble.message = d.get_string();
+    trouble.is_absent = d.get<std::uint8_t>() != 0;
     into.troubles.push_back(std::move(trouble));
   }
   const auto stores = d.get_count(16);

@@ -93,6 +93,11 @@ void add_problems_of_holding(const CheckResult& result, const Generation& genera
     problems.push_back(
         {"", fmt::format("recipe shard {} of {} is lost", s, generation.record().shards.size())});
   }
+  const std::size_t stores = generation.record().stores.size();
+  if (stores < result.wanted) {
+    problems.push_back({"", fmt::format("{} copies are wanted, but it was committed on {} nodes",
+                                        result.wanted, stores)});
+  }
   const auto& copies = generation.shard_copies();
   const auto scarce = std::count_if(copies.begin(), copies.end(),
                                     [&](std::uint64_t n) { return n > 0 && n < result.wanted; });
@@ -174,20 +179,22 @@ bool CheckResult::is_sound() const {
          lowest_shard >= wanted;
 }
 
-Result<CheckResult> check_file(Session& session, const FileRow* file, bool reads_chunks) {
+Result<CheckResult> check_file(Session& session, const FileRow* file, const CheckScope& scope) {
   DEDUP_ASSIGN(const auto generation,
                Generation::open(session.group, session.local, session.catalog, file));
   const store::CommitRecord& record = generation->record();
-  CheckResult result{0, 0, 0, 0, {plan::Tally(0, 0), {}, {}}, generation->wanted_copies(), 0, {}};
+  std::uint64_t wanted = generation->wanted_copies();
+  if (scope.as_can_be) wanted = std::min<std::uint64_t>(wanted, record.stores.size());
+  CheckResult result{0, 0, 0, 0, {plan::Tally(0, 0), {}, {}}, wanted, 0, {}};
   result.problems = generation->problems();
   for (Part& part : generation->parts()) {
-    if (!reads_chunks) break;
+    if (!scope.reads_chunks) break;
     check_part(session, part, generation->node_of(part.position()), record, result);
   }
   for (std::uint64_t* number : {&result.chunks, &result.bytes, &result.bad, &result.unproven}) {
     session.group.sum({number, 1});
   }
-  DEDUP_ASSIGN(result.holding, measure(*generation));
+  DEDUP_ASSIGN(result.holding, measure(*generation, wanted));
   const auto& copies = generation->shard_copies();
   result.lowest_shard =
       copies.empty() ? result.wanted : *std::min_element(copies.begin(), copies.end());
@@ -204,7 +211,7 @@ ExitCode check(Session& session) {
   Json files = Json::array();
   const ExitCode code =
       for_each_file(session, [&](const FileRow* file, const std::string&) -> ExitCode {
-        const auto result = check_file(session, file, true);
+        const auto result = check_file(session, file, {});
         if (!result.is_ok()) return fail(session, result.status());
         if (!session.is_root()) return kFine;
         if (session.options.json) {

@@ -22,8 +22,13 @@ struct CheckResult {
   bool is_sound() const;
 };
 
-// Collective: reads every copy of the file's recipe, looks for every chunk in every store's index,
-// and, if `reads_chunks` is set, reads every copy of it.
-Result<CheckResult> check_file(Session& session, const FileRow* file, bool reads_chunks);
+struct CheckScope {
+  bool reads_chunks = true;  // every copy of each
+  bool as_can_be = false;  // on all of the record's stores is enough, even if they are less than K
+};
+
+// Collective: reads every copy of the file's recipe, and looks for every chunk in every store's
+// index.
+Result<CheckResult> check_file(Session& session, const FileRow* file, const CheckScope& scope);
 
 }  // namespace dedup::ctl

@@ -189,7 +189,7 @@ class Batch {
 // Collective. The error that names what is lost, after something was found to be. Copies that were
 // found to be bad do not count.
 Status loss_of(Generation& generation) {
-  DEDUP_ASSIGN(const Holding holding, measure(generation));
+  DEDUP_ASSIGN(const Holding holding, measure(generation, generation.wanted_copies()));
   const std::vector<ByteRange> lost = holding.tally.lost();
   std::string ranges;
   for (std::size_t i = 0; i < std::min(lost.size(), kRangesShown); ++i) {

@@ -106,10 +106,6 @@ Result<std::unique_ptr<Generation>> Generation::open(Group& group, const LocalSt
   return generation;
 }
 
-std::uint64_t Generation::wanted_copies() const {
-  return std::min<std::uint64_t>(record_.replication, record_.stores.size());
-}
-
 // Tells all ranks which generation it is and who has which of its stores, and opens this process's.
 Status Generation::select(const LocalStores& local, const Catalog& catalog, const FileRow* file) {
   Encoder e;
@@ -252,7 +248,7 @@ std::uint64_t Holding::unique_bytes() const {
   return sum;
 }
 
-Result<Holding> measure(Generation& generation) {
+Result<Holding> measure(Generation& generation, std::uint64_t wanted) {
   const std::size_t stores = generation.record().stores.size();
   // Each of the c stores that have a chunk counts it once, so that the sum is c times too much.
   std::vector<std::uint64_t> chunks(stores + 1);
@@ -261,7 +257,7 @@ Result<Holding> measure(Generation& generation) {
   for (const Part& part : generation.parts()) {
     counted.emplace_back(part.index() == nullptr ? 0 : part.index()->size());
   }
-  plan::Tally tally(generation.record().size, generation.wanted_copies());
+  plan::Tally tally(generation.record().size, wanted);
 
   DEDUP_TRY(generation.walk([&](std::span<const NumberedBlock> blocks) -> Status {
     std::vector<const Piece*> pieces;

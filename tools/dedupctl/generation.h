@@ -92,7 +92,8 @@ class Generation {
 
   const store::CommitRecord& record() const { return record_; }
   std::vector<Part>& parts() { return parts_; }  // this process's
-  std::uint64_t wanted_copies() const;
+  // What was asked for, also where there were not as many nodes.
+  std::uint64_t wanted_copies() const { return record_.replication; }
   // How many stores have a sound copy of each shard, and those of which none has. The same on all
   // ranks.
   const std::vector<std::uint64_t>& shard_copies() const { return shard_copies_; }
@@ -137,7 +138,8 @@ struct Holding {
   std::uint64_t unique_bytes() const;
 };
 
-// Collective. Goes through the recipe and looks for every chunk in every store's index.
-Result<Holding> measure(Generation& generation);
+// Collective. Goes through the recipe and looks for every chunk in every store's index. What is on
+// fewer than `wanted` stores is short.
+Result<Holding> measure(Generation& generation, std::uint64_t wanted);
 
 }  // namespace dedup::ctl

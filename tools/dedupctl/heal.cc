@@ -68,24 +68,24 @@ std::string loss_text(const dedup_admin_healed& healed) {
 
 // On rank 0: whether nothing that the catalog knows asks for a new generation. What a job writes is
 // left to the driver to refuse.
-bool may_be_healthy(const Session& session, const FileRow& file) {
+bool may_be_healthy(const Session& session, std::size_t nodes, const FileRow& file) {
   const store::CommitRecord& record = file.record();
   const unsigned wanted =
       session.options.replication != 0 ? session.options.replication : record.replication;
   const bool is_written = std::any_of(file.on.begin(), file.on.end(),
                                       [](const FileOnStore& on) { return on.survey.writing; });
-  const bool has_room =
-      std::min<std::size_t>(wanted, session.catalog.stores.size()) <= record.stores.size();
-  return wanted == record.replication && has_room && !is_written;
+  const bool is_on_all = std::min<std::size_t>(wanted, nodes) <= record.stores.size();
+  return wanted == record.replication && is_on_all && !is_written;
 }
 
-// Collective. The sound file that needs no healing, on rank 0 what was found of it; nothing of
-// others.
-std::optional<CheckResult> find_healthy(Session& session, bool verify, const FileRow* file) {
-  std::uint64_t may_be = session.is_root() && may_be_healthy(session, *file) ? 1 : 0;
+// Collective. The file that healing cannot make better here, on rank 0 what was found of it;
+// nothing of others.
+std::optional<CheckResult> find_healthy(Session& session, std::size_t nodes, bool verify,
+                                        const FileRow* file) {
+  std::uint64_t may_be = session.is_root() && may_be_healthy(session, nodes, *file) ? 1 : 0;
   session.group.sum({&may_be, 1});
   if (may_be == 0) return std::nullopt;
-  auto checked = check_file(session, file, verify);
+  auto checked = check_file(session, file, {verify, true});
   // Whether it can be healed is found by healing it.
   std::uint64_t is_sound = session.is_root() && checked.is_ok() && checked->is_sound() ? 1 : 0;
   session.group.sum({&is_sound, 1});
@@ -93,41 +93,43 @@ std::optional<CheckResult> find_healthy(Session& session, bool verify, const Fil
   return std::move(*checked);
 }
 
-void report_healthy(const Session& session, const FileRow& file, const std::string& path,
-                    const CheckResult& result, Json& done) {
+ExitCode report_healthy(const Session& session, const FileRow& file, const std::string& path,
+                        const CheckResult& result, Json& done) {
   const store::CommitRecord& record = file.record();
   const std::uint64_t lowest = result.holding.tally.lowest_copies();
-  if (!session.options.json) {
-    print(
-        fmt::format("{}: healthy, left as it is: generation {}; {}every chunk is on {} stores at "
-                    "least, {} wanted\n",
-                    path, record.number,
-                    result.chunks > 0 ? fmt::format("{} copies read, 0 bad; ", result.chunks) : "",
-                    lowest, result.wanted));
-    return;
+  // Of fewer nodes than K all have all.
+  const bool is_healthy = result.wanted >= record.replication;
+  if (session.options.json) {
+    done.push_back({{"path", path},
+                    {"identity", file.identity.hex()},
+                    {"healthy", is_healthy},
+                    {"generation", record.number},
+                    {"checked_chunks", result.chunks},
+                    {"bad_chunks", 0},
+                    {"copies_made", 0},
+                    {"lost_chunks", 0},
+                    {"unknown_bytes", 0},
+                    {"lowest_copies", lowest},
+                    {"wanted_copies", record.replication}});
+  } else {
+    print(fmt::format(
+        "{}: {}, left as it is: generation {}; {}every chunk is on {} stores at least, {} wanted\n",
+        path, is_healthy ? "healthy" : "on as many nodes as there are", record.number,
+        result.chunks > 0 ? fmt::format("{} copies read, 0 bad; ", result.chunks) : "", lowest,
+        record.replication));
   }
-  done.push_back({{"path", path},
-                  {"identity", file.identity.hex()},
-                  {"healthy", true},
-                  {"generation", record.number},
-                  {"checked_chunks", result.chunks},
-                  {"bad_chunks", 0},
-                  {"copies_made", 0},
-                  {"lost_chunks", 0},
-                  {"unknown_bytes", 0},
-                  {"lowest_copies", lowest},
-                  {"wanted_copies", result.wanted}});
+  return is_healthy ? kFine : kProblems;
 }
 
-ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::string path,
-                   Json& done) {
+// `nodes`: of the job; those that have no store yet get one.
+ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileRow* file,
+                   std::string path, Json& done) {
   const Status healable =
       session.group.agree(session.is_root() ? check_healable(*file, path) : Status::ok());
   if (!healable.is_ok()) return fail(session, healable);
-  const auto healthy = find_healthy(session, verify, file);
+  const auto healthy = find_healthy(session, nodes, verify, file);
   if (healthy) {
-    if (session.is_root()) report_healthy(session, *file, path, *healthy, done);
-    return kFine;
+    return session.is_root() ? report_healthy(session, *file, path, *healthy, done) : kFine;
   }
   Encoder e;
   e.put(std::string_view(path));
@@ -140,9 +142,8 @@ ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::stri
   const Status status = heal_path(path, session.options.replication, flags, healed);
   if (!status.is_ok()) return fail(session, status);
   if (!session.is_root()) return kFine;
-  const auto wanted = std::min<std::uint64_t>(
-      session.options.replication != 0 ? session.options.replication : file->record().replication,
-      session.catalog.stores.size());
+  const std::uint64_t wanted =
+      session.options.replication != 0 ? session.options.replication : file->record().replication;
   const bool has_chunks = healed.lowest_copies > 0;
   const bool is_lost = healed.lost_chunks > 0 || healed.unknown_bytes > 0;
   const bool is_whole = !is_lost && (!has_chunks || healed.lowest_copies >= wanted);
@@ -169,12 +170,21 @@ ExitCode heal_file(Session& session, bool verify, const FileRow* file, std::stri
   return is_whole ? kFine : kProblems;
 }
 
+// A node of the job that has no store yet gets one. (Where no node has one, they are elsewhere.)
+// How many.
+std::size_t forget_absent_stores(Catalog& catalog) {
+  if (catalog.stores.empty()) return 0;
+  return std::erase_if(catalog.troubles, [](const Trouble& trouble) { return trouble.is_absent; });
+}
+
 ExitCode heal_files(Session& session, bool verify, const char* command) {
   const Status driver = check_driver();
   if (!driver.is_ok()) return fail(session, driver);
+  const std::size_t absent = forget_absent_stores(session.catalog);
+  const std::size_t nodes = session.catalog.stores.size() + absent;
   Json done = Json::array();
   const ExitCode code = for_each_file(session, [&](const FileRow* file, const std::string& path) {
-    return heal_file(session, verify, file, path, done);
+    return heal_file(session, nodes, verify, file, path, done);
   });
   if (session.is_root() && session.options.json) {
     Json out = json_head(session, command);

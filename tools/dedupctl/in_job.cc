@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tools/dedupctl/catalog.h"
+#include "tools/dedupctl/group.h"
 #include "tools/dedupctl/stores.h"
 
 namespace dedup::ctl {
@@ -56,6 +58,7 @@ Result<std::vector<std::string>> nodes_for(const LocalStores& local) {
                   local.troubles.empty() ? "there is no store" : local.troubles[0].message);
   }
   if (local.stores.size() == 1) {
+    DEDUP_TRY(set_variable("DEDUP_NODE", local.stores[0].node));
     DEDUP_TRY(set_variable("DEDUP_STORE", escaped(local.stores[0].store->directory())));
     return std::vector<std::string>{"-n", "1"};
   }
@@ -95,7 +98,12 @@ Status set_store_for_driver(const Options& options) {
 }
 
 Status run_in_job(const Options& options, const std::vector<std::string>& arguments) {
-  const LocalStores local = open_stores(options.stores, false);
+  LocalStores local = open_stores(options.stores, false);
+  if (local.stores.size() == 1) {
+    // It keeps the node that the files know it by.
+    const Catalog catalog = make_catalog(*make_group_of_one(), local, {});
+    if (catalog.stores.size() == 1) local.stores[0].node = catalog.stores[0].node;
+  }
   DEDUP_ASSIGN(const std::vector<std::string> nodes, nodes_for(local));
   if (!local.troubles.empty()) return {Code::kAccess, local.troubles[0].message};
   std::error_code error;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tools/dedupctl/output.h"
+#include "tools/dedupctl/select.h"
 #include "tools/dedupctl/session.h"
 
 namespace dedup::ctl {
@@ -50,6 +51,17 @@ std::vector<std::string> absent_stores(const Session& session, const FileRow& fi
   return out;
 }
 
+// Whether what is committed is on as many stores as it should be, as far as ls can see.
+bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings) {
+  if (!file.exists()) return file.chosen_status.code() != Code::kConflict;
+  const bool is_damaged = std::any_of(file.on.begin(), file.on.end(), [](const FileOnStore& on) {
+    return !on.survey.damaged.empty();
+  });
+  return !is_damaged && Catalog::certain_copies(file, standings) >= file.record().replication &&
+         std::all_of(standings.begin(), standings.end(),
+                     [](Standing standing) { return standing == Standing::kHere; });
+}
+
 void add_row(const Session& session, const FileRow& file, Table& table, std::string& notes) {
   const std::string name = file.path.empty() ? file.identity.hex() : file.path;
   std::uint64_t stored = 0;
@@ -72,8 +84,7 @@ void add_row(const Session& session, const FileRow& file, Table& table, std::str
     if (standings[i] == Standing::kHere) nodes.push_back(record.stores[i].node);
   }
   table.add({name, human(record.size), std::to_string(record.number),
-             fmt::format("{} of {}", Catalog::certain_copies(file, standings),
-                         std::min<std::size_t>(record.replication, standings.size())),
+             fmt::format("{} of {}", Catalog::certain_copies(file, standings), record.replication),
              human(stored), join(nodes), join(remarks(session, file))});
   for (const std::string& text : absent_stores(session, file)) {
     notes += fmt::format("{}: {}\n", name, text);
@@ -91,12 +102,14 @@ ExitCode ls(Session& session) {
     if (found.is_ok()) {
       rows.push_back(*found);
     } else {
-      const ExitCode failed = fail(session, found.status());
-      if (code == kFine) code = failed;
+      code = worse(code, fail(session, found.status()));
     }
   }
   if (session.options.files.empty()) {
     for (const FileRow& row : session.catalog.files) rows.push_back(&row);
+  }
+  for (const FileRow* row : rows) {
+    if (!is_as_wanted(*row, session.catalog.standings(*row))) code = worse(code, kProblems);
   }
   if (session.options.json) {
     Json out = json_head(session, "ls");

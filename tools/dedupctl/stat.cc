@@ -93,8 +93,8 @@ std::string text_of(const Session& session, const FileRow& file, const Holding& 
     copies += fmt::format("{}{} chunks on {}", copies.empty() ? "" : ", ",
                           holding.chunks_by_copies[c], c);
   }
-  line("copies", fmt::format("{}; wanted on {}", copies.empty() ? "no chunks" : copies,
-                             std::min<std::size_t>(record.replication, record.stores.size())));
+  line("copies",
+       fmt::format("{}; wanted on {}", copies.empty() ? "no chunks" : copies, record.replication));
   if (holding.tally.lost_bytes() > 0) line("lost", human(holding.tally.lost_bytes()));
   Table table({"NODE", "CHUNKS", "LIVE", "STORED", "LOGS", "STORE", ""}, {1, 2, 3, 4});
   for (const NodeLoad& load : loads(session, file)) {
@@ -114,7 +114,7 @@ ExitCode stat(Session& session) {
       for_each_file(session, [&](const FileRow* file, const std::string&) -> ExitCode {
         auto generation = Generation::open(session.group, session.local, session.catalog, file);
         if (!generation.is_ok()) return fail(session, generation.status());
-        const auto holding = measure(**generation);
+        const auto holding = measure(**generation, (*generation)->wanted_copies());
         if (!holding.is_ok()) return fail(session, holding.status());
         if (!session.is_root()) return kFine;
         if (session.options.json) {

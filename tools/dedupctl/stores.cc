@@ -109,7 +109,8 @@ LocalStores open_stores(const std::vector<std::string>& templates, bool in_job) 
   for (const Found& one : found) {
     auto opened = store::Store::open(one.directory, false);
     if (!opened.is_ok()) {
-      out.troubles.push_back({one.node, one.directory, opened.status().message()});
+      out.troubles.push_back({one.node, one.directory, opened.status().message(),
+                              opened.status().code() == Code::kNoSuchFile});
       continue;
     }
     const auto same = std::find_if(out.stores.begin(), out.stores.end(), [&](const LocalStore& s) {

@@ -20,6 +20,7 @@ struct Trouble {
   std::string node;
   std::string directory;
   std::string message;
+  bool is_absent = false;  // there is none
 };
 
 struct LocalStores {
