@@ -335,9 +335,14 @@ class Opening {
     DEDUP_TRY(attach_at(others, changed));
     for (const NodeIndex node : decision_.adopt) {
       if (!speak_for(node) || changed) continue;
-      DEDUP_TRY(file_.client()
-                    .call(node, service::Adopt{decision_.info.identity, decision_.info.record})
-                    .status());
+      const Status adopted =
+          file_.client()
+              .call(node, service::Adopt{decision_.info.identity, decision_.info.record})
+              .status();
+      // By a job that commits meanwhile: there is a newer generation, or will be.
+      const bool is_overtaken = !decision_.info.writable && adopted.code() == Code::kFileInUse;
+      changed = changed || is_overtaken;
+      if (!is_overtaken) DEDUP_TRY(adopted);
     }
     return Status::ok();
   }

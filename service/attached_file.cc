@@ -107,6 +107,21 @@ bool AttachedFile::make_room(const std::vector<Id128>& own) {
 
 Status AttachedFile::adopt(const store::CommitRecord& record) {
   if (record.identity != identity_) return {Code::kArgument, "a record of another file"};
+  // For a reader, until it is adopted.
+  std::unique_ptr<store::Store::Lock> writing;
+  if (!write_lock_) {
+    DEDUP_TRY(store_->create_file(identity_, record.path));
+    auto lock = store_->lock_for_writing(identity_);
+    // Another job is just committing it, or has a newer one: that is no broken commit. What was
+    // prepared can be read.
+    const bool can_be_read = record.attempt == chunks_.base() && generation_lock_;
+    if (lock.status().code() == Code::kFileInUse && can_be_read) return Status::ok();
+    DEDUP_ASSIGN(writing, std::move(lock));
+    const auto newest = store_->newest(identity_);
+    const bool is_overtaken = newest.is_ok() && newest->attempt != record.attempt &&
+                              store::descends_from(*newest, record);
+    if (is_overtaken) return {Code::kFileInUse, "another job has committed a newer generation"};
+  }
   DEDUP_TRY(store_->adopt(record));
   if (record.attempt != chunks_.base()) return Status::ok();
   chunks_.set_base(record.attempt);

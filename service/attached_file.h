@@ -27,6 +27,8 @@ class AttachedFile {
   // failure everything is as before.
   // `own`: the files that this job uses on this node.
   Result<AttachReply> attach(const Attach& request, const std::vector<Id128>& own);
+  // Finishes what a broken commit left undone here. kFileInUse, to a reader, if another job commits
+  // meanwhile, or has committed a newer generation.
   Status adopt(const store::CommitRecord& record);
   // Frees the locks and removes from the store what no committed generation has. Nothing else may
   // be called afterwards.
