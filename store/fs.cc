@@ -379,6 +379,22 @@ Status remove_tree(const std::string& path, std::uint64_t* freed) {
   return remove_directory(path);
 }
 
+Result<std::uint64_t> allocated_below(const std::string& path) {
+  const auto about = info(path);
+  if (about.status().code() == Code::kNoSuchFile) return std::uint64_t{0};
+  DEDUP_TRY(about.status());
+  std::uint64_t bytes = about->allocated;
+  if (!about->is_directory) return bytes;
+  const auto names = list(path);
+  if (names.status().code() == Code::kNoSuchFile) return std::uint64_t{0};
+  DEDUP_TRY(names.status());
+  for (const std::string& name : *names) {
+    DEDUP_ASSIGN(const std::uint64_t below, allocated_below(path + "/" + name));
+    bytes += below;
+  }
+  return bytes;
+}
+
 Status sync_directory(const std::string& path) {
   DEDUP_ASSIGN(const File directory, open_directory(path));
   return sync(directory);

@@ -153,6 +153,9 @@ Status remove_file(const std::string& path);
 Status remove_directory(const std::string& path);
 // A directory and all below it, links not followed; adds the disk space to `freed` if given.
 Status remove_tree(const std::string& path, std::uint64_t* freed = nullptr);
+// The disk space of a directory and all below it, links not followed; 0 if there is none. What is
+// removed meanwhile may count or not.
+Result<std::uint64_t> allocated_below(const std::string& path);
 // fsync of a directory: makes names in it durable.
 Status sync_directory(const std::string& path);
 Result<std::string> current_directory();

@@ -88,6 +88,19 @@ Result<std::vector<Id128>> read_path_entry(const Layout& layout, const std::stri
   return entry.status();
 }
 
+Result<std::vector<std::string>> paths_of(const Layout& layout, const Id128& identity) {
+  std::vector<std::string> paths;
+  const auto names = fs::list(layout.file(identity));
+  if (names.status().code() == Code::kNoSuchFile) return paths;
+  DEDUP_TRY(names.status());
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kPathMarkPrefix)) continue;
+    auto entry = load(layout, name.substr(kPathMarkPrefix.size()));
+    if (entry.is_ok()) paths.push_back(std::move(entry->path));
+  }
+  return paths;
+}
+
 Result<std::vector<std::string>> list_paths(const Layout& layout) {
   std::vector<std::string> paths;
   DEDUP_ASSIGN(const auto keys, fs::list(layout.paths()));

@@ -17,6 +17,8 @@ std::string path_key(std::string_view path);
 
 // Identities that `path` had here. A damaged entry is replaced by what the files themselves say.
 Result<std::vector<Id128>> read_path_entry(const Layout& layout, const std::string& path);
+// Those of one file, by its marks; of damaged entries nothing is known.
+Result<std::vector<std::string>> paths_of(const Layout& layout, const Id128& identity);
 // All paths that have an entry here; of damaged entries nothing is known.
 Result<std::vector<std::string>> list_paths(const Layout& layout);
 // Durable when they return; safe while other processes do the same.

@@ -175,6 +175,10 @@ Result<std::vector<CommitRecord>> Store::list() const {
   return all;
 }
 
+Result<std::vector<std::string>> Store::paths(const Id128& identity) const {
+  return paths_of(p_->layout, identity);
+}
+
 Result<std::set<std::string>> Store::directories() const {
   std::set<std::string> directories;
   DEDUP_ASSIGN(const auto paths, list_paths(p_->layout));

@@ -69,6 +69,8 @@ class Store {
   // The newest committed record of every identity here, damaged ones left out (for tools and for
   // freeing space).
   Result<std::vector<CommitRecord>> list() const;
+  // The paths that a file here was opened at, going by the path entries that are sound.
+  Result<std::vector<std::string>> paths(const Id128& identity) const;
   // Every directory in which a file here was opened, going by the path entries that are sound.
   Result<std::set<std::string>> directories() const;
   // Identities that have a directory here, with a committed generation or without.

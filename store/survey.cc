@@ -82,8 +82,12 @@ Result<FileSurvey> survey_with_locks(const Store& store, const LockedFiles& lock
   out.identity = identity;
   DEDUP_TRY(add_attempts(store, locked, out));
   add_index(store, out);
+  if (out.newest.empty()) {
+    DEDUP_ASSIGN(out.paths, store.paths(identity));
+  }
   DEDUP_ASSIGN(const auto segments, store.segments(identity));
   for (const SegmentSize& segment : segments) out.segment_bytes += segment.bytes;
+  DEDUP_ASSIGN(out.disk_bytes, fs::allocated_below(store.file_directory(identity)));
   DEDUP_ASSIGN(const auto logs, store.logs(identity));
   for (const std::uint64_t log : logs) {
     const auto about = fs::info(store.log_path(identity, log));
@@ -110,7 +114,8 @@ Result<std::vector<CommitRecord>> get_records(Decoder& d) {
 }
 
 auto numbers_of(auto& s) {
-  return std::tie(s.unfinished, s.segment_bytes, s.live_bytes, s.chunks, s.logs, s.log_bytes);
+  return std::tie(s.unfinished, s.segment_bytes, s.disk_bytes, s.live_bytes, s.chunks, s.logs,
+                  s.log_bytes);
 }
 
 Status cut_off() {
@@ -123,6 +128,8 @@ void FileSurvey::encode(Encoder& e) const {
   e.put(identity);
   put_records(e, newest);
   put_records(e, prepared);
+  e.put(static_cast<std::uint32_t>(paths.size()));
+  for (const std::string& path : paths) e.put(std::string_view(path));
   e.put(static_cast<std::uint32_t>(committed.size()));
   for (const Id128& attempt : committed) e.put(attempt);
   e.put(static_cast<std::uint32_t>(damaged.size()));
@@ -137,6 +144,8 @@ Result<FileSurvey> FileSurvey::decode(Decoder& d) {
   out.identity = d.get_id();
   DEDUP_ASSIGN(out.newest, get_records(d));
   DEDUP_ASSIGN(out.prepared, get_records(d));
+  out.paths.resize(d.get_count(4));
+  for (std::string& path : out.paths) path = d.get_string();
   out.committed.resize(d.get_count(16));
   for (Id128& attempt : out.committed) attempt = d.get_id();
   out.damaged.resize(d.get_count(4));
@@ -155,6 +164,7 @@ void StoreSurvey::encode(Encoder& e) const {
   e.put(uuid);
   e.put(std::string_view(directory));
   e.put(free_bytes);
+  e.put(disk_bytes);
   e.put(static_cast<std::uint32_t>(marks.size()));
   for (const Mark& mark : marks) {
     e.put(mark.identity);
@@ -172,6 +182,7 @@ Result<StoreSurvey> StoreSurvey::decode(Decoder& d) {
   out.uuid = d.get_id();
   out.directory = d.get_string();
   out.free_bytes = d.get<std::uint64_t>();
+  out.disk_bytes = d.get<std::uint64_t>();
   out.marks.resize(d.get_count(16));
   for (Mark& mark : out.marks) {
     mark.identity = d.get_id();
@@ -198,6 +209,7 @@ Result<StoreSurvey> survey(const Store& store) {
   out.uuid = store.uuid();
   out.directory = store.directory();
   DEDUP_ASSIGN(out.free_bytes, store.free_bytes());
+  DEDUP_ASSIGN(out.disk_bytes, fs::allocated_below(store.directory()));
   DEDUP_ASSIGN(const auto marks, store.marks());
   for (const Id128& identity : marks) {
     Mark mark{identity, {}};

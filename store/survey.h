@@ -18,10 +18,12 @@ struct FileSurvey {
   Id128 identity;
   std::vector<CommitRecord> newest;  // two if they exclude each other; none if nothing is committed
   std::vector<CommitRecord> prepared;
+  std::vector<std::string> paths;    // that it was opened at, if nothing is committed
   std::vector<std::string> damaged;  // records that do not hold
   std::vector<Id128> committed;      // all generations
   std::uint64_t unfinished = 0;      // attempts that are not committed here
-  std::uint64_t segment_bytes = 0;   // of all segments, on disk
+  std::uint64_t segment_bytes = 0;   // of all segments
+  std::uint64_t disk_bytes = 0;      // that all of it takes on disk, metadata included
   std::uint64_t live_bytes = 0;      // that the newest generation's index names
   std::uint64_t chunks = 0;          // likewise
   std::string index_damage;          // why the newest generation's index cannot be read, if so
@@ -44,6 +46,7 @@ struct StoreSurvey {
   Id128 uuid;
   std::string directory;
   std::uint64_t free_bytes = 0;
+  std::uint64_t disk_bytes = 0;  // that all of the store takes
   std::vector<Mark> marks;
   std::vector<FileSurvey> files;
   std::vector<std::string> directories;  // in which files of it were opened

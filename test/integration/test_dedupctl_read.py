@@ -97,6 +97,41 @@ def test_a_node_has_no_store(site, four):
     assert "node n1: no store at" in answer.err and str(site.path) in answer.out
 
 
+def test_what_small_files_take_on_disk(site):
+    """Records, recipes, indexes and directories count."""
+    for number in range(20):
+        site.path = site.root / "data" / f"small{number}"
+        site.write({0: [(0, noise(number, 1000))]}, 2, 2, HINTS)
+    taken = sum(path.stat().st_blocks * 512 for path in site.stores.rglob("*")) + sum(
+        path.stat().st_blocks * 512 for path in site.stores.iterdir())
+    rows = dedupctl(site, "--json", "df").json["stores"]
+    assert sum(row["disk_bytes"] for row in rows) == pytest.approx(taken, rel=0.2)
+    files = dedupctl(site, "--json", "ls").json["files"]
+    assert len(files) == 20
+    for file in files:
+        assert file["disk_bytes"] > 5 * 2 * 1000 > file["stored_bytes"], file
+
+
+def test_names_reach_the_terminal_as_text(site):
+    site.path = site.root / "data" / "a\n\x1b[31mname"
+    site.write({0: [(0, noise(1, 1000))]}, 2, 2, HINTS)
+    for command in ("ls", "check", "stat", "gc"):
+        answer = dedupctl(site, command)
+        assert answer.code == FINE, answer
+        assert "\x1b" not in answer.out + answer.err
+        assert command == "gc" or "a\\x0a\\x1b[31mname" in answer.out, answer
+    assert dedupctl(site, "--json", "ls").file["path"] == str(site.path)
+    answer = dedupctl(site, "cat", site.path.with_name("no\x1bsuch"))
+    assert answer.code == NO_FILE and "\x1b" not in answer.err and "\\x1b" in answer.err, answer
+
+
+def test_a_file_that_was_never_committed_has_its_path(site):
+    script = Script().open("wc").write("all-at", parts(noise(1, 300_001), 4)).close()
+    site.run(script, FOUR, 4, HINTS, environment={"DEDUP_TEST_KILL": "commit.indexed:1:0"})
+    answer = dedupctl(site, "ls")
+    assert str(site.path) in answer.out and "nothing is committed" in answer.out, answer
+
+
 def test_df(site, four, where):
     (site.stores / "n2" / "files").rename(site.root / "files")
     (site.stores / "n2" / "files").mkdir()

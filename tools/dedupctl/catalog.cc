@@ -270,6 +270,14 @@ std::string_view name_of(AtPath at) {
   return {};
 }
 
+std::string name_of(const FileRow& file) {
+  if (!file.path.empty()) return file.path;
+  for (const FileOnStore& on : file.on) {
+    if (!on.survey.paths.empty()) return on.survey.paths.front() + " (" + file.identity.hex() + ")";
+  }
+  return file.identity.hex();
+}
+
 std::string_view name_of(Standing standing) {
   switch (standing) {
     case Standing::kHere:

@@ -57,6 +57,9 @@ struct FileRow {
   const store::CommitRecord& record() const { return choice.record; }
 };
 
+// The path that it was committed at; of one that was not, where it was opened; or its identity.
+std::string name_of(const FileRow& file);
+
 // How a store of a file's record stands to it.
 enum class Standing { kHere, kBehind, kMissing };
 std::string_view name_of(Standing standing);

@@ -152,12 +152,12 @@ Json json_of_check(const Session& session, const FileRow& file, const CheckResul
 }
 
 std::string text_of_check(const FileRow& file, const CheckResult& result) {
-  const std::string name = file.path.empty() ? file.identity.hex() : file.path;
+  const std::string name = printable(name_of(file));
   std::string out;
   for (const Problem& problem : result.problems) {
     out += problem.node.empty()
-               ? fmt::format("{}: {}\n", name, problem.text)
-               : fmt::format("{}: node {}: {}\n", name, problem.node, problem.text);
+               ? fmt::format("{}: {}\n", name, printable(problem.text))
+               : fmt::format("{}: node {}: {}\n", name, problem.node, printable(problem.text));
   }
   const plan::Tally& tally = result.holding.tally;
   out += fmt::format(

@@ -114,10 +114,10 @@ Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
 bool is_skipped(const Session& session, const FileRow& file) {
   const bool is_removed = file.at_path == AtPath::kNothing || file.at_path == AtPath::kOther;
   if (!session.options.all || !is_removed) return false;
-  std::fprintf(stderr,
-               "dedupctl: %s: left out: its placeholder was here last, and is found nowhere "
-               "(identity %s); if it was moved, --search the directory\n",
-               file.path.c_str(), file.identity.hex().c_str());
+  complain(
+      fmt::format("{}: left out: its placeholder was here last, and is found nowhere (identity "
+                  "{}); if it was moved, --search the directory",
+                  file.path, file.identity.hex()));
   return true;
 }
 
@@ -187,8 +187,7 @@ ExitCode export_file(Session& session, const FileRow* file, Done& done) {
   row["lost_bytes"] = *lost;
   done.rows.push_back(std::move(row));
   if (*lost > 0) {
-    std::fprintf(stderr, "dedupctl: %s: %s of %s are lost, and zeros in it\n", path.c_str(),
-                 human(*lost).c_str(), file->path.c_str());
+    complain(fmt::format("{}: {} of {} are lost, and zeros in it", path, human(*lost), file->path));
   }
   return *lost > 0 ? kProblems : kFine;
 }

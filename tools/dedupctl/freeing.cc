@@ -116,10 +116,6 @@ std::vector<Step> decode(const Bytes& bytes) {
   return steps;
 }
 
-std::string name_of(const FileRow& file) {
-  return file.path.empty() ? file.identity.hex() : file.path;
-}
-
 // Collective: the same steps on all ranks.
 std::vector<Step> plan_steps(Upkeep& upkeep, const std::set<Id128>& given_up, Freed& freed) {
   std::vector<Step> steps;

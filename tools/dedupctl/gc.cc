@@ -56,7 +56,7 @@ ExitCode gc(Session& session) {
     out["notes"] = freed.notes;
     print(out);
   } else {
-    for (const std::string& note : freed.notes) print(note + "\n");
+    for (const std::string& note : freed.notes) print(printable(note) + "\n");
     print(fmt::format("freed {}, dropped {} files{}\n", human(freed.bytes), freed.files,
                       freed.in_use == 0 ? "" : fmt::format(", {} are in use", freed.in_use)));
   }

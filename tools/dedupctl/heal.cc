@@ -114,7 +114,7 @@ ExitCode report_healthy(const Session& session, const FileRow& file, const std::
   } else {
     print(fmt::format(
         "{}: {}, left as it is: generation {}; {}every chunk is on {} stores at least, {} wanted\n",
-        path, is_healthy ? "healthy" : "on as many nodes as there are", record.number,
+        printable(path), is_healthy ? "healthy" : "on as many nodes as there are", record.number,
         result.chunks > 0 ? fmt::format("{} copies read, 0 bad; ", result.chunks) : "", lowest,
         record.replication));
   }
@@ -163,7 +163,7 @@ ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileR
     print(fmt::format(
         "{}: generation {}: {}{} copies made; every chunk is on {} stores at least, "
         "{} wanted{}\n",
-        path, healed.generation,
+        printable(path), healed.generation,
         verify ? fmt::format("{} copies read, {} bad; ", healed.checked, healed.bad) : "",
         healed.copies_made, healed.lowest_copies, wanted, is_lost ? loss_text(healed) : ""));
   }

@@ -63,18 +63,18 @@ bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings) {
 }
 
 void add_row(const Session& session, const FileRow& file, Table& table, std::string& notes) {
-  const std::string name = file.path.empty() ? file.identity.hex() : file.path;
-  std::uint64_t stored = 0;
-  for (const FileOnStore& on : file.on) stored += on.survey.segment_bytes;
+  const std::string name = name_of(file);
+  std::uint64_t disk = 0;
+  for (const FileOnStore& on : file.on) disk += on.survey.disk_bytes;
   if (!file.exists()) {
     std::vector<std::string> nodes;
     for (const FileOnStore& on : file.on) nodes.push_back(session.catalog.stores[on.store].node);
     const bool conflict = file.chosen_status.code() == Code::kConflict;
-    table.add({name, "-", "-", "-", human(stored), join(nodes),
+    table.add({name, "-", "-", "-", human(disk), join(nodes),
                file.deleted ? "deleted"
                : conflict   ? "conflict"
                             : "nothing is committed"});
-    if (conflict) notes += fmt::format("conflict: {}\n", file.chosen_status.message());
+    if (conflict) notes += "conflict: " + printable(file.chosen_status.message()) + "\n";
     return;
   }
   const store::CommitRecord& record = file.record();
@@ -85,9 +85,9 @@ void add_row(const Session& session, const FileRow& file, Table& table, std::str
   }
   table.add({name, human(record.size), std::to_string(record.number),
              fmt::format("{} of {}", Catalog::certain_copies(file, standings), record.replication),
-             human(stored), join(nodes), join(remarks(session, file))});
+             human(disk), join(nodes), join(remarks(session, file))});
   for (const std::string& text : absent_stores(session, file)) {
-    notes += fmt::format("{}: {}\n", name, text);
+    notes += printable(name + ": " + text) + "\n";
   }
 }
 
@@ -140,14 +140,16 @@ ExitCode df(Session& session) {
       stored += file.segment_bytes;
       logs += file.log_bytes;
     }
-    table.add({row.node, std::to_string(row.survey.files.size()), human(live), human(stored),
-               human(logs), human(row.survey.free_bytes), row.survey.directory});
+    table.add({row.node, std::to_string(row.survey.files.size()), human(live),
+               human(row.survey.disk_bytes), human(logs), human(row.survey.free_bytes),
+               row.survey.directory});
     stores.push_back({{"node", row.node},
                       {"uuid", row.survey.uuid.hex()},
                       {"directory", row.survey.directory},
                       {"files", row.survey.files.size()},
                       {"live_bytes", live},
                       {"stored_bytes", stored},
+                      {"disk_bytes", row.survey.disk_bytes},
                       {"log_bytes", logs},
                       {"free_bytes", row.survey.free_bytes}});
   }

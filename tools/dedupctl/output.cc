@@ -28,6 +28,28 @@ std::string join(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code >= 0x20 && code != 0x7f) {
+      out += c;
+    } else {
+      out += fmt::format("\\x{:02x}", code);
+    }
+  }
+  return out;
+}
+
+void complain(std::string_view text) {
+  std::fprintf(stderr, "dedupctl: %s\n", printable(text).c_str());
+}
+
+void Table::add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = printable(cell);
+  rows_.push_back(std::move(row));
+}
+
 std::string Table::text() const {
   std::vector<std::size_t> widths(rows_.front().size());
   for (const auto& row : rows_) {
@@ -88,14 +110,17 @@ Json json_of(const Session& session, const FileRow& file) {
   out["chunk_size"] = record.chunk_size;
   out["fingerprint"] = record.fingerprint;
   std::uint64_t stored = 0;
+  std::uint64_t disk = 0;
   bool writing = false;
   bool reading = false;
   for (const FileOnStore& on : file.on) {
     stored += on.survey.segment_bytes;
+    disk += on.survey.disk_bytes;
     writing = writing || on.survey.writing;
     reading = reading || on.survey.reading;
   }
   out["stored_bytes"] = stored;
+  out["disk_bytes"] = disk;
   out["open"] = writing ? "writing" : reading ? "reading" : "no";
   Json stores = Json::array();
   for (std::size_t i = 0; i < standings.size(); ++i) {
@@ -118,12 +143,12 @@ void print(const Json& json) {
 
 void print_troubles(const Session& session) {
   for (const Trouble& trouble : session.catalog.troubles) {
-    std::fprintf(stderr, "dedupctl: node %s: %s\n", trouble.node.c_str(), trouble.message.c_str());
+    complain("node " + trouble.node + ": " + trouble.message);
   }
 }
 
 ExitCode fail(const Session& session, const Status& status) {
-  if (session.is_root()) std::fprintf(stderr, "dedupctl: %s\n", status.message().c_str());
+  if (session.is_root()) complain(status.message());
   switch (status.code()) {
     case Code::kNoSuchFile:
     case Code::kNotFound:

@@ -19,11 +19,16 @@ std::string utc(std::uint64_t seconds_since_1970);
 std::string join(const std::vector<std::string>& words);
 
 // Columns as wide as they must be; the first is aligned left, those in `right` right.
+// For terminals: control characters, which names may have, as \x1b. JSON has names as they are.
+std::string printable(std::string_view text);
+// A line on standard error.
+void complain(std::string_view text);
+
 class Table {
  public:
   Table(std::vector<std::string> head, std::vector<std::size_t> right)
       : rows_{std::move(head)}, right_(std::move(right)) {}
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  void add(std::vector<std::string> row);  // printable() of each
   std::string text() const;
 
  private:

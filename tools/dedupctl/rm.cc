@@ -36,8 +36,8 @@ ExitCode rm(Session& session) {
       continue;
     }
     for (const Id128& left : removal->stores_left) {
-      std::fprintf(stderr, "dedupctl: %s: store %s is not here; it drops the file when it is\n",
-                   removal->path.c_str(), left.hex().c_str());
+      complain(removal->path + ": store " + left.hex() +
+               " is not here; it drops the file when it is");
     }
   }
   if (session.is_root() && session.options.json) {

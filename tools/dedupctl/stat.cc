@@ -72,7 +72,7 @@ std::string text_of(const Session& session, const FileRow& file, const Holding& 
   const store::CommitRecord& record = file.record();
   const std::uint64_t data = holding.tally.data_bytes();
   const std::uint64_t unique = holding.unique_bytes();
-  std::string out = fmt::format("{}\n", file.path);
+  std::string out = printable(file.path) + "\n";
   const auto line = [&](std::string_view name, const std::string& value) {
     out += fmt::format("  {:<14} {}\n", name, value);
   };
