@@ -1,16 +1,13 @@
 #include "service/base_block.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace dedup::service {
 
 Result<Block> open_base_block(const store::EncodedBlock& encoded,
                               std::span<const NodeIndex> stores) {
   if (!store::holds(encoded)) {
-    return Status(Code::kCorrupt,
-                  "a recipe's block was damaged after it was read: its checksum "
-                  "does not hold");
+    return Status(Code::kCorrupt, "a recipe's block was damaged after it was read from its shard");
   }
   if (encoded.bytes.empty()) return Block{};
   DEDUP_ASSIGN(Block block, store::decode_block(encoded.bytes));
