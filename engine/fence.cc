@@ -1,6 +1,7 @@
 #include "engine/fence.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "engine/reader.h"
 #include "plan/choose.h"
@@ -25,11 +26,21 @@ store::Placeholder placeholder_for(const store::CommitRecord& record, const std:
 
 Result<std::unique_ptr<store::Replacement>> write_beside(const std::string& path,
                                                          store::Placeholder placeholder) {
-  DEDUP_ASSIGN(auto replacement, store::Replacement::begin(path));
+  // Another one of the same generation has another name.
+  DEDUP_ASSIGN(auto replacement, store::Replacement::begin(path, Id128::random()));
   DEDUP_ASSIGN(placeholder.inode, replacement->inode());
   DEDUP_TRY(replacement->write(0, store::encode_placeholder(placeholder)));
   DEDUP_TRY(replacement->flush());
   return replacement;
+}
+
+// Whether it names an attempt of this job at what follows on its base: one that failed, as far as
+// the job knows.
+bool names_own_attempt(const store::PathState& now, const FileView& view) {
+  const std::uint64_t base = view.committed ? view.record.number : 0;
+  return now.kind == store::PathState::Kind::kPlaceholder &&
+         now.placeholder.identity == view.info.identity &&
+         now.placeholder.session == view.info.session && now.placeholder.number > base;
 }
 
 }  // namespace
@@ -59,12 +70,12 @@ Status Fence::prepare(const store::CommitRecord& record) {
                     now.kind == store::PathState::Kind::kNoDirectory;
   if (gone) {
     std::fprintf(stderr,
-                 "dedup: warning: %s: was removed while it was open: no name leads to %s of "
-                 "identity %s, which stays in the stores until they need its space\n",
-                 path_.c_str(), plan::describe(record).c_str(), record.identity.hex().c_str());
+                 "dedup: warning: %s: was removed while it was open: no name leads to %s, "
+                 "which stays in the stores until they need its space\n",
+                 path_.c_str(), plan::describe(record).c_str());
     return Status::ok();
   }
-  DEDUP_TRY(check());
+  DEDUP_TRY(check().status());
   store::Placeholder placeholder = placeholder_for(record, path_, view->info.store_template);
   const auto first = std::as_writable_bytes(std::span(placeholder.first));
   const Status read = read_range(file_, 0, first).status();
@@ -77,42 +88,36 @@ Status Fence::prepare(const store::CommitRecord& record) {
   return Status::ok();
 }
 
-Status Fence::check() {
+Result<store::PathState> Fence::check() {
   const auto view = file_.view();
-  const auto now = store::look_at(path_);
+  auto now = store::settle_path(path_);
   bool same = false;
   if (now.is_ok() && view->info.real_path == service::FileInfo::RealPath::kPlain) {
     same = now->kind == store::PathState::Kind::kPlain && now->stamp == view->info.plain;
   } else if (now.is_ok()) {
     same = names_base(*now, *view);
   }
-  if (same) return Status::ok();
-  if (!now.is_ok() && now.status().code() != Code::kCorrupt) return now.status();
-  return {Code::kConflict, path_ +
-                               ": another program or job has changed or replaced the file since it "
-                               "was opened; nothing of it is overwritten"};
+  same = same || (now.is_ok() && names_own_attempt(*now, *view));
+  if (same || (!now.is_ok() && now.status().code() != Code::kCorrupt)) return now;
+  return Status(Code::kConflict,
+                path_ +
+                    ": another program or job has changed or replaced the file since it "
+                    "was opened; nothing of it is overwritten");
 }
 
 Status Fence::put() {
   if (!replacement_) return Status::ok();
-  DEDUP_TRY(check());
-  const Status status = replacement_->put();
-  replacement_.reset();
-  const bool was_plain = file_.view()->info.real_path == service::FileInfo::RealPath::kPlain;
-  if (status.is_ok() || was_plain) return status;
-  std::fprintf(stderr,
-               "dedup: warning: %s: the generation is committed, but the placeholder could not be "
-               "replaced (the next open for writing does it): %s\n",
-               path_.c_str(), status.message().c_str());
-  return Status::ok();
+  const auto replacement = std::exchange(replacement_, nullptr);
+  DEDUP_ASSIGN(const store::PathState before, check());
+  return replacement->put_after(before);
 }
 
-Status renew_placeholder(const std::string& path, const store::Placeholder& old,
+Status renew_placeholder(const std::string& path, const store::PathState& old,
                          const store::CommitRecord& record, const std::string& store_template) {
   store::Placeholder placeholder = placeholder_for(record, path, store_template);
-  placeholder.first = old.first;
+  placeholder.first = old.placeholder.first;
   DEDUP_ASSIGN(const auto replacement, write_beside(path, std::move(placeholder)));
-  return replacement->put();
+  return replacement->put_after(old);
 }
 
 }  // namespace dedup::engine

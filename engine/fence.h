@@ -1,8 +1,8 @@
 // The placeholder as a fence: a generation counts once the placeholder names it.
 //
-// Replaced after all commit records are there and before the old generation goes, and only if it
-// still names the parent; so jobs that cannot see each other's stores cannot both go on from one
-// generation (doc/design.md, "The real path"). Used by one rank.
+// Replaced after all commit records are there and before the old generation goes, and by one of all
+// jobs that would go on from what it names; so those that cannot see each other's stores cannot
+// both do so (doc/design.md, "The real path"). Used by one rank.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 #include "engine/job_file.h"
 #include "store/commit_record.h"
 #include "store/real_path.h"
+#include "store/replacement.h"
 
 namespace dedup::engine {
 
@@ -22,11 +23,13 @@ class Fence {
   // Before the commit records: writes the placeholder for `record` beside the path. kConflict if
   // something else stands there than what this job opened.
   Status prepare(const store::CommitRecord& record);
-  // After them. kConflict as above; another failure leaves it to the next open.
+  // After them. kConflict as above. After another failure it is not known whether the generation
+  // counts; the job's next attempt then goes on from what there is.
   Status put();
 
  private:
-  Status check();
+  // What stands at the path, if this job may replace it.
+  Result<store::PathState> check();
 
   JobFile& file_;
   std::string path_;
@@ -39,8 +42,9 @@ bool names_base(const store::PathState& now, const FileView& view);
 // Whether the name at the real path, of a file that has one, leads to it.
 bool stands_at_path(const service::FileInfo& info);
 
-// Puts a placeholder for `record` in place of an older one that a broken commit left.
-Status renew_placeholder(const std::string& path, const store::Placeholder& old,
+// Puts a placeholder for `record` in place of an older one that a broken commit left. kConflict if
+// that does not stand there any more.
+Status renew_placeholder(const std::string& path, const store::PathState& old,
                          const store::CommitRecord& record, const std::string& store_template);
 
 }  // namespace dedup::engine

@@ -8,6 +8,7 @@
 #include "engine/search.h"
 #include "plan/choose.h"
 #include "store/real_path.h"
+#include "store/replacement.h"
 
 namespace dedup::engine {
 namespace {
@@ -108,6 +109,7 @@ class Opening {
     for (int i = 0; i < kSearches; ++i) {
       Decision mine;
       Status status;
+      outdated_.reset();
       if (known) {
         if (file_.rank() == 0) status = decide_known(mine);
       } else {
@@ -124,8 +126,12 @@ class Opening {
       status = attach(changed);
       std::uint64_t retry = changed ? 1 : 0;
       status = file_.ranks().agree_max(status, retry);
-      if (status.is_ok() && retry == 0) status = file_.ranks().share(tidy_real_path());
-      if (status.is_ok() && retry == 0) return Status::ok();
+      if (status.is_ok() && retry == 0) {
+        status = file_.ranks().share(tidy_real_path());
+        if (status.is_ok()) return status;
+        // Another job has gone on from there meanwhile.
+        if (status.code() == Code::kConflict && !known) status = Status::ok();
+      }
       if (!known) detach();
       DEDUP_TRY(status);
     }
@@ -160,7 +166,7 @@ class Opening {
     store::PathState state;
     Status status;
     if (file_.rank() == 0) {
-      auto looked = store::look_at(file_.path);
+      auto looked = file_.writable ? store::settle_path(file_.path) : store::look_at(file_.path);
       status = looked.status();
       if (status.is_ok()) state = std::move(*looked);
     }
@@ -240,7 +246,7 @@ class Opening {
       }
       take(choice, found, out);
       out.info.real_path = service::FileInfo::RealPath::kPlaceholder;
-      if (choice.record.attempt != state.placeholder.attempt) outdated_ = state.placeholder;
+      if (choice.record.attempt != state.placeholder.attempt) outdated_ = std::move(state);
     }
     if (file_.writable) make_writable(out.info);
     return Status::ok();
@@ -263,8 +269,8 @@ class Opening {
         decision_.info.real_path == service::FileInfo::RealPath::kNone) {
       return Status::ok();
     }
-    store::remove_leftover(file_.path);
     if (!outdated_) return Status::ok();
+    (void)store::remove_leftovers(store::fs::directory_of(file_.path));
     DEDUP_ASSIGN(const auto record, store::CommitRecord::decode(decision_.info.record));
     return renew_placeholder(file_.path, *outdated_, record, file_.hints.store);
   }
@@ -420,9 +426,9 @@ class Opening {
 
   JobFile& file_;
   OpenMode mode_;
-  service::OpenBeginReply begun_;               // on rank 0
-  bool made_empty_ = false;                     // likewise: at the real path
-  std::optional<store::Placeholder> outdated_;  // likewise: one that names an older generation
+  service::OpenBeginReply begun_;             // on rank 0
+  bool made_empty_ = false;                   // likewise: at the real path
+  std::optional<store::PathState> outdated_;  // likewise: names an older generation
   Decision decision_;
 };
 

@@ -5,7 +5,7 @@
 #include "engine/failpoint.h"
 #include "engine/fence.h"
 #include "engine/reader.h"
-#include "store/real_path.h"
+#include "store/replacement.h"
 
 namespace dedup::engine {
 namespace {
@@ -31,21 +31,25 @@ Status copy_part(JobFile& file, std::uint64_t size, store::Replacement& out) {
 }
 
 // What must stand at the path: the placeholder of the generation that is written back.
-Status check_placeholder(const JobFile& file) {
+Result<store::PathState> find_placeholder(const JobFile& file) {
   const auto view = file.view();
-  DEDUP_ASSIGN(const store::PathState now, store::look_at(view->info.path));
-  if (names_base(now, *view)) return Status::ok();
-  return {Code::kConflict, "its placeholder was changed or removed meanwhile"};
+  DEDUP_ASSIGN(store::PathState now, store::settle_path(view->info.path));
+  if (names_base(now, *view)) return now;
+  return Status(Code::kConflict, "its placeholder was changed or removed meanwhile");
 }
 
 Status write_back_to(JobFile& file, std::uint64_t size) {
   const std::string path = file.view()->info.path;
   std::unique_ptr<store::Replacement> replacement;
   Status status;
+  Id128 id;
   if (file.rank() == 0) {
-    status = check_placeholder(file);
+    id = Id128::random();
+    status = find_placeholder(file).status();
     if (status.is_ok()) {
-      auto begun = store::Replacement::begin(path);
+      // A killed one may have left as much as the whole file.
+      (void)store::remove_leftovers(store::fs::directory_of(path));
+      auto begun = store::Replacement::begin(path, id);
       status = begun.status();
       if (status.is_ok()) {
         replacement = std::move(*begun);
@@ -53,10 +57,11 @@ Status write_back_to(JobFile& file, std::uint64_t size) {
       }
     }
   }
-  DEDUP_TRY(file.ranks().agree(status));
+  DEDUP_TRY(file.ranks().share(status));
+  file.ranks().broadcast(id);
   failpoint("writeback.begun");
   if (file.rank() != 0) {
-    auto joined = store::Replacement::join(path);
+    auto joined = store::Replacement::join(path, id);
     status = joined.status();
     if (status.is_ok()) replacement = std::move(*joined);
   }
@@ -64,10 +69,11 @@ Status write_back_to(JobFile& file, std::uint64_t size) {
   DEDUP_TRY(file.ranks().agree(status, Waiting::kPatient));
   failpoint("writeback.copied");
   if (file.rank() == 0) {
-    status = check_placeholder(file);
     // The permissions and the size are rank 0's to flush.
-    if (status.is_ok()) status = replacement->flush();
-    if (status.is_ok()) status = replacement->put();
+    status = replacement->flush();
+    const auto before = find_placeholder(file);
+    if (status.is_ok()) status = before.status();
+    if (status.is_ok()) status = replacement->put_after(*before);
   }
   failpoint("writeback.renamed");
   return file.ranks().agree(status, Waiting::kPatient);

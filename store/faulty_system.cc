@@ -249,6 +249,15 @@ int FaultySystem::link(const char* from, const char* to) {
   return pass(traits, {"link", to}, [&] { return below_.link(from, to); });
 }
 
+int FaultySystem::symlink(const char* target, const char* path) {
+  const Traits traits{.changes = true, .takes_space = true, .done_at_once = true};
+  return pass(traits, {"symlink", path}, [&] { return below_.symlink(target, path); });
+}
+
+int FaultySystem::readlink(const char* path, std::string& target) {
+  return pass({}, {"readlink", path}, [&] { return below_.readlink(path, target); });
+}
+
 int FaultySystem::unlink(const char* path) {
   const Traits traits{.changes = true, .done_at_once = true};
   return pass(traits, {"unlink", path}, [&] { return below_.unlink(path); });

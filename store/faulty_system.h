@@ -78,6 +78,8 @@ class FaultySystem final : public ForwardingSystem {
   int rmdir(const char* path) override;
   int rename(const char* from, const char* to) override;
   int link(const char* from, const char* to) override;
+  int symlink(const char* target, const char* path) override;
+  int readlink(const char* path, std::string& target) override;
   int unlink(const char* path) override;
   int list(const char* path, std::vector<std::string>& names) override;
   int realpath(const char* path, std::string& resolved) override;

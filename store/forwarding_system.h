@@ -44,6 +44,12 @@ class ForwardingSystem : public System {
   int rmdir(const char* path) override { return below_.rmdir(path); }
   int rename(const char* from, const char* to) override { return below_.rename(from, to); }
   int link(const char* from, const char* to) override { return below_.link(from, to); }
+  int symlink(const char* target, const char* path) override {
+    return below_.symlink(target, path);
+  }
+  int readlink(const char* path, std::string& target) override {
+    return below_.readlink(path, target);
+  }
   int unlink(const char* path) override { return below_.unlink(path); }
   int list(const char* path, std::vector<std::string>& names) override {
     return below_.list(path, names);

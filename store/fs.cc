@@ -343,6 +343,20 @@ Status link(const std::string& from, const std::string& to) {
   return Status::ok();
 }
 
+Status make_link(const std::string& target, const std::string& path) {
+  if (retried([&] { return system().symlink(target.c_str(), path.c_str()); }) != 0) {
+    return failed("create", path);
+  }
+  return Status::ok();
+}
+
+Result<std::string> read_link(const std::string& path) {
+  std::string target;
+  if (retried([&] { return system().readlink(path.c_str(), target); }) == 0) return target;
+  if (errno == EINVAL) return Status(Code::kCorrupt, path + ": is no symbolic link");
+  return failed("read", path);
+}
+
 Status remove_file(const std::string& path) {
   if (retried([&] { return system().unlink(path.c_str()); }) != 0 && errno != ENOENT) {
     return failed("remove", path);

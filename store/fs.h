@@ -148,6 +148,10 @@ Result<std::vector<std::string>> list(const std::string& path);
 Status rename(const std::string& from, const std::string& to);
 // A second name for a file; kFileExists if `to` is there.
 Status link(const std::string& from, const std::string& to);
+// A symbolic link; kFileExists if `path` is there.
+Status make_link(const std::string& target, const std::string& path);
+// Where one leads; kNoSuchFile if there is none, kCorrupt if it is something else.
+Result<std::string> read_link(const std::string& path);
 // Harmless if there is no such file.
 Status remove_file(const std::string& path);
 Status remove_directory(const std::string& path);

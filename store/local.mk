@@ -35,6 +35,8 @@ libdedup_core_la_SOURCES += \
   store/placed.h \
   store/real_path.cc \
   store/real_path.h \
+  store/replacement.cc \
+  store/replacement.h \
   store/segment.cc \
   store/segment.h \
   store/shard.cc \
@@ -62,6 +64,7 @@ unit_tests_SOURCES += \
   test/unit/store_paced_system_test.cc \
   test/unit/store_placeholder_test.cc \
   test/unit/store_real_path_test.cc \
+  test/unit/store_replacement_test.cc \
   test/unit/store_segment_test.cc \
   test/unit/store_shard_test.cc \
   test/unit/store_survey_test.cc \

@@ -6,6 +6,7 @@
 
 #include "store/fs.h"
 #include "store/real_path.h"
+#include "store/replacement.h"
 #include "store/system.h"
 
 namespace dedup::store {
@@ -46,6 +47,10 @@ Status look_at_entry(const std::string& path, DirectoryLook& look) {
   // One that cannot be read may name any file.
   DEDUP_ASSIGN(PathState state, look_at(path));
   if (state.kind != PathState::Kind::kPlaceholder) return Status::ok();
+  if (is_beside_a_path(path.substr(path.rfind('/') + 1))) {
+    look.to_be_placed.push_back(state.placeholder.identity);
+    return Status::ok();
+  }
   const bool is_copy = state.is_copy();
   look.placeholders.push_back({path, std::move(state.placeholder), is_copy});
   return Status::ok();

@@ -22,6 +22,9 @@ struct Placed {
 struct DirectoryLook {
   DirectoryId id;  // zero: there is no such directory
   std::vector<Placed> placeholders;
+  // Of placeholders that are about to take some path's place, or that killed jobs left
+  // (store/replacement.h): what they name may stand there any moment.
+  std::vector<Id128> to_be_placed;
   std::vector<std::string> directories;  // paths; links to directories are none
   // Why there may be placeholders that were not seen, if so: the directory cannot be read or was
   // just changing, or a placeholder in it is damaged.

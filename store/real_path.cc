@@ -13,20 +13,6 @@
 namespace dedup::store {
 namespace {
 
-constexpr std::string_view kTemporarySuffix = ".dedup-tmp";
-constexpr std::size_t kHole = std::size_t{64} << 10;
-
-bool is_zero(std::span<const std::byte> bytes) {
-  return bytes.empty() || (bytes[0] == std::byte{0} &&
-                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
-}
-
-std::string temporary_for(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
-  return fs::directory_of(path) + "/." + name.substr(0, NAME_MAX - 1 - kTemporarySuffix.size()) +
-         std::string(kTemporarySuffix);
-}
-
 std::uint64_t nanoseconds(const timespec& t) {
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(t.tv_nsec);
@@ -44,15 +30,6 @@ int stat_of(const std::string& path, struct stat& s) {
 
 int stat_of(const fs::File& file, struct stat& s) {
   return fs::retried([&] { return file.system().fstat(file.fd(), &s); });
-}
-
-// A link itself.
-int stat_of_link(const std::string& path, struct stat& s) {
-  return fs::retried([&] { return system().lstat(path.c_str(), &s); });
-}
-
-int change_owner(const fs::File& file, uid_t owner, gid_t group) {
-  return fs::retried([&] { return file.system().fchown(file.fd(), owner, group); });
 }
 
 int access(const std::string& path, int mode) {
@@ -164,113 +141,6 @@ Status check_replaceable(const std::string& path) {
     return fs::failed("write to", path);
   }
   return Status::ok();
-}
-
-// ---- Replacing --------------------------------------------------------------------------------
-
-Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path,
-                                                        mode_t permissions) {
-  const std::string temporary = temporary_for(path);
-  DEDUP_ASSIGN(fs::File file, fs::open_file(temporary, O_RDWR | O_CREAT | O_NOFOLLOW, permissions));
-  // Where there are no locks, nobody can be told from a killed job.
-  const auto locked = fs::try_lock(file, true);
-  struct stat held {};
-  struct stat named {};
-  if (stat_of(file, held) != 0) return fs::failed("look at", temporary);
-  const bool is_ours = (!locked.is_ok() || *locked) && stat_of_link(temporary, named) == 0 &&
-                       named.st_ino == held.st_ino && named.st_dev == held.st_dev;
-  if (!is_ours) {
-    return Status(Code::kFileInUse, path + ": another job is just replacing the file");
-  }
-  std::unique_ptr<Replacement> replacement(new Replacement(std::move(file), path, true));
-  DEDUP_TRY(replacement->resize(0));
-  struct stat old {};
-  if (stat_of(path, old) == 0) {
-    // Only root, or somebody in that group, may give files away.
-    if (change_owner(replacement->file_, old.st_uid, old.st_gid) != 0) {
-      (void)change_owner(replacement->file_, static_cast<uid_t>(-1), old.st_gid);
-    }
-    DEDUP_TRY(fs::set_permissions(replacement->file_, old.st_mode & 07777));
-  }
-  return replacement;
-}
-
-Result<std::unique_ptr<Replacement>> Replacement::join(const std::string& path) {
-  DEDUP_ASSIGN(fs::File file, fs::open_file(temporary_for(path), O_WRONLY | O_NOFOLLOW));
-  return std::unique_ptr<Replacement>(new Replacement(std::move(file), path, false));
-}
-
-Replacement::~Replacement() {
-  if (is_mine_) (void)fs::remove_file(file_.path());
-}
-
-Result<std::uint64_t> Replacement::inode() const {
-  DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
-  return std::uint64_t{about.inode};
-}
-
-Status Replacement::write(std::uint64_t offset, std::span<const std::byte> data) {
-  return fs::write_at(file_, offset, data);
-}
-
-Status Replacement::write_sparse(std::uint64_t offset, std::span<const std::byte> data) {
-  std::size_t begin = 0;  // of what is not zero, up to `at`
-  for (std::size_t at = 0; at < data.size();) {
-    const std::size_t end = std::min(data.size(), at + kHole);
-    if (is_zero(data.subspan(at, end - at))) {
-      if (begin < at) DEDUP_TRY(write(offset + begin, data.subspan(begin, at - begin)));
-      begin = end;
-    }
-    at = end;
-  }
-  return begin == data.size() ? Status::ok() : write(offset + begin, data.subspan(begin));
-}
-
-Status Replacement::resize(std::uint64_t size) {
-  return fs::truncate(file_, size);
-}
-
-Status Replacement::flush() {
-  return fs::sync(file_);
-}
-
-Status Replacement::put() {
-  // What a link names is replaced, not the link.
-  std::string target;
-  if (system().realpath(path_.c_str(), target) != 0) target = path_;
-  const Status renamed = fs::rename(file_.path(), target);
-  if (!renamed.is_ok()) {
-    // Network file systems may have lost no more than the answer.
-    struct stat held {};
-    struct stat named {};
-    const bool is_done = stat_of(file_, held) == 0 && stat_of(target, named) == 0 &&
-                         named.st_ino == held.st_ino && named.st_dev == held.st_dev;
-    if (!is_done) return renamed;
-  }
-  is_mine_ = false;
-  return fs::sync_directory(fs::directory_of(target));
-}
-
-Status Replacement::put_new() {
-  const Status linked = fs::link(file_.path(), path_);
-  if (linked.is_ok()) {
-    DEDUP_TRY(fs::remove_file(file_.path()));
-    is_mine_ = false;
-    return fs::sync_directory(fs::directory_of(path_));
-  }
-  if (linked.code() == Code::kFileExists) return {Code::kFileExists, path_ + ": is there already"};
-  // Some file systems have no second names for a file.
-  DEDUP_ASSIGN(const bool is_there, fs::exists(path_));
-  if (is_there) return {Code::kFileExists, path_ + ": is there already"};
-  return put();
-}
-
-void remove_leftover(const std::string& path) {
-  const std::string temporary = temporary_for(path);
-  const auto file = fs::open_file(temporary, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (!file.is_ok()) return;
-  const auto locked = fs::try_lock(*file, true);
-  if (locked.is_ok() && *locked) (void)fs::remove_file(temporary);
 }
 
 // ---- One file system or several ---------------------------------------------------------------

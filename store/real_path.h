@@ -58,45 +58,6 @@ Result<PathState> create_empty(const std::string& path);
 // Whether a file at `path` could be replaced: kAccess if the directory cannot be written.
 Status check_replaceable(const std::string& path);
 
-// A file that is to take the place of what stands at a path, with that one's permissions and, where
-// allowed, owner. It is removed again unless put() has succeeded. A name that depends on the path
-// alone is used, under a lock, so that what a killed job left is used again, or removed by
-// remove_leftover().
-class Replacement {
- public:
-  // kFileInUse if somebody else is just replacing that file. `permissions`, less the umask, is what
-  // the file gets if nothing is there yet.
-  static Result<std::unique_ptr<Replacement>> begin(const std::string& path,
-                                                    mode_t permissions = 0600);
-  // The one that another process has begun, to write a part of it; only the other one may put() it.
-  static Result<std::unique_ptr<Replacement>> join(const std::string& path);
-  ~Replacement();
-  Replacement(const Replacement&) = delete;
-  Replacement& operator=(const Replacement&) = delete;
-
-  Result<std::uint64_t> inode() const;
-  Status write(std::uint64_t offset, std::span<const std::byte> data);
-  // The same, but leaves holes where there are whole blocks of zeros, as a program that never wrote
-  // there would.
-  Status write_sparse(std::uint64_t offset, std::span<const std::byte> data);
-  Status resize(std::uint64_t size);
-  Status flush();
-  // Renames it and makes that durable. What it has must be flushed.
-  Status put();
-  // The same where nothing may be there: kFileExists if something is.
-  Status put_new();
-
- private:
-  Replacement(fs::File file, std::string path, bool is_mine)
-      : file_(std::move(file)), path_(std::move(path)), is_mine_(is_mine) {}
-
-  fs::File file_;
-  std::string path_;
-  bool is_mine_;  // to be removed
-};
-
-void remove_leftover(const std::string& path);
-
 // ---- One file system or several ----------------------------------------------------------------
 
 // What a node sees of a directory.

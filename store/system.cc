@@ -54,6 +54,8 @@ class Kernel final : public System {
   int rmdir(const char* path) override { return ::rmdir(path); }
   int rename(const char* from, const char* to) override { return ::rename(from, to); }
   int link(const char* from, const char* to) override { return ::link(from, to); }
+  int symlink(const char* target, const char* path) override { return ::symlink(target, path); }
+  int readlink(const char* path, std::string& target) override;
   int unlink(const char* path) override { return ::unlink(path); }
   int list(const char* path, std::vector<std::string>& names) override;
   int realpath(const char* path, std::string& resolved) override;
@@ -78,6 +80,14 @@ int Kernel::realpath(const char* path, std::string& resolved) {
   const std::unique_ptr<char, decltype(&std::free)> found(::realpath(path, nullptr), &std::free);
   if (!found) return -1;
   resolved = found.get();
+  return 0;
+}
+
+int Kernel::readlink(const char* path, std::string& target) {
+  char buffer[PATH_MAX];
+  const ssize_t size = ::readlink(path, buffer, sizeof buffer);
+  if (size < 0) return -1;
+  target.assign(buffer, static_cast<std::size_t>(size));
   return 0;
 }
 

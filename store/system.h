@@ -54,6 +54,9 @@ class System {
   virtual int rmdir(const char* path) = 0;
   virtual int rename(const char* from, const char* to) = 0;
   virtual int link(const char* from, const char* to) = 0;
+  virtual int symlink(const char* target, const char* path) = 0;
+  // readlink(): 0 and the whole target, or -1 and errno.
+  virtual int readlink(const char* path, std::string& target) = 0;
   virtual int unlink(const char* path) = 0;
   // opendir() and readdir() to the end: the names in a directory, in any order; -1 and errno.
   virtual int list(const char* path, std::vector<std::string>& names) = 0;

@@ -14,7 +14,8 @@ namespace dedup::store {
 namespace {
 
 bool may_have(const DirectoryLook& look, const Id128& identity) {
-  return !look.whole.is_ok() ||
+  const auto& soon = look.to_be_placed;
+  return !look.whole.is_ok() || std::find(soon.begin(), soon.end(), identity) != soon.end() ||
          std::any_of(look.placeholders.begin(), look.placeholders.end(),
                      [&](const Placed& placed) { return placed.placeholder.identity == identity; });
 }

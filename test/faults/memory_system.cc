@@ -75,6 +75,7 @@ struct MemorySystem::Node : std::enable_shared_from_this<Node> {
   std::uint64_t modified = 0;
   std::uint64_t changed = 0;
   MemoryContent content;
+  std::string target;  // of a symbolic link
   using Names = std::map<std::string, std::shared_ptr<Node>, std::less<>>;
   Names names;
   Names durable_names;
@@ -521,6 +522,26 @@ int MemorySystem::link(const char* from, const char* to) {
   if (source.node->disk != target.directory->disk) return fail(EXDEV);
   change_names(*target.directory, {}, target.name, source.node);
   source.node->changed = clock_;
+  return 0;
+}
+
+int MemorySystem::symlink(const char* target, const char* path) {
+  const Place place = find(path);
+  if (place.error != 0) return fail(place.error);
+  if (place.node) return fail(EEXIST);
+  Disk& disk = *place.directory->disk;
+  if (disk.left() == 0) return fail(ENOSPC);
+  const std::shared_ptr<Node> node = new_node(disk, S_IFLNK | 0777);
+  node->target = target;
+  change_names(*place.directory, {}, place.name, node);
+  return 0;
+}
+
+int MemorySystem::readlink(const char* path, std::string& target) {
+  const Node* const node = find_node(path);
+  if (node == nullptr) return -1;
+  if (!S_ISLNK(node->mode)) return fail(EINVAL);
+  target = node->target;
   return 0;
 }
 

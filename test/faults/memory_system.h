@@ -21,7 +21,8 @@
 //     later one: as on Linux, which takes the pages for clean.
 //
 // What it does not
-//   - Symbolic links; renaming between directories (EXDEV); permissions are kept, not checked.
+//   - Following symbolic links: they can be made and read; renaming between directories (EXDEV);
+//   permissions are kept, not checked.
 //   - Mode, owner and times are durable at once.
 //   - Blocks of other files or old content in what a crash leaves: it is zeros.
 //   - A lock that somebody else has is EWOULDBLOCK also without LOCK_NB: there is nobody to wait
@@ -102,6 +103,8 @@ class MemorySystem final : public store::System {
   int rmdir(const char* path) override;
   int rename(const char* from, const char* to) override;
   int link(const char* from, const char* to) override;
+  int symlink(const char* target, const char* path) override;
+  int readlink(const char* path, std::string& target) override;
   int unlink(const char* path) override;
   int list(const char* path, std::vector<std::string>& names) override;
   int realpath(const char* path, std::string& resolved) override;

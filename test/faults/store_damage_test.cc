@@ -12,6 +12,7 @@
 
 #include "plan/choose.h"
 #include "store/real_path.h"
+#include "store/replacement.h"
 #include "test/faults/memory_system.h"
 #include "test/unit/store_job.h"
 
@@ -130,7 +131,7 @@ class StoreDamage : public testing::Test {
     placeholder.path = kPath;
     placeholder.store = kTemplate;
     placeholder.nodes = {"n0", "n1"};
-    DEDUP_ASSIGN(const auto replacement, store::Replacement::begin(kPath));
+    DEDUP_ASSIGN(const auto replacement, store::Replacement::begin(kPath, record.attempt));
     DEDUP_ASSIGN(placeholder.inode, replacement->inode());
     DEDUP_TRY(replacement->write(0, store::encode_placeholder(placeholder)));
     DEDUP_TRY(replacement->flush());

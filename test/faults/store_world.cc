@@ -31,7 +31,7 @@ Status StoreWorld::put_placeholder(const store::CommitRecord& record) {
   placeholder.attempt = record.attempt;
   placeholder.number = record.number;
   placeholder.path = path_;
-  DEDUP_ASSIGN(const auto replacement, store::Replacement::begin(path_));
+  DEDUP_ASSIGN(const auto replacement, store::Replacement::begin(path_, record.attempt));
   DEDUP_ASSIGN(placeholder.inode, replacement->inode());
   DEDUP_TRY(replacement->write(0, store::encode_placeholder(placeholder)));
   DEDUP_TRY(replacement->flush());
@@ -173,7 +173,7 @@ std::string StoreWorld::check_content(const Generation& generation) {
 }
 
 std::string StoreWorld::check_placeholder() {
-  store::remove_leftover(path_);
+  (void)store::remove_leftovers(kShared);
   const auto state = store::look_at(path_);
   if (!state.is_ok()) return "real path: " + state.status().message();
   for (const auto& [name, size] : memory_.tree(kShared)) {

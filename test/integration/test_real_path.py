@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 
-from stores import Model, Script, is_placeholder, names_file, noise, parts, shared_site
+from stores import (Model, Script, fault_library, is_placeholder, names_file, noise, parts,
+                    shared_site)
 
 HINTS = {"replication": 2}
 MIB = 1 << 20
@@ -298,6 +299,39 @@ def test_two_jobs_on_disjoint_nodes_go_on_from_one_generation(site, start):
     assert "nothing of it is overwritten" in late.stderr + late.entries("sync")[0].text
     assert late.errors_of("close") == ["IO"] * 2
     site.expect(model, ["n2", "n3"], 2)
+    site.expect(model, 4, 4)
+    change(site, model, seed=4, nodes=4, ranks=4)
+    site.expect(model, 4, 4)
+
+
+@pytest.mark.parametrize("begins", ["placeholder", "empty"])
+def test_two_jobs_commit_at_once_where_no_node_sees_the_locks_of_another(site, start, begins):
+    """Both are about to take the placeholder's place in the same moment. On a file system without
+    locks between nodes (Lustre with localflock, say) one of them wins all the same."""
+    hints = {"replication": 4}
+    model = Model(noise(1, 300_000) if begins == "placeholder" else b"")
+    if begins == "placeholder":
+        site.write(parts(bytes(model.content), 4), 4, 4, hints)
+    else:
+        site.path.touch()
+    meeting, may_write = site.root / "meeting", site.root / "may_write"
+    meeting.mkdir()
+    environment = {"LD_PRELOAD": str(fault_library()), "FAULT_NO_LOCKS": "1",
+                   "FAULT_MEET": str(meeting)}
+    jobs, pieces = [], []
+    for i, nodes in enumerate([["n0", "n1"], ["n2", "n3"]]):
+        opened = site.root / f"opened{i}"
+        pieces.append({0: [(0, noise(2 + i, 50_000))]})
+        script = Script().open("w").add("touch", opened).add("wait", may_write)
+        jobs.append(start(script.write("all-at", pieces[i]).add("sync", 0).close(), nodes, 2, hints,
+                          environment=environment))
+        jobs[i].wait_for(opened)
+    may_write.touch()
+    for job in jobs:
+        job.finish()
+    lost = [job.errors_of("sync") == ["IO"] * 2 for job in jobs]
+    assert sorted(lost) == [False, True], f"{jobs[0]}{jobs[1]}"
+    model.write(pieces[lost.index(False)])
     site.expect(model, 4, 4)
     change(site, model, seed=4, nodes=4, ranks=4)
     site.expect(model, 4, 4)

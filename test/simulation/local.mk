@@ -17,6 +17,9 @@ check_PROGRAMS += simulate simulation_tests
 simulate_SOURCES = test/simulation/main.cc
 simulate_LDADD = $(simulation_libraries)
 TESTS += simulation_tests
-simulation_tests_SOURCES = test/simulation/protocol_test.cc test/simulation/simulation_test.cc
+simulation_tests_SOURCES = \
+  test/simulation/protocol_test.cc \
+  test/simulation/replacement_test.cc \
+  test/simulation/simulation_test.cc
 simulation_tests_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
 simulation_tests_LDADD = $(simulation_libraries) $(GTEST_LIBS)

@@ -546,7 +546,7 @@ class Run {
       if (opened.is_ok())
         upkeep.local.stores.push_back({"n" + std::to_string(n), std::move(*opened)});
     }
-    upkeep.catalog = ctl::make_catalog(*group, upkeep.local, {});
+    upkeep.catalog = ctl::make_catalog(*group, upkeep.local, {}, true);
     cluster_.freeze_records();
     if (step.kind == Kind::kGc || step.kind == Kind::kGcUnnamed) {
       ctl::Freed freed;

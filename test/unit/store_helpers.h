@@ -13,12 +13,15 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
 
 #include "base/types.h"
 #include "store/index.h"
+#include "store/placeholder.h"
+#include "store/replacement.h"
 
 namespace dedup::test {
 
@@ -133,6 +136,33 @@ class FileSizeLimit {
   rlimit before_{};
   sighandler_t handler_ = SIG_DFL;
 };
+
+inline void put_text(const std::string& path, const std::string& text) {
+  put_file(path, std::as_bytes(std::span(text)));
+}
+
+// A replacement of what stands at `path` by a placeholder that knows its own inode, as a commit
+// makes it; null if that fails.
+inline std::unique_ptr<store::Replacement> begin_placeholder(const std::string& path,
+                                                             store::Placeholder placeholder) {
+  auto begun = store::Replacement::begin(path, Id128::random());
+  EXPECT_TRUE(begun.is_ok()) << begun.status().message();
+  if (!begun.is_ok()) return nullptr;
+  const auto inode = (*begun)->inode();
+  EXPECT_TRUE(inode.is_ok());
+  placeholder.inode = *inode;
+  EXPECT_TRUE((*begun)->write(0, store::encode_placeholder(placeholder)).is_ok());
+  EXPECT_TRUE((*begun)->flush().is_ok());
+  return std::move(*begun);
+}
+
+inline void put_placeholder(const std::string& path, std::uint8_t identity) {
+  store::Placeholder placeholder;
+  placeholder.identity.bytes[0] = identity;
+  placeholder.number = 1;
+  const auto replacement = begin_placeholder(path, placeholder);
+  ASSERT_TRUE(replacement && replacement->put().is_ok());
+}
 
 // Runs `body` in a process of its own; returns its exit code (what `body` returned), or minus the
 // number of the signal that ended it.

@@ -1,4 +1,4 @@
-// What stands at a real path, and replacing it; files that no name leads to.
+// What stands at a real path; files that no name leads to.
 #include "store/real_path.h"
 
 #include <gtest/gtest.h>
@@ -16,29 +16,9 @@
 namespace dedup::store {
 namespace {
 
+using test::put_placeholder;
+using test::put_text;
 using test::TempDir;
-
-Placeholder placeholder_of(std::uint8_t identity) {
-  Placeholder p;
-  p.identity.bytes[0] = identity;
-  p.number = 1;
-  return p;
-}
-
-void put_text(const std::string& path, const std::string& text) {
-  test::put_file(path, std::as_bytes(std::span(text)));
-}
-
-// A placeholder that knows its own inode, as a commit makes it.
-void put_placeholder(const std::string& path, std::uint8_t identity) {
-  auto replacement = Replacement::begin(path);
-  ASSERT_TRUE(replacement.is_ok()) << replacement.status().message();
-  Placeholder p = placeholder_of(identity);
-  p.inode = *(*replacement)->inode();
-  ASSERT_TRUE((*replacement)->write(0, encode_placeholder(p)).is_ok());
-  ASSERT_TRUE((*replacement)->flush().is_ok());
-  ASSERT_TRUE((*replacement)->put().is_ok());
-}
 
 TEST(RealPath, TellsWhatIsThere) {
   using Kind = PathState::Kind;
@@ -70,109 +50,6 @@ TEST(RealPath, CreatesAnEmptyFileOnce) {
   EXPECT_EQ(made->stamp, look_at(dir / "f")->stamp);
   EXPECT_EQ(create_empty(dir / "f").status().code(), Code::kFileExists);
   EXPECT_EQ(create_empty(dir / "no/f").status().code(), Code::kNoSuchFile);
-}
-
-TEST(Replacement, IsOneAtATimeAndLeavesNothing) {
-  TempDir dir;
-  put_text(dir / "f", "old");
-  {
-    const auto first = Replacement::begin(dir / "f");
-    ASSERT_TRUE(first.is_ok());
-    EXPECT_EQ(Replacement::begin(dir / "f").status().code(), Code::kFileInUse);
-    ASSERT_TRUE((*first)->write(0, Bytes(100)).is_ok());
-  }
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
-  EXPECT_EQ(test::get_file(dir / "f").size(), 3u);
-}
-
-TEST(Replacement, TakesOverWhatAKilledProcessLeft) {
-  TempDir dir;
-  put_text(dir / "f", "old");
-  const int code = test::in_child([&] {
-    auto begun = Replacement::begin(dir / "f");
-    if (!begun.is_ok() || !(*begun)->write(0, Bytes(100)).is_ok()) return 1;
-    ::_exit(0);  // without destructors
-  });
-  ASSERT_EQ(code, 0);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 2);
-  auto again = Replacement::begin(dir / "f");
-  ASSERT_TRUE(again.is_ok());
-  remove_leftover(dir / "f");  // it is in use
-  ASSERT_TRUE((*again)->write(0, Bytes(3)).is_ok());
-  ASSERT_TRUE((*again)->put().is_ok());
-  EXPECT_EQ(test::get_file(dir / "f"), Bytes(3));
-
-  ASSERT_EQ(test::in_child([&] {
-              auto begun = Replacement::begin(dir / "f");
-              ::_exit(begun.is_ok() ? 0 : 1);
-              return 0;
-            }),
-            0);
-  remove_leftover(dir / "f");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
-}
-
-TEST(Replacement, KeepsPermissionsAndLinks) {
-  TempDir dir;
-  put_text(dir / "target", "old");
-  ASSERT_EQ(::chmod((dir / "target").c_str(), 0641), 0);
-  std::filesystem::create_symlink("target", dir / "f");
-  auto replacement = Replacement::begin(dir / "f");
-  ASSERT_TRUE(replacement.is_ok());
-  ASSERT_TRUE((*replacement)->resize(9).is_ok());
-  ASSERT_TRUE((*replacement)->put().is_ok());
-  EXPECT_TRUE(std::filesystem::is_symlink(dir / "f"));
-  EXPECT_EQ(test::get_file(dir / "target").size(), 9u);
-  struct stat s {};
-  ASSERT_EQ(::stat((dir / "f").c_str(), &s), 0);
-  EXPECT_EQ(s.st_mode & 07777u, 0641u);
-}
-
-TEST(Replacement, OfANewFileNeverReplaces) {
-  const TempDir dir;
-  const mode_t mask = ::umask(027);
-  {
-    const auto replacement = Replacement::begin(dir / "new", 0666);
-    ASSERT_TRUE(replacement.is_ok());
-    ASSERT_TRUE((*replacement)->put_new().is_ok());
-  }
-  ::umask(mask);
-  struct stat s {};
-  ASSERT_EQ(::stat((dir / "new").c_str(), &s), 0);
-  EXPECT_EQ(s.st_mode & 07777, 0640u);
-  EXPECT_EQ(s.st_nlink, 1u);
-  put_text(dir / "there", "something");
-  {
-    const auto replacement = Replacement::begin(dir / "there");
-    ASSERT_TRUE(replacement.is_ok());
-    EXPECT_EQ((*replacement)->put_new().code(), Code::kFileExists);
-  }
-  EXPECT_EQ(std::filesystem::file_size(dir / "there"), 9u);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 2);
-}
-
-TEST(Replacement, LeavesHolesWhereThereAreZeros) {
-  const TempDir dir;
-  test::Random random(5);
-  Bytes content(1000 * 1000);
-  const Bytes some = test::random_bytes(random, 3000);
-  std::copy(some.begin(), some.end(), content.begin() + 400'000);
-  content.back() = std::byte{1};
-  auto replacement = Replacement::begin(dir / "file");
-  ASSERT_TRUE(replacement.is_ok());
-  ASSERT_TRUE((*replacement)->write_sparse(0, content).is_ok());
-  ASSERT_TRUE((*replacement)->put().is_ok());
-  EXPECT_EQ(test::get_file(dir / "file"), content);
-  struct stat s {};
-  ASSERT_EQ(::stat((dir / "file").c_str(), &s), 0);
-  EXPECT_LT(s.st_blocks * 512, 300'000);
-}
-
-TEST(Replacement, OfTheLongestName) {
-  TempDir dir;
-  const std::string path = dir / std::string(255, 'x');
-  put_placeholder(path, 1);
-  EXPECT_EQ(look_at(path)->kind, PathState::Kind::kPlaceholder);
 }
 
 TEST(SeenDirectory, IsSharedOnOneSystemOrOnANetworkFileSystem) {
@@ -304,6 +181,18 @@ TEST_F(UnnamedTest, StaysIfSomePlaceholderBesideItCannotBeRead) {
   damaged[2000] ^= std::byte{1};
   test::put_file(dir_ / "data/b", damaged);
   EXPECT_EQ(*drop_unnamed(*store_, {}), 0u);
+}
+
+TEST_F(UnnamedTest, StaysIfItsPlaceholderIsAboutToBePut) {
+  commit(1, dir_ / "data/a", false);
+  put_text(dir_ / "data/a", "");
+  Placeholder placeholder;
+  placeholder.identity.bytes[0] = 1;
+  {
+    const auto next = test::begin_placeholder(dir_ / "data/a", placeholder);
+    EXPECT_EQ(*drop_unnamed(*store_, {}), 0u);
+  }
+  EXPECT_EQ(*drop_unnamed(*store_, {}), 1u);
 }
 
 TEST_F(UnnamedTest, StaysIfAJobHasIt) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "store/fs.h"
+#include "store/replacement.h"
 #include "tools/dedupctl/whereabouts.h"
 
 namespace dedup::ctl {
@@ -144,10 +145,10 @@ const store::CommitRecord* any_record(const FileRow& file) {
 
 // What stands at the path of a file whose nodes share a file system there. Its placeholder in
 // `placed`, if it is there.
-AtPath look_at_path(const store::CommitRecord& record, FileRow& file,
+AtPath look_at_path(const Catalog& catalog, const store::CommitRecord& record, FileRow& file,
                     std::optional<store::Placeholder>& placed) {
   using Kind = store::PathState::Kind;
-  auto state = store::look_at(file.path);
+  auto state = catalog.settles ? store::settle_path(file.path) : store::look_at(file.path);
   if (!state.is_ok()) {
     file.at_path_text = state.status().message();
     return AtPath::kUnreadable;
@@ -169,9 +170,10 @@ AtPath look_at_path(const store::CommitRecord& record, FileRow& file,
 }
 
 // Finds the placeholder, at the path or where it was moved to.
-void look_for_placeholder(const store::CommitRecord& record, Whereabouts& whereabouts,
-                          FileRow& file, std::optional<store::Placeholder>& placed) {
-  file.at_path = look_at_path(record, file, placed);
+void look_for_placeholder(const Catalog& catalog, const store::CommitRecord& record,
+                          Whereabouts& whereabouts, FileRow& file,
+                          std::optional<store::Placeholder>& placed) {
+  file.at_path = look_at_path(catalog, record, file, placed);
   if (placed) {
     file.stands_at = file.path;
     return;
@@ -193,7 +195,7 @@ void look_and_choose(const Catalog& catalog, Whereabouts& whereabouts, FileRow& 
   if (const store::CommitRecord* const record = any_record(file); record != nullptr) {
     file.path = record->path;
     if (record->directory != store::DirectoryId{}) {
-      look_for_placeholder(*record, whereabouts, file, placed);
+      look_for_placeholder(catalog, *record, whereabouts, file, placed);
     }
   }
   choose(catalog, placed ? &*placed : nullptr, file);
@@ -354,7 +356,8 @@ Result<const FileRow*> Catalog::find(const std::string& name) const {
                 path + ": several files had this name; give one's identity:" + text_of_all);
 }
 
-Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::string>& search) {
+Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::string>& search,
+                     bool settles) {
   share_stores(group, local);
   std::vector<store::StoreSurvey> surveys;
   for (auto it = local.stores.begin(); it != local.stores.end();) {
@@ -369,6 +372,7 @@ Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::st
   }
   Catalog catalog;
   catalog.search = search;
+  catalog.settles = settles;
   int rank = 0;
   for (const Bytes& bytes : group.gather(encode(local, surveys))) {
     const Status decoded = decode(bytes, rank, catalog);

@@ -69,6 +69,7 @@ struct Catalog {
   std::vector<Trouble> troubles;
   std::vector<FileRow> files;       // by path, then identity
   std::vector<std::string> search;  // directories below which moved placeholders are looked for
+  bool settles = false;  // what killed jobs had claimed is put first (store/replacement.h)
 
   const StoreRow* store_of(const Id128& uuid) const;
   // Of each store of the file's record.
@@ -83,8 +84,9 @@ struct Catalog {
 
 // Collective. Complete on rank 0, empty elsewhere. Of several ranks that have one store, the lowest
 // acts for it: the others' `local` loses it. Placeholders that were moved are looked for below the
-// directories in `search`, too.
-Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::string>& search);
+// directories in `search`, too. `settles`: for who would change something.
+Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::string>& search,
+                     bool settles = false);
 
 // Collective. What the stores have of one file by now, for who has locked it there; complete on
 // rank 0. The catalog's marks of it are brought up to date, but not its files.

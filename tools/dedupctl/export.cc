@@ -9,6 +9,7 @@
 
 #include "base/codec.h"
 #include "store/real_path.h"
+#include "store/replacement.h"
 #include "tools/dedupctl/content.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/progress.h"
@@ -46,12 +47,11 @@ std::vector<int> ranks_that_see(Group& group, const std::string& path) {
   return out;
 }
 
-// Whether the file's own placeholder stands there: the one thing that is replaced unasked.
-bool is_its_placeholder(const std::string& path, const Generation& generation) {
-  const auto state = store::look_at(path);
-  return state.is_ok() && state->kind == store::PathState::Kind::kPlaceholder &&
-         !state->is_copy() && state->placeholder.identity == generation.record().identity &&
-         state->placeholder.attempt == generation.record().attempt;
+// Whether it is the file's own placeholder: the one thing that is replaced unasked.
+bool is_its_placeholder(const store::PathState& state, const Generation& generation) {
+  return state.kind == store::PathState::Kind::kPlaceholder && !state.is_copy() &&
+         state.placeholder.identity == generation.record().identity &&
+         state.placeholder.attempt == generation.record().attempt;
 }
 
 // On rank 0: whether `path` may be written.
@@ -63,7 +63,19 @@ Status check_target(const std::string& path, const Generation& generation, bool 
     return {Code::kIo, path + ": its directory is not there"};
   }
   const bool is_free = state.is_ok() && state->kind == Kind::kNothing;
-  if (is_free || force || is_its_placeholder(path, generation)) return Status::ok();
+  const bool is_its_own = state.is_ok() && is_its_placeholder(*state, generation);
+  if (is_free || force || is_its_own) return Status::ok();
+  return {Code::kFileExists, path + ": is there already; --force replaces it"};
+}
+
+// On rank 0. What stands there may have changed since it was checked.
+Status put(store::Replacement& file, const std::string& path, const Generation& generation,
+           bool force) {
+  const auto state = store::settle_path(path);
+  // Damaged, say.
+  if (!state.is_ok()) return force ? file.put() : state.status();
+  if (state->kind == store::PathState::Kind::kNothing) return file.put_new();
+  if (force || is_its_placeholder(*state, generation)) return file.put_after(*state);
   return {Code::kFileExists, path + ": is there already; --force replaces it"};
 }
 
@@ -78,15 +90,20 @@ Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
   const std::vector<int> writers = ranks_that_see(group, path);
   const bool writes = std::find(writers.begin(), writers.end(), group.rank()) != writers.end();
   std::unique_ptr<store::Replacement> file;
+  Encoder encoder;
+  encoder.put(Id128::random());
+  Bytes drawn = encoder.take();
+  group.broadcast(0, drawn);
+  const Id128 id = Decoder(drawn).get_id();
   if (group.is_root()) {
-    auto begun = store::Replacement::begin(path, 0666);
+    auto begun = store::Replacement::begin(path, id, 0666);
     status = begun.status();
     if (status.is_ok()) file = std::move(*begun);
     if (status.is_ok()) status = file->resize(generation.record().size);
   }
   DEDUP_TRY(group.agree(status));
   if (writes && !group.is_root()) {
-    auto joined = store::Replacement::join(path);
+    auto joined = store::Replacement::join(path, id);
     status = joined.status();
     if (status.is_ok()) file = std::move(*joined);
   }
@@ -100,11 +117,7 @@ Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
                                       [&](std::uint64_t bytes) { progress.add(bytes); }));
   if (writes) status = file->flush();
   DEDUP_TRY(group.agree(status));
-  if (group.is_root()) {
-    // What stands there may have changed meanwhile.
-    const bool replace = force || is_its_placeholder(path, generation);
-    status = replace ? file->put() : file->put_new();
-  }
+  if (group.is_root()) status = put(*file, path, generation, force);
   DEDUP_TRY(group.agree(status));
   return moved.lost_bytes;
 }

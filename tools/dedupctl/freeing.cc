@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/codec.h"
+#include "store/replacement.h"
 
 namespace dedup::ctl {
 namespace {
@@ -161,17 +162,20 @@ Status take_step(Upkeep& upkeep, const Step& step, const std::set<Id128>& given_
   return Status::ok();
 }
 
-// What killed jobs left beside the files' names; nobody else's.
+// What killed jobs left beside the files' names. One directory that cannot be read is no reason to
+// leave the others.
 void remove_leftovers(const Catalog& catalog) {
-  std::set<std::string> paths;
+  std::set<std::string> directories;
   for (const FileRow& file : catalog.files) {
     for (const FileOnStore& on : file.on) {
       for (const auto* records : {&on.survey.newest, &on.survey.prepared}) {
-        for (const store::CommitRecord& record : *records) paths.insert(record.path);
+        for (const store::CommitRecord& record : *records) {
+          directories.insert(store::fs::directory_of(record.path));
+        }
       }
     }
   }
-  for (const std::string& path : paths) store::remove_leftover(path);
+  for (const std::string& directory : directories) (void)store::remove_leftovers(directory);
 }
 
 // What a crash interrupted.

@@ -152,11 +152,13 @@ bool is_first_rank() {
   return rank == nullptr || std::string(rank) == "0";
 }
 
-// All ranks end with rank 0's code.
-ExitCode run_together(dedup::ctl::Group& group, const Options& options, const Run& run) {
+// All ranks end with rank 0's code. `takes_away`: data or names, so that what is there must be
+// settled.
+ExitCode run_together(dedup::ctl::Group& group, const Options& options, const Run& run,
+                      bool takes_away) {
   Session session{{group, dedup::ctl::open_stores(options.stores, dedup::ctl::is_mpi_rank()), {}},
                   options};
-  session.catalog = make_catalog(group, session.local, options.search);
+  session.catalog = make_catalog(group, session.local, options.search, takes_away);
   std::uint64_t code = session.is_root() ? static_cast<std::uint64_t>(run(session))
                                          : (run(session), std::uint64_t{0});
   group.sum({&code, 1});
@@ -187,7 +189,8 @@ int main(int argc, char** argv) {
   }
   const std::unique_ptr<dedup::ctl::Group> group =
       in_job ? dedup::ctl::make_mpi_group() : dedup::ctl::make_group_of_one();
-  const ExitCode code = run_together(*group, options, run);
+  const bool takes_away = app.got_subcommand("rm") || app.got_subcommand("gc");
+  const ExitCode code = run_together(*group, options, run, takes_away);
   group->end();
   return std::fflush(stdout) == 0 ? code : dedup::ctl::kFailed;
 }

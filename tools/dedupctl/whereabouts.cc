@@ -10,6 +10,11 @@ Result<const store::Placed*> Whereabouts::find(const store::CommitRecord& record
   is_walked_ = true;
   const auto it = placed_.find(record.identity);
   if (it != placed_.end()) return it->second;
+  if (to_be_placed_.contains(record.identity)) {
+    return Status(Code::kConflict,
+                  "a job is just about to put its placeholder there, or was killed "
+                  "when it was: dedupctl gc settles that");
+  }
   DEDUP_TRY(whole_);
   return nullptr;
 }
@@ -26,6 +31,7 @@ void Whereabouts::walk() {
 void Whereabouts::add(const std::string& directory) {
   const store::DirectoryLook& look = looks_.look_in(directory);
   if (whole_.is_ok()) whole_ = look.whole;
+  to_be_placed_.insert(look.to_be_placed.begin(), look.to_be_placed.end());
   for (const store::Placed& placed : look.placeholders) {
     if (placed.is_copy) continue;
     const store::Placed*& known = placed_[placed.placeholder.identity];

@@ -21,7 +21,8 @@ class Whereabouts {
       : known_(std::move(known)), search_(search) {}
 
   // The placeholder of the record's file, the newest if there are several; null if it is in none of
-  // the directories. An error if it was not found, and one of them cannot be looked at as a whole.
+  // the directories. An error if it was not found, and one of them cannot be looked at as a whole
+  // or has a replacement that would be one.
   // The first call does the walk. Copies do not count: the original may stand somewhere.
   Result<const store::Placed*> find(const store::CommitRecord& record);
 
@@ -37,6 +38,7 @@ class Whereabouts {
   bool is_walked_ = false;
   store::Directories looks_;
   std::map<Id128, const store::Placed*> placed_;
+  std::set<Id128> to_be_placed_;
   Status whole_;  // why something may not have been seen
 };
 

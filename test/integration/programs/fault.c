@@ -5,7 +5,12 @@
  *   FAULT_ERROR  the errno that this call and all later ones return; SIGKILL if not set
  *   FAULT_ONCE   set: later ones do what they should
  *   FAULT_ONLY   count calls of this function only
- *   FAULT_COUNT  a file that gets the number of calls when the process ends */
+ *   FAULT_COUNT  a file that gets the number of calls when the process ends
+ *   FAULT_NO_LOCKS  set: flock() succeeds and locks nothing, as on a file system whose locks other
+ *                nodes do not see; all ranks
+ *   FAULT_MEET   a directory: who is about to replace what stands at a real path (by a symbolic
+ *                link or, where it makes none, by renaming) waits there, once, until two are;
+ *                all ranks */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -77,7 +83,43 @@ WRAP(int, ftruncate, (int fd, off_t size), (fd, size))
 WRAP(int, ftruncate64, (int fd, off64_t size), (fd, size))
 WRAP(int, fsync, (int fd), (fd))
 WRAP(int, fdatasync, (int fd), (fd))
-WRAP(int, rename, (const char* from, const char* to), (from, to))
+/* Where FAULT_MEET says, once. */
+static void meet(void) {
+  static atomic_int done;
+  const char* place = getenv("FAULT_MEET");
+  if (place == NULL || atomic_exchange(&done, 1) != 0) return;
+  char name[4096];
+  for (int i = 1; i <= 2; ++i) {
+    snprintf(name, sizeof name, "%s/%d", place, i);
+    const int fd = open(name, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (fd < 0) continue;
+    close(fd);
+    break;
+  }
+  snprintf(name, sizeof name, "%s/2", place);
+  while (access(name, F_OK) != 0) usleep(1000);
+}
+
+int symlink(const char* target, const char* path) {
+  static int (*real)(const char*, const char*);
+  if (real == NULL) *(void**)&real = dlsym(RTLD_NEXT, "symlink");
+  if (strstr(target, ".dedup-tmp") != NULL) meet();
+  return fails("symlink") ? -1 : real(target, path);
+}
+
+int rename(const char* from, const char* to) {
+  static int (*real)(const char*, const char*);
+  if (real == NULL) *(void**)&real = dlsym(RTLD_NEXT, "rename");
+  if (strstr(from, ".dedup-tmp") != NULL) meet();
+  return fails("rename") ? -1 : real(from, to);
+}
+
+int flock(int fd, int operation) {
+  static int (*real)(int, int);
+  if (real == NULL) *(void**)&real = dlsym(RTLD_NEXT, "flock");
+  return getenv("FAULT_NO_LOCKS") != NULL ? 0 : real(fd, operation);
+}
+
 WRAP(int, link, (const char* from, const char* to), (from, to))
 WRAP(int, mkdir, (const char* path, mode_t mode), (path, mode))
 WRAP(int, unlink, (const char* path), (path))

@@ -1,0 +1,358 @@
+#include "store/replacement.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/codec.h"
+#include "store/format.h"
+
+namespace dedup::store {
+namespace {
+
+constexpr std::string_view kTemporary = ".dedup-tmp-";
+constexpr std::string_view kClaim = ".dedup-next-";
+constexpr std::size_t kIdDigits = 32;
+constexpr int kMaxClaims = 1000;
+constexpr std::size_t kClaimNumber = 4;  // at most: a point and three digits
+constexpr std::size_t kLongestBase = NAME_MAX - 1 - kClaim.size() - kIdDigits - kClaimNumber;
+constexpr int kLooks = 5;  // at a path that others replace meanwhile
+constexpr std::size_t kHole = std::size_t{64} << 10;
+
+bool is_zero(std::span<const std::byte> bytes) {
+  return bytes.empty() || (bytes[0] == std::byte{0} &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+int stat_of(const std::string& path, struct stat& s) {
+  return fs::retried([&] { return system().stat(path.c_str(), &s); });
+}
+
+int stat_of(const fs::File& file, struct stat& s) {
+  return fs::retried([&] { return file.system().fstat(file.fd(), &s); });
+}
+
+int change_owner(const fs::File& file, uid_t owner, gid_t group) {
+  return fs::retried([&] { return file.system().fchown(file.fd(), owner, group); });
+}
+
+std::string hex(std::uint64_t number) {
+  return hex_string(&number, sizeof number);
+}
+
+std::string name_of(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// What a link names is replaced, not the link.
+std::string target_of(const std::string& path) {
+  std::string target;
+  const bool is_link = fs::read_link(path).is_ok();
+  return is_link && system().realpath(path.c_str(), target) == 0 ? target : path;
+}
+
+// A hidden name beside `target`. One that would be too long is cut, and its checksum tells it from
+// others.
+std::string beside(const std::string& target, std::string_view kind, const std::string& rest) {
+  std::string name = name_of(target);
+  if (name.size() > kLongestBase) {
+    const std::string whole =
+        hex(format::checksum(std::as_bytes(std::span(name.data(), name.size()))));
+    name = name.substr(0, kLongestBase - whole.size()) + whole;
+  }
+  return fs::directory_of(target) + "/." + name + std::string(kind) + rest;
+}
+
+// What claims are on, as part of their names. The device has another number on every node.
+std::string key_of(const PathState& state) {
+  if (state.kind == PathState::Kind::kPlaceholder) return state.placeholder.attempt.hex();
+  Encoder e;
+  for (const std::uint64_t field :
+       {state.stamp.inode, state.stamp.size, state.stamp.modified, state.stamp.changed}) {
+    e.put(field);
+  }
+  return hex(format::checksum(e.bytes())) + hex(format::checksum(e.bytes(), 1));
+}
+
+std::string claim_on(const std::string& target, const PathState& state, int number) {
+  return beside(target, kClaim, key_of(state) + "." + std::to_string(number));
+}
+
+bool can_be_claimed(const PathState& state) {
+  return state.kind == PathState::Kind::kPlain || state.kind == PathState::Kind::kPlaceholder;
+}
+
+bool is_same(const PathState& a, const PathState& b) {
+  return a.kind == b.kind && a.stamp.inode == b.stamp.inode && key_of(a) == key_of(b);
+}
+
+Status conflict(const std::string& path) {
+  return {Code::kConflict, path +
+                               ": another program or job has changed or replaced the file since it "
+                               "was opened; nothing of it is overwritten"};
+}
+
+// The replacement that a claim leads to, whether that is there or not; nothing if there is no such
+// claim.
+Result<std::optional<std::string>> claimed_by(const std::string& claim) {
+  auto name = fs::read_link(claim);
+  if (name.status().code() == Code::kNoSuchFile) return std::optional<std::string>();
+  DEDUP_TRY(name.status());
+  if (!is_beside_a_path(*name) || name->find('/') != std::string::npos) {
+    return Status(Code::kCorrupt, claim + ": leads to " + *name + ", which is no replacement");
+  }
+  return std::optional(fs::directory_of(claim) + "/" + *name);
+}
+
+// Makes `claim`, or finds whose it is. The replacement that it leads to.
+Result<std::string> claim_for(const std::string& replacement, const std::string& claim) {
+  const Status made = fs::make_link(name_of(replacement), claim);
+  if (made.is_ok()) return replacement;
+  // Network file systems may have lost no more than the answer.
+  DEDUP_ASSIGN(const std::optional<std::string> other, claimed_by(claim));
+  if (other) return *other;
+  if (made.code() != Code::kAccess && made.code() != Code::kUnsupported) return made;
+  return Status(Code::kUnsupported,
+                claim +
+                    ": the file system makes no symbolic links, without which jobs cannot be "
+                    "kept from replacing each other's files; use another directory");
+}
+
+// The name that a hidden one was made for: as it was, unless that was cut.
+std::string_view base_of(std::string_view name, std::string_view kind) {
+  return name.substr(1, name.find(kind) - 1);
+}
+
+bool are_digits(std::string_view text, std::string_view digits) {
+  return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
+}
+
+bool has_id(std::string_view text) {
+  return text.size() == kIdDigits && are_digits(text, "0123456789abcdef");
+}
+
+bool is_replacement(std::string_view name) {
+  const std::size_t at = name.rfind(kTemporary);
+  return name.starts_with('.') && at != std::string_view::npos &&
+         has_id(name.substr(at + kTemporary.size()));
+}
+
+bool is_claim(std::string_view name) {
+  const std::size_t at = name.rfind(kClaim);
+  if (!name.starts_with('.') || at == std::string_view::npos) return false;
+  const std::string_view rest = name.substr(at + kClaim.size());
+  const std::size_t point = rest.find('.');
+  return point != std::string_view::npos && has_id(rest.substr(0, point)) &&
+         are_digits(rest.substr(point + 1), "0123456789");
+}
+
+// Whether a claim may be on what stands at its path.
+bool may_mean_something(const std::string& directory, std::string_view claim) {
+  const std::string_view base = base_of(claim, kClaim);
+  if (base.size() == kLongestBase) return true;  // cut, perhaps: of which path?
+  const auto now = look_at(directory + "/" + std::string(base));
+  if (!now.is_ok()) return true;
+  const std::string_view key = claim.substr(1 + base.size() + kClaim.size(), kIdDigits);
+  return can_be_claimed(*now) && key == key_of(*now);
+}
+
+}  // namespace
+
+// ---- Writing -----------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path, const Id128& id,
+                                                        mode_t permissions) {
+  const std::string target = target_of(path);
+  const std::string name = beside(target, kTemporary, id.hex());
+  DEDUP_ASSIGN(fs::File file,
+               fs::open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, permissions));
+  std::unique_ptr<Replacement> replacement(new Replacement(std::move(file), target, true));
+  // For remove_leftovers() alone.
+  (void)fs::try_lock(replacement->file_, true);
+  struct stat old {};
+  if (stat_of(path, old) == 0) {
+    // Only root, or somebody in that group, may give files away.
+    if (change_owner(replacement->file_, old.st_uid, old.st_gid) != 0) {
+      (void)change_owner(replacement->file_, static_cast<uid_t>(-1), old.st_gid);
+    }
+    DEDUP_TRY(fs::set_permissions(replacement->file_, old.st_mode & 07777));
+  }
+  return replacement;
+}
+
+Result<std::unique_ptr<Replacement>> Replacement::join(const std::string& path, const Id128& id) {
+  const std::string target = target_of(path);
+  DEDUP_ASSIGN(fs::File file,
+               fs::open_file(beside(target, kTemporary, id.hex()), O_WRONLY | O_NOFOLLOW));
+  return std::unique_ptr<Replacement>(new Replacement(std::move(file), target, false));
+}
+
+Replacement::~Replacement() {
+  if (is_mine_) (void)fs::remove_file(file_.path());
+}
+
+Result<std::uint64_t> Replacement::inode() const {
+  DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
+  return std::uint64_t{about.inode};
+}
+
+Status Replacement::write(std::uint64_t offset, std::span<const std::byte> data) {
+  return fs::write_at(file_, offset, data);
+}
+
+Status Replacement::write_sparse(std::uint64_t offset, std::span<const std::byte> data) {
+  std::size_t begin = 0;  // of what is not zero, up to `at`
+  for (std::size_t at = 0; at < data.size();) {
+    const std::size_t end = std::min(data.size(), at + kHole);
+    if (is_zero(data.subspan(at, end - at))) {
+      if (begin < at) DEDUP_TRY(write(offset + begin, data.subspan(begin, at - begin)));
+      begin = end;
+    }
+    at = end;
+  }
+  return begin == data.size() ? Status::ok() : write(offset + begin, data.subspan(begin));
+}
+
+Status Replacement::resize(std::uint64_t size) {
+  return fs::truncate(file_, size);
+}
+
+Status Replacement::flush() {
+  return fs::sync(file_);
+}
+
+// ---- Putting it there --------------------------------------------------------------------------
+
+bool Replacement::stands_there() const {
+  struct stat held {};
+  struct stat named {};
+  return stat_of(file_, held) == 0 && stat_of(path_, named) == 0 && named.st_ino == held.st_ino &&
+         named.st_dev == held.st_dev;
+}
+
+Status Replacement::put() {
+  const Status renamed = fs::rename(file_.path(), path_);
+  // Network file systems may have lost no more than the answer; or somebody else has done it.
+  if (!renamed.is_ok() && !stands_there()) return renamed;
+  is_mine_ = false;
+  return fs::sync_directory(fs::directory_of(path_));
+}
+
+Status Replacement::put_after(const PathState& before) {
+  std::vector<std::string> claims;
+  for (;;) {
+    if (claims.size() == kMaxClaims) {
+      return {Code::kIo, path_ + ": " + std::to_string(kMaxClaims) +
+                             " jobs were killed while they replaced it: remove " +
+                             claim_on(path_, before, 0) + " and those like it"};
+    }
+    claims.push_back(claim_on(path_, before, static_cast<int>(claims.size())));
+    DEDUP_ASSIGN(const std::string winner, claim_for(file_.path(), claims.back()));
+    if (winner == file_.path()) break;
+    DEDUP_ASSIGN(const bool is_there, fs::exists(winner));
+    if (is_there) return conflict(path_);
+    // Put there, or given up: what stands there now tells.
+    DEDUP_ASSIGN(const PathState now, look_at(path_));
+    if (!is_same(now, before)) return conflict(path_);
+  }
+  DEDUP_ASSIGN(const PathState now, look_at(path_));
+  if (!is_same(now, before)) {
+    (void)fs::remove_file(claims.back());
+    return conflict(path_);
+  }
+  const Status status = put();
+  if (is_mine_) return status.code() == Code::kNoSuchFile ? conflict(path_) : status;
+  DEDUP_TRY(status);
+  // Those that stay mean nothing.
+  for (const std::string& claim : claims) (void)fs::remove_file(claim);
+  return Status::ok();
+}
+
+Status Replacement::put_new() {
+  const Status linked = fs::link(file_.path(), path_);
+  if (linked.is_ok()) {
+    DEDUP_TRY(fs::remove_file(file_.path()));
+    is_mine_ = false;
+    return fs::sync_directory(fs::directory_of(path_));
+  }
+  if (linked.code() == Code::kFileExists) return {Code::kFileExists, path_ + ": is there already"};
+  // Some file systems have no second names for a file.
+  DEDUP_ASSIGN(const bool is_there, fs::exists(path_));
+  if (is_there) return {Code::kFileExists, path_ + ": is there already"};
+  return put();
+}
+
+namespace {
+
+// What others have renamed in the directory so far is seen from then on, on network file systems
+// too.
+Status see_changes_beside(const std::string& target) {
+  const std::string name = beside(target, kTemporary, Id128::random().hex());
+  DEDUP_TRY(fs::make_link(name_of(target), name));
+  return fs::remove_file(name);
+}
+
+}  // namespace
+
+Result<PathState> settle_path(const std::string& path) {
+  const std::string target = target_of(path);
+  for (int i = 0; i < kLooks; ++i) {
+    DEDUP_ASSIGN(PathState state, look_at(path));
+    if (!can_be_claimed(state)) return state;
+    std::optional<std::string> standing;
+    for (int number = 0; !standing; ++number) {
+      DEDUP_ASSIGN(const auto replacement, claimed_by(claim_on(target, state, number)));
+      if (!replacement) return state;
+      DEDUP_ASSIGN(const bool is_there, fs::exists(*replacement));
+      if (is_there) standing = replacement;
+    }
+    // A claim on what stands there after the claim was seen has held when it was made.
+    DEDUP_TRY(see_changes_beside(target));
+    DEDUP_ASSIGN(const PathState now, look_at(path));
+    if (!is_same(now, state)) continue;
+    const Status renamed = fs::rename(*standing, target);
+    if (renamed.code() == Code::kNoSuchFile) continue;  // put there by its job, or given up
+    DEDUP_TRY(renamed);
+    DEDUP_TRY(fs::sync_directory(fs::directory_of(target)));
+  }
+  return Status(Code::kConflict, path + ": other jobs replace the file all the time");
+}
+
+// ---- What killed jobs leave --------------------------------------------------------------------
+
+bool is_beside_a_path(std::string_view name) {
+  return is_replacement(name) || is_claim(name);
+}
+
+Status remove_leftovers(const std::string& directory) {
+  DEDUP_ASSIGN(const auto names, fs::list(directory));
+  std::set<std::string> settled;
+  for (const std::string& name : names) {
+    if (!is_claim(name)) continue;
+    const std::string path = directory + "/" + std::string(base_of(name, kClaim));
+    if (!settled.insert(path).second) continue;
+    // One that cannot be settled keeps what it has.
+    (void)settle_path(path);
+  }
+  for (const std::string& name : names) {
+    const std::string entry = directory + "/" + name;
+    if (is_replacement(name)) {
+      const auto file = fs::open_file(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      if (!file.is_ok()) continue;
+      const auto locked = fs::try_lock(*file, true);
+      if (locked.is_ok() && *locked) (void)fs::remove_file(entry);
+    } else if (is_claim(name) && !may_mean_something(directory, name)) {
+      (void)fs::remove_file(entry);
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace dedup::store

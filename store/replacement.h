@@ -1,0 +1,87 @@
+// Replacing what stands at a real path (store/real_path.h), by one of all who would.
+//
+// Needed of the file system: that rename() is atomic, that symlink() fails if the name is there,
+// and that who has made a name in a directory finds what others renamed in it before. No locks: two
+// nodes of which neither sees the other's do no harm (doc/design.md, "The real path"). No state is
+// kept; one thread at a time for each Replacement.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "store/fs.h"
+#include "store/real_path.h"
+
+namespace dedup::store {
+
+// A file that is to take the place of what stands at a path, with that one's permissions and, where
+// allowed, owner. Until then it has a name of its own beside the path, and is removed again unless
+// it was put there.
+//
+// What put_after() does. A claim is a symbolic link beside the path; its name says what stands at
+// the path and has a number, from 0; it leads to the name of the replacement that would follow. To
+// claim is to make the first link that is not there, behind those that lead to nothing; and it
+// holds if what it is on still stands at the path afterwards. Who holds it renames his replacement.
+// So the name of a replacement is what decides: as long as it is there its claim stands, and
+// renaming it and removing it exclude each other, whoever does it and however late. Claims on what
+// stands at the path are never removed; those on what stood there before mean nothing.
+class Replacement {
+ public:
+  // `id` is part of its name, and must be new. `permissions`, less the umask, is what the file gets
+  // if nothing is there yet.
+  static Result<std::unique_ptr<Replacement>> begin(const std::string& path, const Id128& id,
+                                                    mode_t permissions = 0600);
+  // The one that another process has begun, to write a part of it; only the other one may put it.
+  static Result<std::unique_ptr<Replacement>> join(const std::string& path, const Id128& id);
+  ~Replacement();
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+
+  Result<std::uint64_t> inode() const;
+  Status write(std::uint64_t offset, std::span<const std::byte> data);
+  // The same, but leaves holes where there are whole blocks of zeros, as a program that never wrote
+  // there would.
+  Status write_sparse(std::uint64_t offset, std::span<const std::byte> data);
+  Status resize(std::uint64_t size);
+  Status flush();
+
+  // What it has must be flushed. On success it is at the path, durably; each at most once.
+  //
+  // If a plain file or a placeholder, `before`, still stands there; else kConflict. Of all who name
+  // the same one succeeds. After another error it may be put there all the same, later, too, by
+  // settle_path(); not if it could be removed.
+  Status put_after(const PathState& before);
+  // If nothing stands there; else kFileExists.
+  Status put_new();
+  // Whatever stands there, and whoever is about to replace it.
+  Status put();
+
+ private:
+  Replacement(fs::File file, std::string path, bool is_mine)
+      : file_(std::move(file)), path_(std::move(path)), is_mine_(is_mine) {}
+
+  bool stands_there() const;
+
+  fs::File file_;
+  std::string path_;  // what a link at the path leads to
+  bool is_mine_;      // to be removed
+};
+
+// What stands at the path once what was claimed to follow on it was put there, as a killed job may
+// have left it. For who would go on from it.
+Result<PathState> settle_path(const std::string& path);
+
+// Whether a file is a replacement or a claim, by its name.
+bool is_beside_a_path(std::string_view name);
+
+// Removes what killed jobs left in a directory: replacements, and claims that mean nothing any
+// more. Replacements of jobs that are running stay where locks say so; otherwise their commits
+// fail.
+Status remove_leftovers(const std::string& directory);
+
+}  // namespace dedup::store

@@ -1,0 +1,373 @@
+// Who replaces what stands at a path, with every call of every job before or after every other's
+// (store/replacement.h): of the jobs that run at once, each is stopped, and killed, at any call
+// that looks at names or changes them. All ways with up to so many switches and kills are gone
+// through; most faults of such a kind need two or three (Musuvathi and Qadeer, PLDI 2007, section
+// 2).
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/forwarding_system.h"
+#include "store/placeholder.h"
+#include "store/replacement.h"
+#include "test/faults/memory_system.h"
+
+namespace dedup::simulation {
+namespace {
+
+using store::PathState;
+
+const std::string kPath = "/shared/f";
+constexpr std::size_t kStack = std::size_t{256} << 10;
+
+// ---- Jobs that take turns ----------------------------------------------------------------------
+
+// At a call, counted over all jobs: another job goes on, or the one that makes it dies.
+struct Event {
+  std::size_t at = 0;
+  int job = 0;  // kKill: none
+  static constexpr int kKill = -1;
+};
+
+// Runs functions as jobs, one at a time; control changes hands at calls only.
+class Turns {
+ public:
+  Turns(std::vector<std::function<void()>> jobs, std::vector<Event> events)
+      : jobs_(std::move(jobs)), events_(std::move(events)), fibers_(jobs_.size()) {}
+
+  // The number of calls that the jobs made.
+  std::size_t run() {
+    running_ = this;
+    for (std::size_t i = 0; i < jobs_.size(); ++i) prepare(i);
+    for (current_ = 0; current_ < jobs_.size();) {
+      swapcontext(&main_, &fibers_[current_].context);
+      if (wanted_ >= 0) {
+        current_ = static_cast<std::size_t>(std::exchange(wanted_, -1));
+      } else {
+        for (current_ = 0; current_ < jobs_.size() && fibers_[current_].is_done;) ++current_;
+      }
+    }
+    running_ = nullptr;
+    return calls_;
+  }
+
+  // Before a call. False: the job is dead, and the call does nothing.
+  bool enter() {
+    Fiber& fiber = fibers_[current_];
+    if (fiber.is_dead) return false;
+    const std::size_t at = calls_++;
+    if (next_ == events_.size() || events_[next_].at != at) return true;
+    const Event event = events_[next_++];
+    if (event.job == Event::kKill) {
+      fiber.is_dead = true;
+      return false;
+    }
+    const auto to = static_cast<std::size_t>(event.job);
+    if (to == current_ || fibers_[to].is_done) return true;
+    wanted_ = event.job;
+    swapcontext(&fiber.context, &main_);
+    return true;
+  }
+
+  static Turns* running() { return running_; }
+
+ private:
+  struct Fiber {
+    ucontext_t context{};
+    bool is_done = false;
+    bool is_dead = false;
+  };
+
+  void prepare(std::size_t job) {
+    ucontext_t& context = fibers_[job].context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stack(job);
+    context.uc_stack.ss_size = kStack;
+    context.uc_link = &main_;
+    makecontext(&context, &Turns::start, 0);
+  }
+  static void start() {
+    Turns& turns = *running_;
+    const std::size_t mine = turns.current_;
+    turns.jobs_[mine]();
+    turns.fibers_[mine].is_done = true;
+  }
+
+  // The same for every run.
+  static std::byte* stack(std::size_t job) {
+    static std::vector<std::unique_ptr<std::byte[]>> stacks;
+    while (stacks.size() <= job) {
+      stacks.push_back(std::make_unique_for_overwrite<std::byte[]>(kStack));
+    }
+    return stacks[job].get();
+  }
+
+  static inline Turns* running_ = nullptr;
+  std::vector<std::function<void()>> jobs_;
+  std::vector<Event> events_;
+  std::vector<Fiber> fibers_;
+  ucontext_t main_{};
+  std::size_t current_ = 0;
+  std::size_t calls_ = 0;
+  std::size_t next_ = 0;
+  int wanted_ = -1;
+};
+
+// Ways to break it, to see that this finds them.
+enum class Breakage {
+  kNone,
+  kSharedClaims,  // symlink() replaces what is there
+  kNoClaims,      // looks, and renames
+  kNoClaimStays,  // those on what stands there are removed like others
+};
+
+class TurnSystem final : public store::ForwardingSystem {
+ public:
+  TurnSystem(System& below, Breakage breakage) : ForwardingSystem(below), breakage_(breakage) {}
+
+  int open(const char* path, int flags, mode_t mode) override {
+    return turn([&] { return below_.open(path, flags, mode); });
+  }
+  int stat(const char* path, struct stat* about) override {
+    return turn([&] { return below_.stat(path, about); });
+  }
+  int lstat(const char* path, struct stat* about) override {
+    return turn([&] { return below_.lstat(path, about); });
+  }
+  int rename(const char* from, const char* to) override {
+    return turn([&] { return below_.rename(from, to); });
+  }
+  int symlink(const char* target, const char* path) override {
+    return turn([&] {
+      if (breakage_ == Breakage::kSharedClaims) (void)below_.unlink(path);
+      return below_.symlink(target, path);
+    });
+  }
+  // No node knows of another's locks.
+  int flock(int, int) override { return 0; }
+  int readlink(const char* path, std::string& target) override {
+    return turn([&] { return below_.readlink(path, target); });
+  }
+  int unlink(const char* path) override {
+    return turn([&] { return below_.unlink(path); });
+  }
+
+ private:
+  template <typename Call>
+  int turn(Call&& call) {
+    if (Turns::running() != nullptr && !Turns::running()->enter()) {
+      errno = EIO;
+      return -1;
+    }
+    return call();
+  }
+
+  Breakage breakage_;
+};
+
+// ---- What they do ------------------------------------------------------------------------------
+
+class World {
+ public:
+  World(Breakage breakage, bool begins_plain) : breakage_(breakage), system_(memory_, breakage) {
+    before_ = &store::use_system(system_);
+    memory_.mount("/shared");
+    if (begins_plain) {
+      memory_.put_content(kPath, {});
+    } else {
+      const auto first = begin({});
+      EXPECT_TRUE(first->put().is_ok());
+    }
+    opened_ = *store::look_at(kPath);
+  }
+  ~World() { store::use_system(*before_); }
+
+  // A job that has had the file open from the begin, and commits twice.
+  void commit() {
+    PathState base = opened_;
+    for (int i = 0; i < 2; ++i) {
+      const Id128 parent = base.placeholder.attempt;
+      const auto next = begin(parent);
+      if (!next) return;
+      const auto now = store::settle_path(kPath);
+      // As the fence looks.
+      if (!now.is_ok() || now->stamp.inode != base.stamp.inode) return;
+      if (!put(*next, *now).is_ok()) return;
+      const auto mine = store::look_at(kPath);
+      if (!mine.is_ok()) return;
+      base = *mine;
+    }
+  }
+
+  // One that opens it now, and goes on from what is there.
+  Status open_and_commit() {
+    DEDUP_ASSIGN(const PathState base, store::settle_path(kPath));
+    const auto next = begin(base.placeholder.attempt);
+    return next ? put(*next, base) : Status(Code::kIo, "cannot write beside the path");
+  }
+
+  void tidy() {
+    (void)store::remove_leftovers("/shared");
+    if (breakage_ != Breakage::kNoClaimStays) return;
+    std::vector<std::string> names;
+    (void)memory_.list("/shared", names);
+    for (const std::string& name : names) {
+      if (name.find(".dedup-next-") != std::string::npos)
+        (void)memory_.unlink(("/shared/" + name).c_str());
+    }
+  }
+
+  // What is wrong afterwards; empty: nothing.
+  std::string check() {
+    const Status last = open_and_commit();
+    if (!last.is_ok()) return "nobody can go on: " + last.message();
+    const auto now = store::look_at(kPath);
+    if (!now.is_ok() || now->kind != PathState::Kind::kPlaceholder) return "no placeholder";
+    std::set<Id128> line;
+    for (Id128 at = now->placeholder.attempt; !at.is_zero(); at = parents_[at]) line.insert(at);
+    for (const Id128& attempt : acknowledged_) {
+      if (!line.contains(attempt)) return "what was acknowledged is lost";
+    }
+    return "";
+  }
+
+ private:
+  // Its name is new; the ids are the same each time.
+  std::unique_ptr<store::Replacement> begin(const Id128& parent) {
+    Id128 id;
+    id.bytes[0] = ++last_;
+    parents_[id] = parent;
+    auto begun = store::Replacement::begin(kPath, id);
+    if (!begun.is_ok()) return nullptr;
+    store::Placeholder placeholder;
+    placeholder.attempt = id;
+    placeholder.inode = *(*begun)->inode();
+    (void)(*begun)->write(0, store::encode_placeholder(placeholder));
+    begun_[begun->get()] = id;
+    return std::move(*begun);
+  }
+
+  Status put(store::Replacement& next, const PathState& now) {
+    const Status status = breakage_ == Breakage::kNoClaims ? next.put() : next.put_after(now);
+    if (status.is_ok()) acknowledged_.insert(begun_[&next]);
+    return status;
+  }
+
+  Breakage breakage_;
+  test::MemorySystem memory_;
+  TurnSystem system_;
+  store::System* before_;
+  PathState opened_;
+  std::uint8_t last_ = 0;
+  std::map<Id128, Id128> parents_;
+  std::map<const store::Replacement*, Id128> begun_;
+  std::set<Id128> acknowledged_;
+};
+
+// ---- All ways ----------------------------------------------------------------------------------
+
+struct Case {
+  const char* name;
+  bool begins_plain;
+  std::vector<void (*)(World&)> jobs;
+  std::size_t most_events;
+};
+
+class Exploration {
+ public:
+  Exploration(const Case& what, Breakage breakage) : case_(what), breakage_(breakage) {}
+
+  // What is wrong in the first way in which anything is; empty: nothing.
+  std::string run() {
+    explore({});
+    return found_;
+  }
+  std::size_t ways() const { return ways_; }
+
+ private:
+  void explore(const std::vector<Event>& events) {
+    ++ways_;
+    const std::size_t calls = run_one(events);
+    if (!found_.empty() || events.size() == case_.most_events) return;
+    const std::size_t first = events.empty() ? 0 : events.back().at + 1;
+    for (std::size_t at = first; at < calls; ++at) {
+      for (int job = Event::kKill; job < static_cast<int>(case_.jobs.size()); ++job) {
+        std::vector<Event> more = events;
+        more.push_back({at, job});
+        explore(more);
+        if (!found_.empty()) return;
+      }
+    }
+  }
+
+  std::size_t run_one(const std::vector<Event>& events) {
+    World world(breakage_, case_.begins_plain);
+    std::vector<std::function<void()>> jobs;
+    for (auto* const job : case_.jobs) jobs.emplace_back([&world, job] { job(world); });
+    const std::size_t calls = Turns(std::move(jobs), events).run();
+    const std::string wrong = world.check();
+    if (wrong.empty()) return calls;
+    found_ = wrong + ", with";
+    for (const Event& event : events) {
+      found_ += " " + std::to_string(event.at) + ":" +
+                (event.job == Event::kKill ? "kill" : std::to_string(event.job));
+    }
+    return calls;
+  }
+
+  const Case& case_;
+  Breakage breakage_;
+  std::string found_;
+  std::size_t ways_ = 0;
+};
+
+void commits(World& world) {
+  world.commit();
+}
+void opens(World& world) {
+  (void)world.open_and_commit();
+}
+void tidies(World& world) {
+  world.tidy();
+}
+
+const std::array<Case, 5> kCases = {{
+    {"two jobs and dedupctl gc", false, {opens, opens, tidies}, 3},
+    {"two jobs", false, {commits, commits}, 3},
+    {"two jobs at a plain file", true, {commits, commits}, 2},
+    {"two jobs and one that opens it", false, {commits, commits, opens}, 2},
+    {"a job, and two that open it", true, {commits, opens, opens}, 2},
+}};
+
+TEST(ReplacementByAll, LosesNothingAndStandsInNobodysWay) {
+  for (const Case& one : kCases) {
+    Exploration exploration(one, Breakage::kNone);
+    EXPECT_EQ(exploration.run(), "") << one.name;
+    EXPECT_GT(exploration.ways(), 1000U) << one.name;
+    RecordProperty(one.name, static_cast<int>(exploration.ways()));
+  }
+}
+
+TEST(ReplacementByAll, IsFoundToBeBroken) {
+  for (const Breakage breakage :
+       {Breakage::kSharedClaims, Breakage::kNoClaims, Breakage::kNoClaimStays}) {
+    const bool found = std::any_of(kCases.begin(), kCases.end(), [&](const Case& one) {
+      return !Exploration(one, breakage).run().empty();
+    });
+    EXPECT_TRUE(found) << static_cast<int>(breakage);
+  }
+}
+
+}  // namespace
+}  // namespace dedup::simulation

@@ -1,0 +1,282 @@
+// Replacing what stands at a real path. All interleavings: test/simulation/replacement_test.cc.
+#include "store/replacement.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+
+#include "store/forwarding_system.h"
+#include "test/unit/store_helpers.h"
+#include "test/unit/temp_dir.h"
+
+namespace dedup::store {
+namespace {
+
+using test::begin_placeholder;
+using test::put_placeholder;
+using test::put_text;
+using test::TempDir;
+using Kind = PathState::Kind;
+
+Id128 id_of(std::uint8_t number) {
+  Id128 id;
+  id.bytes[0] = number;
+  return id;
+}
+
+Placeholder of_attempt(std::uint8_t attempt) {
+  Placeholder p;
+  p.identity = id_of(1);
+  p.attempt = id_of(attempt);
+  p.number = attempt;
+  return p;
+}
+
+std::size_t count_entries(const TempDir& dir) {
+  const std::filesystem::directory_iterator entries(dir.path());
+  return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+TEST(Replacement, OfWhichNothingIsPutLeavesNothing) {
+  TempDir dir;
+  put_text(dir / "f", "old");
+  {
+    const auto first = Replacement::begin(dir / "f", id_of(1));
+    ASSERT_TRUE(first.is_ok());
+    const auto second = Replacement::begin(dir / "f", id_of(2));
+    ASSERT_TRUE(second.is_ok());
+    EXPECT_EQ(Replacement::begin(dir / "f", id_of(2)).status().code(), Code::kFileExists);
+    ASSERT_TRUE((*first)->write(0, Bytes(100)).is_ok());
+  }
+  EXPECT_EQ(count_entries(dir), 1u);
+  EXPECT_EQ(test::get_file(dir / "f").size(), 3u);
+}
+
+TEST(Replacement, FollowsOnWhatItWasMadeForOnce) {
+  TempDir dir;
+  const std::string path = dir / "f";
+  put_text(path, "old");
+  const PathState plain = *look_at(path);
+  const auto winner = begin_placeholder(path, of_attempt(1));
+  const auto loser = begin_placeholder(path, of_attempt(2));
+  ASSERT_TRUE(winner->put_after(plain).is_ok());
+  EXPECT_EQ(loser->put_after(plain).code(), Code::kConflict);
+  const PathState now = *settle_path(path);
+  EXPECT_EQ(now.placeholder.attempt, id_of(1));
+  EXPECT_FALSE(now.is_copy());
+  EXPECT_TRUE(begin_placeholder(path, of_attempt(3))->put_after(now).is_ok());
+  EXPECT_EQ(begin_placeholder(path, of_attempt(4))->put_after(now).code(), Code::kConflict);
+  EXPECT_EQ(settle_path(path)->placeholder.attempt, id_of(3));
+}
+
+TEST(Replacement, IsNotPutWhereSomethingElseStandsByNow) {
+  TempDir dir;
+  const std::string path = dir / "f";
+  put_text(path, "old");
+  const PathState before = *look_at(path);
+  put_text(path, "changed by a program");
+  {
+    const auto late = begin_placeholder(path, of_attempt(1));
+    EXPECT_EQ(late->put_after(before).code(), Code::kConflict);
+  }
+  std::filesystem::remove(path);
+  {
+    const auto late = begin_placeholder(path, of_attempt(1));
+    EXPECT_EQ(late->put_after(before).code(), Code::kConflict);
+  }
+  EXPECT_EQ(count_entries(dir), 0u);
+}
+
+// Dies at a call of its name.
+class DiesAt final : public ForwardingSystem {
+ public:
+  enum class Call { kRename, kStatAfterClaim };
+  DiesAt(System& below, Call call) : ForwardingSystem(below), call_(call) {}
+  int symlink(const char* target, const char* path) override {
+    claimed_ = true;
+    return below_.symlink(target, path);
+  }
+  int stat(const char* path, struct stat* about) override {
+    if (claimed_ && call_ == Call::kStatAfterClaim) ::_exit(0);
+    return below_.stat(path, about);
+  }
+  int rename(const char* from, const char* to) override {
+    if (call_ == Call::kRename) ::_exit(0);
+    return below_.rename(from, to);
+  }
+
+ private:
+  Call call_;
+  bool claimed_ = false;
+};
+
+// What a job leaves that is killed between its claim and its rename.
+void die_after_claim(const std::string& path, std::uint8_t attempt, DiesAt::Call call) {
+  ASSERT_EQ(test::in_child([&] {
+              DiesAt dying(kernel(), call);
+              use_system(dying);
+              const auto before = look_at(path);
+              if (before.is_ok())
+                (void)begin_placeholder(path, of_attempt(attempt))->put_after(*before);
+              return 1;
+            }),
+            0);
+}
+
+TEST(Replacement, ThatAKilledJobHadClaimedForIsPutByTheNext) {
+  for (const auto call : {DiesAt::Call::kRename, DiesAt::Call::kStatAfterClaim}) {
+    TempDir dir;
+    const std::string path = dir / "f";
+    put_text(path, "old");
+    const PathState before = *look_at(path);
+    die_after_claim(path, 1, call);
+    EXPECT_EQ(look_at(path)->kind, Kind::kPlain);
+    EXPECT_EQ(begin_placeholder(path, of_attempt(2))->put_after(before).code(), Code::kConflict);
+    EXPECT_EQ(settle_path(path)->placeholder.attempt, id_of(1));
+    EXPECT_EQ(settle_path(path)->placeholder.attempt, id_of(1));
+    EXPECT_EQ(count_entries(dir), 2u);  // with a claim that means nothing
+    ASSERT_TRUE(remove_leftovers(dir.path()).is_ok());
+    EXPECT_EQ(count_entries(dir), 1u);
+  }
+}
+
+TEST(Replacement, ThatWasGivenUpDoesNotStandInTheWay) {
+  TempDir dir;
+  const std::string path = dir / "f";
+  put_text(path, "old");
+  const PathState before = *look_at(path);
+  for (std::uint8_t attempt = 1; attempt <= 3; ++attempt) {
+    die_after_claim(path, attempt, DiesAt::Call::kRename);
+    for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+      if (entry.path().string().find(".dedup-tmp-") != std::string::npos) {
+        std::filesystem::remove(entry);
+      }
+    }
+  }
+  EXPECT_EQ(settle_path(path)->kind, Kind::kPlain);
+  // The claims on what stands there stay: without them two could hold one.
+  ASSERT_TRUE(remove_leftovers(dir.path()).is_ok());
+  EXPECT_EQ(count_entries(dir), 4u);
+  EXPECT_TRUE(begin_placeholder(path, of_attempt(4))->put_after(before).is_ok());
+  EXPECT_EQ(settle_path(path)->placeholder.attempt, id_of(4));
+  EXPECT_EQ(count_entries(dir), 1u);
+}
+
+TEST(Replacement, OfAKilledProcessIsALeftover) {
+  TempDir dir;
+  put_text(dir / "f", "old");
+  put_text(dir / ".f.dedup-tmp-mine", "a user's");
+  ASSERT_EQ(test::in_child([&] {
+              const auto begun = Replacement::begin(dir / "f", id_of(1));
+              ::_exit(begun.is_ok() && (*begun)->write(0, Bytes(100)).is_ok() ? 0 : 1);
+              return 0;
+            }),
+            0);
+  EXPECT_EQ(count_entries(dir), 3u);
+  {
+    const auto running = Replacement::begin(dir / "f", id_of(2));
+    ASSERT_TRUE(running.is_ok());
+    ASSERT_TRUE(remove_leftovers(dir.path()).is_ok());
+    EXPECT_EQ(count_entries(dir), 3u);
+  }
+  EXPECT_EQ(count_entries(dir), 2u);
+}
+
+// A file system that makes no symbolic links.
+class NoLinks final : public ForwardingSystem {
+ public:
+  using ForwardingSystem::ForwardingSystem;
+  int symlink(const char*, const char*) override {
+    errno = EPERM;
+    return -1;
+  }
+};
+
+TEST(Replacement, IsNotPutUnguardedWhereThereAreNoSymbolicLinks) {
+  TempDir dir;
+  const std::string path = dir / "f";
+  put_text(path, "old");
+  NoLinks none(kernel());
+  System& before = use_system(none);
+  const Status status = begin_placeholder(path, of_attempt(1))->put_after(*look_at(path));
+  use_system(before);
+  EXPECT_EQ(status.code(), Code::kUnsupported) << status.message();
+  EXPECT_NE(status.message().find("symbolic links"), std::string::npos) << status.message();
+  EXPECT_EQ(count_entries(dir), 1u);
+}
+
+TEST(Replacement, KeepsPermissionsAndLinks) {
+  TempDir dir;
+  put_text(dir / "target", "old");
+  ASSERT_EQ(::chmod((dir / "target").c_str(), 0641), 0);
+  std::filesystem::create_symlink("target", dir / "f");
+  auto replacement = Replacement::begin(dir / "f", id_of(1));
+  ASSERT_TRUE(replacement.is_ok());
+  ASSERT_TRUE((*replacement)->resize(9).is_ok());
+  ASSERT_TRUE((*replacement)->put_after(*look_at(dir / "f")).is_ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(dir / "f"));
+  EXPECT_EQ(test::get_file(dir / "target").size(), 9u);
+  struct stat s {};
+  ASSERT_EQ(::stat((dir / "f").c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 07777u, 0641u);
+}
+
+TEST(Replacement, OfANewFileNeverReplaces) {
+  const TempDir dir;
+  const mode_t mask = ::umask(027);
+  {
+    const auto replacement = Replacement::begin(dir / "new", id_of(1), 0666);
+    ASSERT_TRUE(replacement.is_ok());
+    ASSERT_TRUE((*replacement)->put_new().is_ok());
+  }
+  ::umask(mask);
+  struct stat s {};
+  ASSERT_EQ(::stat((dir / "new").c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 07777, 0640u);
+  EXPECT_EQ(s.st_nlink, 1u);
+  put_text(dir / "there", "something");
+  {
+    const auto replacement = Replacement::begin(dir / "there", id_of(1));
+    ASSERT_TRUE(replacement.is_ok());
+    EXPECT_EQ((*replacement)->put_new().code(), Code::kFileExists);
+  }
+  EXPECT_EQ(std::filesystem::file_size(dir / "there"), 9u);
+  EXPECT_EQ(count_entries(dir), 2u);
+}
+
+TEST(Replacement, LeavesHolesWhereThereAreZeros) {
+  const TempDir dir;
+  test::Random random(5);
+  Bytes content(1000 * 1000);
+  const Bytes some = test::random_bytes(random, 3000);
+  std::copy(some.begin(), some.end(), content.begin() + 400'000);
+  content.back() = std::byte{1};
+  auto replacement = Replacement::begin(dir / "file", id_of(1));
+  ASSERT_TRUE(replacement.is_ok());
+  ASSERT_TRUE((*replacement)->write_sparse(0, content).is_ok());
+  ASSERT_TRUE((*replacement)->put().is_ok());
+  EXPECT_EQ(test::get_file(dir / "file"), content);
+  struct stat s {};
+  ASSERT_EQ(::stat((dir / "file").c_str(), &s), 0);
+  EXPECT_LT(s.st_blocks * 512, 300'000);
+}
+
+TEST(Replacement, OfTheLongestName) {
+  TempDir dir;
+  const std::string path = dir / std::string(255, 'x');
+  put_placeholder(path, 1);
+  EXPECT_EQ(look_at(path)->kind, Kind::kPlaceholder);
+  const PathState before = *settle_path(path);
+  die_after_claim(path, 1, DiesAt::Call::kRename);
+  ASSERT_TRUE(remove_leftovers(dir.path()).is_ok());
+  // Which path the claim is for cannot be told; the job itself is gone.
+  EXPECT_TRUE(begin_placeholder(path, of_attempt(2))->put_after(before).is_ok());
+  EXPECT_EQ(settle_path(path)->placeholder.attempt, id_of(2));
+}
+
+}  // namespace
+}  // namespace dedup::store
