@@ -1,9 +1,9 @@
 #include <cstdio>
 
 #include "engine/commit.h"
-#include "engine/failpoint.h"
-#include "engine/leave.h"
 #include "engine/open_close.h"
+#include "engine/protocol/failpoint.h"
+#include "engine/protocol/leave.h"
 #include "plan/choose.h"
 
 namespace dedup::engine {

@@ -3,10 +3,10 @@
 #include <atomic>
 #include <cstdio>
 
-#include "engine/agreement.h"
-#include "engine/attempt.h"
-#include "engine/failpoint.h"
-#include "engine/log_dump.h"
+#include "engine/dump/log_dump.h"
+#include "engine/mpi/agreement.h"
+#include "engine/protocol/attempt.h"
+#include "engine/protocol/failpoint.h"
 #include "engine/report.h"
 #include "engine/take_over.h"
 #include "engine/writer.h"

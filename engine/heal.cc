@@ -5,10 +5,10 @@
 #include <span>
 
 #include "base/hasher.h"
-#include "engine/agreement.h"
 #include "engine/commit.h"
-#include "engine/leave.h"
+#include "engine/mpi/agreement.h"
 #include "engine/open_close.h"
+#include "engine/protocol/leave.h"
 #include "store/chunk_check.h"
 
 namespace dedup::engine {

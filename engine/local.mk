@@ -4,105 +4,105 @@
 EXTRA_LTLIBRARIES += libdedup_protocol.la
 libdedup_protocol_la_CXXFLAGS = $(AM_CXXFLAGS) -fvisibility=hidden
 libdedup_protocol_la_SOURCES = \
-  engine/attempt.cc \
-  engine/attempt.h \
-  engine/base_recipe.cc \
-  engine/base_recipe.h \
-  engine/chunk_source.cc \
-  engine/chunk_source.h \
-  engine/delete.cc \
-  engine/failpoint.cc \
-  engine/failpoint.h \
-  engine/fence.cc \
-  engine/fence.h \
-  engine/file_view.cc \
-  engine/file_view.h \
-  engine/job_file.cc \
-  engine/job_file.h \
-  engine/leases.cc \
-  engine/leases.h \
-  engine/leave.cc \
-  engine/leave.h \
-  engine/local_file.cc \
-  engine/local_file.h \
-  engine/opening.cc \
-  engine/opening.h \
-  engine/own_leases.cc \
-  engine/own_leases.h \
-  engine/plain_file.cc \
-  engine/plain_file.h \
-  engine/ranks.cc \
-  engine/ranks.h \
-  engine/reader.cc \
-  engine/reader.h \
-  engine/search.cc \
-  engine/search.h \
-  engine/shard_build.cc \
-  engine/shard_build.h \
-  engine/write_back.cc \
-  engine/write_back.h
+  engine/protocol/attempt.cc \
+  engine/protocol/attempt.h \
+  engine/protocol/base_recipe.cc \
+  engine/protocol/base_recipe.h \
+  engine/protocol/chunk_source.cc \
+  engine/protocol/chunk_source.h \
+  engine/protocol/delete.cc \
+  engine/protocol/failpoint.cc \
+  engine/protocol/failpoint.h \
+  engine/protocol/fence.cc \
+  engine/protocol/fence.h \
+  engine/protocol/file_view.cc \
+  engine/protocol/file_view.h \
+  engine/protocol/job_file.cc \
+  engine/protocol/job_file.h \
+  engine/protocol/leases.cc \
+  engine/protocol/leases.h \
+  engine/protocol/leave.cc \
+  engine/protocol/leave.h \
+  engine/protocol/local_file.cc \
+  engine/protocol/local_file.h \
+  engine/protocol/opening.cc \
+  engine/protocol/opening.h \
+  engine/protocol/own_leases.cc \
+  engine/protocol/own_leases.h \
+  engine/protocol/plain_file.cc \
+  engine/protocol/plain_file.h \
+  engine/protocol/ranks.cc \
+  engine/protocol/ranks.h \
+  engine/protocol/reader.cc \
+  engine/protocol/reader.h \
+  engine/protocol/search.cc \
+  engine/protocol/search.h \
+  engine/protocol/shard_build.cc \
+  engine/protocol/shard_build.h \
+  engine/protocol/write_back.cc \
+  engine/protocol/write_back.h
 
 # What does.
 libdedup_engine_la_SOURCES += \
   engine/admin.cc \
   engine/admin.h \
-  engine/agreement.cc \
-  engine/agreement.h \
   engine/c_interface.cc \
   engine/c_interface.h \
-  engine/checked_message.cc \
-  engine/checked_message.h \
-  engine/chunk_writer.cc \
-  engine/chunk_writer.h \
   engine/close.cc \
   engine/commit.cc \
   engine/commit.h \
   engine/dedup.cc \
   engine/dedup.h \
-  engine/dump.cc \
-  engine/dump.h \
-  engine/dump_round.cc \
-  engine/dump_round.h \
-  engine/exchange.cc \
-  engine/exchange.h \
+  engine/dump/chunk_writer.cc \
+  engine/dump/chunk_writer.h \
+  engine/dump/dump.cc \
+  engine/dump/dump.h \
+  engine/dump/dump_round.cc \
+  engine/dump/dump_round.h \
+  engine/dump/exchange.cc \
+  engine/dump/exchange.h \
+  engine/dump/log_dump.cc \
+  engine/dump/log_dump.h \
+  engine/dump/node_chunks.cc \
+  engine/dump/node_chunks.h \
+  engine/dump/node_plan.cc \
+  engine/dump/node_plan.h \
+  engine/dump/reduction.cc \
+  engine/dump/reduction.h \
+  engine/dump/rounds.cc \
+  engine/dump/rounds.h \
+  engine/dump/single_chunks.cc \
+  engine/dump/single_chunks.h \
+  engine/dump/twins.cc \
+  engine/dump/twins.h \
+  engine/dump/verdict.h \
   engine/fault.cc \
   engine/fault.h \
   engine/heal.cc \
   engine/heal.h \
-  engine/job.cc \
-  engine/job.h \
-  engine/log_dump.cc \
-  engine/log_dump.h \
-  engine/node_chunks.cc \
-  engine/node_chunks.h \
-  engine/node_plan.cc \
-  engine/node_plan.h \
+  engine/mpi/agreement.cc \
+  engine/mpi/agreement.h \
+  engine/mpi/checked_message.cc \
+  engine/mpi/checked_message.h \
+  engine/mpi/job.cc \
+  engine/mpi/job.h \
+  engine/mpi/pace.cc \
+  engine/mpi/pace.h \
+  engine/mpi/shared_comms.cc \
+  engine/mpi/shared_comms.h \
+  engine/mpi/topology.cc \
+  engine/mpi/topology.h \
+  engine/mpi/wait.cc \
+  engine/mpi/wait.h \
   engine/open.cc \
   engine/open_close.h \
   engine/open_file.h \
-  engine/pace.cc \
-  engine/pace.h \
-  engine/reduction.cc \
-  engine/reduction.h \
-  engine/single_chunks.cc \
-  engine/single_chunks.h \
   engine/report.cc \
   engine/report.h \
-  engine/rounds.cc \
-  engine/rounds.h \
   engine/set_size.cc \
   engine/set_size.h \
-  engine/shared_comms.cc \
-  engine/shared_comms.h \
   engine/take_over.cc \
   engine/take_over.h \
-  engine/topology.cc \
-  engine/topology.h \
-  engine/twins.cc \
-  engine/twins.h \
-  engine/verdict.h \
-  engine/wait.cc \
-  engine/wait.h \
   engine/writer.cc \
   engine/writer.h
 

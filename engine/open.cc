@@ -1,7 +1,7 @@
-#include "engine/agreement.h"
-#include "engine/leave.h"
+#include "engine/mpi/agreement.h"
 #include "engine/open_close.h"
-#include "engine/opening.h"
+#include "engine/protocol/leave.h"
+#include "engine/protocol/opening.h"
 
 namespace dedup::engine {
 namespace {

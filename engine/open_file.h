@@ -3,12 +3,12 @@
 
 #include <memory>
 
-#include "engine/agreement.h"
-#include "engine/dump.h"
-#include "engine/job.h"
-#include "engine/job_file.h"
+#include "engine/dump/dump.h"
+#include "engine/mpi/agreement.h"
+#include "engine/mpi/job.h"
+#include "engine/mpi/topology.h"
+#include "engine/protocol/job_file.h"
 #include "engine/report.h"
-#include "engine/topology.h"
 
 namespace dedup::engine {
 

@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "engine/dump.h"
-#include "engine/topology.h"
+#include "engine/dump/dump.h"
+#include "engine/mpi/topology.h"
 #include "hints/hints.h"
 
 namespace dedup::engine {

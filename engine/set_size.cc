@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "engine/agreement.h"
-#include "engine/leases.h"
+#include "engine/mpi/agreement.h"
+#include "engine/protocol/leases.h"
 
 namespace dedup::engine {
 namespace {

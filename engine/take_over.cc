@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/agreement.h"
-#include "engine/plain_file.h"
+#include "engine/mpi/agreement.h"
+#include "engine/protocol/plain_file.h"
 #include "engine/writer.h"
 #include "plan/block.h"
 

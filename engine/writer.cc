@@ -5,11 +5,11 @@
 #include <map>
 #include <mutex>
 
-#include "engine/agreement.h"
-#include "engine/failpoint.h"
-#include "engine/leases.h"
-#include "engine/log_dump.h"
-#include "engine/rounds.h"
+#include "engine/dump/log_dump.h"
+#include "engine/dump/rounds.h"
+#include "engine/mpi/agreement.h"
+#include "engine/protocol/failpoint.h"
+#include "engine/protocol/leases.h"
 #include "plan/block.h"
 
 namespace dedup::engine {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/dump.h"
+#include "engine/dump/dump.h"
 #include "engine/open_file.h"
 #include "plan/access.h"
 #include "plan/block.h"

@@ -3,7 +3,7 @@
 // After HMERGE in B. Nicolae, "Leveraging naturally distributed data redundancy to reduce
 // collective I/O replication overhead" (IPDPS 2015, III-B), and "Towards Scalable Checkpoint
 // Restart" (IPDPS 2013, III-C), over nodes. Pure; the tree that merges the sets is
-// engine/reduction.h's.
+// engine/dump/reduction.h's.
 #pragma once
 
 #include <cstdint>

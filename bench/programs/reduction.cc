@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bench/programs/common.h"
-#include "engine/reduction.h"
+#include "engine/dump/reduction.h"
 
 namespace dedup::bench {
 namespace {

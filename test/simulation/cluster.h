@@ -14,8 +14,8 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "engine/job_file.h"
-#include "engine/ranks.h"
+#include "engine/protocol/job_file.h"
+#include "engine/protocol/ranks.h"
 #include "service/client.h"
 #include "service/server.h"
 #include "store/faulty_system.h"

@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "engine/attempt.h"
-#include "engine/leave.h"
-#include "engine/opening.h"
+#include "engine/protocol/attempt.h"
+#include "engine/protocol/leave.h"
+#include "engine/protocol/opening.h"
 #include "store/format.h"
 #include "test/simulation/cluster.h"
 

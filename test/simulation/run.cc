@@ -5,10 +5,10 @@
 #include <memory>
 #include <set>
 
-#include "engine/attempt.h"
-#include "engine/leave.h"
-#include "engine/opening.h"
-#include "engine/reader.h"
+#include "engine/protocol/attempt.h"
+#include "engine/protocol/leave.h"
+#include "engine/protocol/opening.h"
+#include "engine/protocol/reader.h"
 #include "store/format.h"
 #include "test/simulation/model.h"
 #include "tools/dedupctl/freeing.h"

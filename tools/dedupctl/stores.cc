@@ -16,7 +16,7 @@ struct Found {
   std::string directory;
 };
 
-// As the driver names a node (engine/job.cc).
+// As the driver names a node (engine/mpi/job.cc).
 std::string this_node() {
   if (const char* name = std::getenv("DEDUP_NODE"); name != nullptr && *name != '\0') return name;
   char host[256] = {};

@@ -100,7 +100,7 @@ void choose(std::uint32_t nodes) {
                               static_cast<NodeIndex>((n + 2) % nodes)}});
   }
   const Bytes encoded = record.encode();
-  // As engine/search.cc has it: every node's own copy of the record.
+  // As engine/protocol/search.cc has it: every node's own copy of the record.
   const Meter meter;
   std::vector<plan::StoreReport> reports(nodes);
   for (std::uint32_t n = 0; n < nodes; ++n) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/exchange.h"
+#include "engine/dump/exchange.h"
 
 namespace {
 

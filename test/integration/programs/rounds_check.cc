@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/codec.h"
-#include "engine/rounds.h"
-#include "engine/topology.h"
+#include "engine/dump/rounds.h"
+#include "engine/mpi/topology.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "engine/twins.h"
+#include "engine/dump/twins.h"
 
 namespace {
 

@@ -1,0 +1,260 @@
+#include "engine/dump/chunk_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/hasher.h"
+#include "service/messages.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::size_t kClaimsAtOnce = 16384;
+constexpr std::size_t kRegistrationsAtOnce = 32768;
+// A new segment is begun beyond this, so that space is freed in parts.
+constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
+
+// The sets that one message refers to, and their numbers in it.
+class SetsOfMessage {
+ public:
+  explicit SetsOfMessage(const Numbered<NodeSet>& all) : all_(all), number_(all.size(), kUnused) {}
+
+  std::uint32_t number(std::uint32_t set, std::vector<NodeSet>& sets) {
+    if (number_[set] == kUnused) {
+      number_[set] = static_cast<std::uint32_t>(sets.size());
+      used_.push_back(set);
+      sets.push_back(all_[set]);
+    }
+    return number_[set];
+  }
+  void next_message() {
+    for (const std::uint32_t set : used_) number_[set] = kUnused;
+    used_.clear();
+  }
+
+ private:
+  static constexpr std::uint32_t kUnused = 0xffffffff;
+  const Numbered<NodeSet>& all_;
+  std::vector<std::uint32_t> number_;
+  std::vector<std::uint32_t> used_;
+};
+
+}  // namespace
+
+Status ChunkWriter::open_segment() {
+  DEDUP_ASSIGN(const service::NumberReply reply,
+               client_.call(client_.self(), service::OpenSegment{identity_}));
+  DEDUP_ASSIGN(segment_, store::SegmentWriter::create(reply.path, identity_, reply.number));
+  return Status::ok();
+}
+
+Status ChunkWriter::append(std::span<const StoredChunk> run) {
+  if (segment_ && segment_->size() >= kLargeSegment) {
+    DEDUP_TRY(segment_->write_out());
+    full_.push_back(std::move(segment_));
+  }
+  if (!segment_) DEDUP_TRY(open_segment());
+  std::array<store::SegmentChunk, store::kRunChunks> chunks;
+  for (std::size_t i = 0; i < run.size(); ++i) chunks[i] = {run[i].fingerprint, run[i].data};
+  std::array<store::ChunkLocation, store::kRunChunks> locations;
+  DEDUP_TRY(segment_->append({chunks.data(), run.size()}, {locations.data(), run.size()}));
+  // After the segment's own checksums were made: these seal nothing that changed before.
+  for (const StoredChunk& chunk : run) {
+    if (kind_of(chunk.fingerprint) == NameKind::kSingle) continue;  // the name is the checksum
+    if (fast_hash(chunk.data).low != chunk.checksum) {
+      return {Code::kIo, "a chunk's bytes have changed between being cut and being stored"};
+    }
+  }
+  if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
+    segment_from_.emplace_back(taken_.size(), segment_->number());
+  }
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const store::ChunkLocation& at = locations[i];
+    taken_.push_back({run[i].fingerprint, at.offset, at.length, run[i].holders});
+    bytes_stored_ += at.length;
+  }
+  if (flush_) segment_->start_write_back(disk_);
+  return Status::ok();
+}
+
+Result<std::vector<StoredChunk>> ChunkWriter::granted(std::span<const StoredChunk> chunks) {
+  service::Claim request{identity_, {}};
+  for (const StoredChunk& chunk : chunks) {
+    if (!chunk.single) request.fingerprints.push_back(chunk.fingerprint);
+  }
+  service::ClaimReply reply;
+  if (!request.fingerprints.empty()) {
+    DEDUP_ASSIGN(reply, client_.call(client_.self(), request));
+  }
+  if (reply.granted.size() != request.fingerprints.size()) {
+    return Status(Code::kInternal, "a service answered a claim with a wrong count");
+  }
+  std::vector<StoredChunk> mine;
+  mine.reserve(chunks.size());
+  std::size_t asked = 0;
+  for (const StoredChunk& chunk : chunks) {
+    if (chunk.single || reply.granted[asked++] != 0) mine.push_back(chunk);
+  }
+  return mine;
+}
+
+Status ChunkWriter::append_some(std::span<const StoredChunk>& rest, std::uint64_t bytes) {
+  const std::uint64_t before = bytes_stored_;
+  while (!rest.empty() && bytes_stored_ - before < bytes) {
+    std::uint64_t end = bytes_stored_ - before;
+    std::size_t count = 0;
+    while (count < std::min(rest.size(), store::kRunChunks) && end < bytes) {
+      end += rest[count++].data.size();
+    }
+    DEDUP_TRY(append(rest.first(count)));
+    rest = rest.subspan(count);
+  }
+  return Status::ok();
+}
+
+// What was claimed and not appended, to be given back with the rest.
+void ChunkWriter::keep_names(std::span<const StoredChunk> chunks) {
+  for (const StoredChunk& chunk : chunks) taken_.push_back({chunk.fingerprint, 0, 0, 0});
+}
+
+Status ChunkWriter::claim(std::span<const StoredChunk> chunks) {
+  DEDUP_ASSIGN(claimed_, granted(chunks));
+  unstored_ = claimed_;
+  return Status::ok();
+}
+
+Status ChunkWriter::store_claimed(std::uint64_t bytes) {
+  return append_some(unstored_, bytes);
+}
+
+Status ChunkWriter::store(std::span<const StoredChunk> chunks) {
+  while (!chunks.empty()) {
+    const auto batch = chunks.first(std::min(chunks.size(), kClaimsAtOnce));
+    chunks = chunks.subspan(batch.size());
+    DEDUP_ASSIGN(const std::vector<StoredChunk> mine, granted(batch));
+    std::span<const StoredChunk> rest = mine;
+    const Status status = append_some(rest, std::numeric_limits<std::uint64_t>::max());
+    keep_names(rest);
+    DEDUP_TRY(status);
+  }
+  return Status::ok();
+}
+
+Status ChunkWriter::write_out() {
+  return segment_ ? segment_->write_out() : Status::ok();
+}
+
+Status ChunkWriter::register_all() {
+  SetsOfMessage sets(holder_sets_);
+  std::size_t part = 0;
+  for (std::size_t begin = 0; begin < taken_.size(); begin += kRegistrationsAtOnce) {
+    service::Register request{identity_, {}, {}};
+    const std::size_t end = std::min(taken_.size(), begin + kRegistrationsAtOnce);
+    request.chunks.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      while (part + 1 < segment_from_.size() && segment_from_[part + 1].first <= i) ++part;
+      const Taken& c = taken_[i];
+      request.chunks.push_back({c.fingerprint,
+                                {segment_from_[part].second, c.offset, c.length},
+                                sets.number(c.holders, request.holder_sets)});
+    }
+    sets.next_message();
+    DEDUP_TRY(client_.call(client_.self(), request).status());
+  }
+  return Status::ok();
+}
+
+// Also names that were not claimed, those of single chunks: nobody else has them.
+Status ChunkWriter::release_all() {
+  keep_names(unstored_);
+  for (std::size_t begin = 0; begin < taken_.size(); begin += kClaimsAtOnce) {
+    service::Release request{identity_, {}};
+    const std::size_t end = std::min(taken_.size(), begin + kClaimsAtOnce);
+    for (std::size_t i = begin; i < end; ++i) request.fingerprints.push_back(taken_[i].fingerprint);
+    DEDUP_TRY(client_.call(client_.self(), request).status());
+  }
+  return Status::ok();
+}
+
+Status ChunkWriter::settle(bool succeeded) {
+  const Status status = succeeded ? register_all() : release_all();
+  // A segment that failed stays failed; what is registered in it was written out before.
+  if (!succeeded) segment_.reset();
+  taken_ = {};
+  unstored_ = {};
+  claimed_ = {};
+  segment_from_ = {};
+  holder_sets_ = {};
+  bytes_stored_ = 0;
+  return status;
+}
+
+Status ChunkWriter::put(NodeIndex node, std::span<const StoredChunk> chunks) {
+  SetsOfMessage sets(holder_sets_);
+  while (!chunks.empty()) {
+    service::PutChunks request{identity_, {}, {}};
+    std::size_t bytes = 0;
+    std::size_t count = 0;
+    while (count < chunks.size() && (count == 0 || bytes < service::kPayload)) {
+      const StoredChunk& chunk = chunks[count++];
+      request.chunks.push_back(service::PutChunk::sealed(
+          chunk.fingerprint, sets.number(chunk.holders, request.holder_sets),
+          Bytes(chunk.data.begin(), chunk.data.end())));
+      bytes += chunk.data.size() + sizeof(service::PutChunk);
+    }
+    sets.next_message();
+    chunks = chunks.subspan(count);
+    DEDUP_TRY(client_.call(node, request).status());
+  }
+  return Status::ok();
+}
+
+Status ChunkWriter::finish_segments(bool flush) {
+  // Those of a commit that was given up before it waited for them.
+  DEDUP_TRY(end_flushes());
+  if (segment_) {
+    const Status status = segment_->write_out();
+    if (!status.is_ok()) {
+      segment_.reset();
+      return status;
+    }
+  }
+  if (!flush) {
+    full_.clear();
+    return Status::ok();
+  }
+  for (const auto& segment : full_) DEDUP_TRY(segment->begin_flush(disk_));
+  return segment_ ? segment_->begin_flush(disk_) : Status::ok();
+}
+
+// What the disk has of a segment that failed is not known, and another flush would not tell: its
+// chunks are lost. If the service cannot be told, it cannot commit them either.
+Status ChunkWriter::end_flushes() {
+  Status status;
+  const auto failed = [&](const std::unique_ptr<store::SegmentWriter>& segment) {
+    const Status one = segment->end_flush();
+    if (one.is_ok()) return false;
+    if (status.is_ok()) status = one;
+    (void)client_.call(client_.self(), service::ForgetSegment{identity_, segment->number()});
+    return true;
+  };
+  std::erase_if(full_, failed);
+  if (segment_ && failed(segment_)) segment_.reset();
+  return status;
+}
+
+Status ChunkWriter::wait_for_flush() {
+  const Status status = end_flushes();
+  full_.clear();
+  return status;
+}
+
+void ChunkWriter::new_segment() {
+  // Others who commit must not rely on a segment whose flush failed.
+  (void)end_flushes();
+  segment_.reset();
+  full_.clear();
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,153 @@
+#include "engine/dump/dump.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "engine/dump/dump_round.h"
+#include "engine/mpi/agreement.h"
+
+namespace dedup::engine {
+namespace {
+
+// Of hints.buffer: what a rank receives at once, and, with `put`, what it sends at once.
+constexpr std::uint64_t kWindowPart = 8;
+constexpr std::uint64_t kStagingPart = 32;
+// Of hints.buffer: what a round may take besides, and what each of its chunks and copies needs
+// until the round ends, at most. The rest is for the node's service, which its lowest rank pays
+// for.
+constexpr std::uint64_t kRoundPart = 8;
+constexpr std::uint64_t kBytesAChunk = 224;
+// Counts of MPI are int, also those of bytes.
+constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 22;
+
+struct Sizes {
+  std::uint64_t chunks = 0;   // of the rank that has most
+  std::uint64_t longest = 0;  // chunk of any rank
+  std::uint64_t failed = 0;
+};
+
+}  // namespace
+
+DumpStats& DumpStats::operator+=(const DumpStats& other) {
+  bytes_written += other.bytes_written;
+  bytes_zero += other.bytes_zero;
+  bytes_unique_local += other.bytes_unique_local;
+  bytes_fingerprinted += other.bytes_fingerprinted;
+  bytes_unique_collective += other.bytes_unique_collective;
+  bytes_stored += other.bytes_stored;
+  bytes_sent += other.bytes_sent;
+  bytes_received += other.bytes_received;
+  bytes_reducing += other.bytes_reducing;
+  merges += other.merges;
+  seconds_hashing += other.seconds_hashing;
+  seconds_reducing += other.seconds_reducing;
+  seconds_exchanging += other.seconds_exchanging;
+  seconds_storing += other.seconds_storing;
+  return *this;
+}
+
+struct Dumper::Private {
+  Private(const Topology& topology, service::Client& client, const Id128& identity,
+          const hints::Hints& hints)
+      : state(topology, client, identity, hints) {
+    make_exchange();
+  }
+
+  void make_exchange() {
+    const hints::Hints& hints = state.hints;
+    const std::size_t slot =
+        hints.chunk_size + sizeof(Fingerprint) + 48 + sizeof(NodeIndex) * std::size_t{state.copies};
+    state.exchange = Exchange::create(hints.exchange, state.topology,
+                                      std::max<std::size_t>(hints.buffer / kWindowPart, slot),
+                                      std::max<std::size_t>(hints.buffer / kStagingPart, slot));
+    exchange_kind = hints.exchange;
+  }
+
+  // Collective. The hint may have been set since.
+  Status prepare() {
+    if (exchange_kind != state.hints.exchange) make_exchange();
+    if (state.hasher || state.hints.mode == hints::Mode::kNone) return Status::ok();
+    DEDUP_ASSIGN(state.hasher, Hasher::create(state.hints.fingerprint));
+    return Status::ok();
+  }
+
+  // One allreduce: how many rounds there will be, and how large a slot must be.
+  Sizes sizes(std::span<const DumpRun> runs, const Status& status) const {
+    std::array<std::uint64_t, 3> mine{};
+    for (const DumpRun& run : runs) {
+      mine[0] += plan::chunk_count(run.length, state.hints.chunk_size);
+      mine[1] = std::max(mine[1], std::min<std::uint64_t>(run.length, state.hints.chunk_size));
+    }
+    mine[2] = status.is_ok() ? 0 : 1;
+    const auto all = all_max(state.topology.comm(), mine);
+    return {all[0], all[1], all[2]};
+  }
+
+  std::uint64_t chunks_at_once() const {
+    const std::uint64_t fit =
+        state.hints.buffer / (kRoundPart * kBytesAChunk * std::max(2u, state.copies));
+    return std::clamp<std::uint64_t>(fit, 1024, kMostChunks);
+  }
+
+  DumpState state;
+  hints::Exchange exchange_kind = hints::Exchange::kSend;  // of state.exchange
+};
+
+Dumper::Dumper(const Topology& topology, service::Client& client, const Id128& identity,
+               std::string, const hints::Hints& hints)
+    : p_(std::make_unique<Private>(topology, client, identity, hints)) {}
+
+Dumper::~Dumper() = default;
+
+Result<DumpResult> Dumper::dump(std::span<const DumpRun> runs) {
+  const Status prepared = p_->prepare();
+  const Sizes sizes = p_->sizes(runs, prepared);
+  if (sizes.failed != 0) return agree(p_->state.topology.comm(), prepared);
+  DumpResult result;
+  std::uint64_t chunks = 0;
+  for (const DumpRun& run : runs) {
+    chunks += plan::chunk_count(run.length, p_->state.hints.chunk_size);
+  }
+  // Not touched before it is needed: runs of zeros take one piece for many chunks.
+  result.pieces.reserve(chunks);
+  Numbered<NodeSet> holder_sets;
+  RunCursor cursor(runs, p_->state.hints.chunk_size);
+  const std::uint64_t most = p_->chunks_at_once();
+  for (std::uint64_t done = 0; done < sizes.chunks; done += most) {
+    DumpRound round(p_->state, static_cast<std::uint32_t>(sizes.longest), holder_sets, result);
+    const Status status = round.run(cursor, std::min(most, sizes.chunks - done));
+    if (!status.is_ok()) return status;
+  }
+  result.holder_sets = holder_sets.list();
+  return result;
+}
+
+Status Dumper::finish_segments(bool flush) {
+  return p_->state.writer.finish_segments(flush);
+}
+
+Status Dumper::wait_for_flush() {
+  return p_->state.writer.wait_for_flush();
+}
+
+void Dumper::release_buffers() {
+  p_->state.exchange->release();
+  p_->state.settled.clear();
+  p_->state.twins.clear();
+#ifdef __GLIBC__
+  // What dumps freed lies between what is still needed: back to the system with it.
+  malloc_trim(0);
+#endif
+}
+
+void Dumper::new_generation() {
+  p_->state.writer.new_segment();
+  p_->state.settled.clear();
+  p_->state.twins.clear();
+  p_->state.order.clear();
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,101 @@
+// The dump: one collective round of chunking, fingerprinting, reduction, exchange and storing.
+//
+// After B. Nicolae, "Leveraging naturally distributed data redundancy to reduce collective I/O
+// replication overhead" (IPDPS 2015), Algorithms 1 to 3, over nodes in place of ranks. The
+// decisions are pure functions in plan/; here is what talks: MPI between the ranks of the
+// communicator, and the services for nodes that the communicator does not reach.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/mpi/topology.h"
+#include "hints/hints.h"
+#include "service/client.h"
+
+namespace dedup::engine {
+
+// Contiguous bytes in file and memory. Chunks are cut from its start. Must stay readable until the
+// dump returns: chunks are hashed, sent and stored from where they are.
+struct DumpRun {
+  std::uint64_t file_offset = 0;
+  const std::byte* data = nullptr;
+  std::uint64_t length = 0;
+};
+
+// One chunk of this rank's data, or a run of zeros, as it will stand in the recipe. 56 bytes.
+struct DumpedPiece {
+  std::uint64_t file_offset = 0;
+  std::uint32_t length = 0;   // of a chunk: at most chunk_size; zeros: at most kBlockSpan
+  std::uint32_t holders = 0;  // index into DumpResult::holder_sets
+  bool zero = false;
+  Fingerprint fingerprint;
+};
+
+// What a dump did on this rank; bytes of chunk data.
+struct DumpStats {
+  std::uint64_t bytes_written = 0;            // handed in
+  std::uint64_t bytes_zero = 0;               // of these, in zero chunks
+  std::uint64_t bytes_unique_local = 0;       // left after this rank's own deduplication
+  std::uint64_t bytes_fingerprinted = 0;      // of these, that needed the strong hash
+  std::uint64_t bytes_unique_collective = 0;  // of these, kept by this rank after the reduction
+  std::uint64_t bytes_stored = 0;             // appended to this node's store by this rank
+  std::uint64_t bytes_sent = 0;               // copies sent to other nodes by this rank
+  std::uint64_t bytes_received = 0;           // copies received by this rank
+  std::uint64_t bytes_reducing = 0;  // of the reduction's sets, sent and received by this rank
+  std::uint64_t merges = 0;          // of two such sets, by this rank
+  double seconds_hashing = 0;
+  double seconds_reducing = 0;
+  double seconds_exchanging = 0;
+  double seconds_storing = 0;
+
+  DumpStats& operator+=(const DumpStats& other);
+};
+
+struct DumpResult {
+  std::vector<DumpedPiece> pieces;  // in the order of the runs
+  std::vector<NodeSet> holder_sets;
+  DumpStats stats;
+};
+
+// Dumps of one open file on one communicator. Keeps what earlier dumps of this generation decided
+// (at most F fingerprints), so that later ones find their chunks. One thread at a time.
+class Dumper {
+ public:
+  // `topology`, `client` and `hints` must outlive the Dumper. Nothing communicates here.
+  // `store_directory`: this node's store, where this rank's segment is appended to.
+  Dumper(const Topology& topology, service::Client& client, const Id128& identity,
+         std::string store_directory, const hints::Hints& hints);
+  ~Dumper();
+
+  // Collective; ranks may have no runs. On success every chunk of every rank is, or is being kept,
+  // on at least min(K, job nodes) nodes, registered with those nodes' services. On failure all
+  // ranks return an error of one code, what was stored is unreferenced and will be reclaimed.
+  // Memory: 56 bytes a chunk of this rank, and buffers as doc/dump.md says ("Costs").
+  Result<DumpResult> dump(std::span<const DumpRun> runs);
+
+  // Hands all appended chunks to the kernel and, if `flush`, begins to bring them to the disk.
+  // Local; before a commit.
+  Status finish_segments(bool flush);
+  // Waits until they are there. The chunks of a segment for which that fails are lost.
+  Status wait_for_flush();
+
+  // Collective. Frees what is kept between dumps; the next one costs more for it.
+  void release_buffers();
+
+  // Forgets what earlier dumps decided and starts a new segment at the next append: after a commit,
+  // since chunks that the generation does not refer to may be gone. Local.
+  void new_generation();
+
+ private:
+  struct Private;
+  std::unique_ptr<Private> p_;
+};
+
+}  // namespace dedup::engine

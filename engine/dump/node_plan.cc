@@ -1,0 +1,249 @@
+#include "engine/dump/node_plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/mpi/agreement.h"
+#include "plan/slots.h"
+#include "service/messages.h"
+#include "store/segment.h"
+
+namespace dedup::engine {
+namespace {
+
+// For headers, recipes and an index.
+constexpr std::uint64_t kSpareBytes = std::uint64_t{1} << 20;
+
+// One leader's part of the allgather; what it found out about guests follows.
+struct LeaderRecord {
+  std::uint64_t failed = 0;
+  ChunkTotals totals;
+  std::uint64_t free_bytes = 0;
+};
+static_assert(sizeof(LeaderRecord) == 6 * sizeof(std::uint64_t));
+
+// Nodes that take part: from the lowest represented node on, wrapping round, so that several
+// communicators of one node each do not all choose the same partners. Of the nodes that are not
+// represented (guests) the first `guests`.
+std::vector<NodeIndex> participants(const Topology& topology, std::size_t guests) {
+  std::vector<NodeIndex> nodes;
+  for (NodeIndex i = 0; i < topology.job_nodes(); ++i) {
+    const auto node = static_cast<NodeIndex>((topology.nodes().front() + i) % topology.job_nodes());
+    if (!topology.represented(node)) {
+      if (guests == 0) continue;
+      --guests;
+    }
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+class Leader {
+ public:
+  Leader(const Topology& topology, service::Client& client, const PlacementRequest& request)
+      : topology_(topology), client_(client), request_(request) {}
+
+  // `totals`, `failed`: of the whole node. False if some node failed or there is no room.
+  bool place(const ChunkTotals& totals, bool failed, std::vector<NodeIndex>& order,
+             plan::Placement& placement, Status& failure) {
+    const std::size_t unrepresented = topology_.job_nodes() - topology_.nodes().size();
+    // Enough to choose from without asking a large job's every node for a small communicator's
+    // sake.
+    const std::size_t some =
+        std::min(unrepresented,
+                 std::max<std::size_t>(topology_.nodes().size(), std::size_t{4} * request_.copies));
+    for (std::size_t guests = some;; guests = unrepresented) {
+      const std::vector<NodeIndex> nodes = participants(topology_, guests);
+      std::vector<plan::NodeState> states;
+      if (!gather(nodes, totals, failed, states, failure)) return false;
+      placement = plan::place({request_.copies, request_.ring, store::kMostBesideChunk, states,
+                               request_.result, order});
+      if (placement.feasible || guests == unrepresented) break;
+    }
+    if (!placement.feasible) {
+      failure = no_space(placement);
+      return false;
+    }
+    order = placement.dealer.order();
+    return true;
+  }
+
+ private:
+  // Asks for the free space of this node and of its share of the guests.
+  std::vector<std::uint64_t> ask(const std::vector<NodeIndex>& guests, LeaderRecord& mine,
+                                 Status& failure) {
+    const std::size_t leaders = topology_.nodes().size();
+    const std::size_t share = (guests.size() + leaders - 1) / leaders;
+    std::vector<std::uint64_t> free(share);
+    std::vector<service::Client::Pending<service::Space>> pending;
+    const service::Space request{request_.identity, bytes_needed(mine.totals)};
+    for (std::size_t i = position(); i < guests.size(); i += leaders) {
+      pending.push_back(client_.start(guests[i], request));
+    }
+    const auto own = client_.call(client_.self(), request);
+    if (own.is_ok()) {
+      mine.free_bytes = own->free_bytes;
+    } else {
+      mine.failed = 1;
+      failure = own.status();
+    }
+    // A guest that does not answer gets nothing.
+    for (std::size_t i = 0; i < pending.size(); ++i) {
+      const auto reply = pending[i].wait();
+      if (reply.is_ok()) free[i] = reply->free_bytes;
+    }
+    return free;
+  }
+
+  // About what a node will have to store if the load is even: short of that it makes room.
+  std::uint64_t bytes_needed(const ChunkTotals& mine) const {
+    std::uint64_t shared = 0;
+    for (const auto& element : request_.result->elements()) shared += element.length;
+    const std::size_t leaders = topology_.nodes().size();
+    return kSpareBytes + request_.copies * (mine.new_bytes + shared / leaders);
+  }
+
+  bool gather(const std::vector<NodeIndex>& nodes, const ChunkTotals& totals, bool failed,
+              std::vector<plan::NodeState>& states, Status& failure) {
+    std::vector<NodeIndex> guests;
+    for (const NodeIndex node : nodes) {
+      if (!topology_.represented(node)) guests.push_back(node);
+    }
+    LeaderRecord mine{failed ? 1u : 0u, totals, 0};
+    const std::vector<std::uint64_t> free = ask(guests, mine, failure);
+    std::vector<std::uint64_t> words(6 + free.size());
+    std::memcpy(words.data(), &mine, sizeof mine);
+    std::copy(free.begin(), free.end(), words.begin() + 6);
+    const std::size_t leaders = topology_.nodes().size();
+    const std::vector<std::uint64_t> all = all_gather(topology_.leader_comm(), words);
+
+    bool sound = true;
+    std::size_t guest = 0;
+    for (const NodeIndex node : nodes) {
+      if (!topology_.represented(node)) {
+        const std::uint64_t* record = &all[guest % leaders * words.size()];
+        states.push_back({node, record[6 + guest / leaders], 0, 0, 0, 0});
+        ++guest;
+        continue;
+      }
+      const auto at = std::lower_bound(topology_.nodes().begin(), topology_.nodes().end(), node) -
+                      topology_.nodes().begin();
+      LeaderRecord record;
+      std::memcpy(static_cast<void*>(&record), &all[static_cast<std::size_t>(at) * words.size()],
+                  sizeof record);
+      sound = sound && record.failed == 0;
+      states.push_back({node, record.free_bytes, record.totals.new_chunks, record.totals.new_bytes,
+                        record.totals.held_chunks, record.totals.held_bytes});
+    }
+    return sound;
+  }
+
+  // This node's place among the leaders.
+  std::size_t position() const {
+    int rank;
+    PMPI_Comm_rank(topology_.leader_comm(), &rank);
+    return static_cast<std::size_t>(rank);
+  }
+
+  Status no_space(const plan::Placement& placement) const {
+    std::string text = "the stores have no room for " + std::to_string(request_.copies) +
+                       " copies: " + std::to_string(placement.bytes_short) + " bytes short in all";
+    if (placement.tightest != kNoNode) {
+      text += ", " + std::to_string(placement.tightest_short) + " of them on node " +
+              client_.node_name(placement.tightest);
+    }
+    return {Code::kNoSpace, text};
+  }
+
+  const Topology& topology_;
+  service::Client& client_;
+  const PlacementRequest& request_;
+};
+
+// What of the placement concerns this node's ranks.
+NodePlan node_part(const Topology& topology, const plan::Placement& placement,
+                   std::uint64_t slots_per_round) {
+  NodePlan out;
+  out.proceed = true;
+  out.dealer = placement.dealer;
+  for (std::size_t i = 0; i < placement.flows.size();) {
+    const NodeIndex to = placement.flows[i].to;
+    const bool reached = topology.represented(to);
+    std::uint64_t incoming = 0;
+    for (; i < placement.flows.size() && placement.flows[i].to == to; ++i) {
+      const plan::Flow& flow = placement.flows[i];
+      if (reached && flow.from == topology.my_node()) {
+        out.targets.push_back({to, incoming, flow.chunks});
+      }
+      incoming += flow.chunks;
+    }
+    if (!reached) continue;
+    if (to == topology.my_node()) out.incoming = incoming;
+    const plan::SlotGrid grid{topology.ranks_on(to).size(), slots_per_round};
+    out.rounds = std::max(out.rounds, grid.rounds(incoming));
+  }
+  return out;
+}
+
+Bytes encode(const NodePlan& plan) {
+  Encoder e;
+  e.put(static_cast<std::uint8_t>(plan.proceed ? 1 : 0));
+  plan.dealer.encode(e);
+  e.put(plan.rounds);
+  e.put(plan.incoming);
+  e.put(static_cast<std::uint32_t>(plan.targets.size()));
+  for (const auto& target : plan.targets) {
+    e.put(target.node);
+    e.put(target.first);
+    e.put(target.chunks);
+  }
+  return e.take();
+}
+
+NodePlan decode(const Bytes& bytes) {
+  Decoder d(bytes);
+  NodePlan plan;
+  plan.proceed = d.get<std::uint8_t>() != 0;
+  plan.dealer = plan::Dealer::decode(d);
+  plan.rounds = d.get<std::uint64_t>();
+  plan.incoming = d.get<std::uint64_t>();
+  const std::uint32_t targets = d.get_count(18);
+  for (std::uint32_t i = 0; i < targets; ++i) {
+    const auto node = d.get<NodeIndex>();
+    const auto first = d.get<std::uint64_t>();
+    plan.targets.push_back({node, first, d.get<std::uint64_t>()});
+  }
+  return plan;
+}
+
+}  // namespace
+
+NodePlan agree_on_placement(const Topology& topology, service::Client& client,
+                            const PlacementRequest& request, std::vector<NodeIndex>& order,
+                            Status& failure) {
+  std::array<std::uint64_t, 5> mine{request.mine.new_chunks, request.mine.new_bytes,
+                                    request.mine.held_chunks, request.mine.held_bytes,
+                                    request.status.is_ok() ? 0u : 1u};
+  std::array<std::uint64_t, 5> sum = mine;
+  if (topology.node_size() > 1) {
+    PMPI_Reduce(mine.data(), sum.data(), static_cast<int>(sum.size()), MPI_UINT64_T, MPI_SUM, 0,
+                topology.node_comm());
+  }
+  NodePlan plan;
+  if (topology.is_leader()) {
+    plan::Placement placement;
+    Leader leader(topology, client, request);
+    if (leader.place({sum[0], sum[1], sum[2], sum[3]}, sum[4] != 0, order, placement, failure)) {
+      plan = node_part(topology, placement, request.slots_per_round);
+    }
+  }
+  if (topology.node_size() > 1) {
+    Bytes bytes;
+    if (topology.is_leader()) bytes = encode(plan);
+    broadcast(topology.node_comm(), 0, bytes);
+    if (!topology.is_leader()) plan = decode(bytes);
+  }
+  return plan;
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,57 @@
+// The placement of one round of a dump, as all nodes agree on it and as a node's ranks are told.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/mpi/topology.h"
+#include "plan/place.h"
+#include "service/client.h"
+
+namespace dedup::engine {
+
+// Chunks outside the result that a rank decides about; see plan::NodeState.
+struct ChunkTotals {
+  std::uint64_t new_chunks = 0;
+  std::uint64_t new_bytes = 0;
+  std::uint64_t held_chunks = 0;
+  std::uint64_t held_bytes = 0;
+};
+
+struct PlacementRequest {
+  unsigned copies = 1;
+  bool ring = false;
+  std::uint64_t slots_per_round = 1;  // of one rank's window
+  Id128 identity;
+  const plan::FrequentSet* result = nullptr;
+  ChunkTotals mine;
+  Status status;  // of this rank so far
+};
+
+struct NodePlan {
+  bool proceed = false;  // false on all ranks if a rank has an error
+  plan::Dealer dealer;
+  std::uint64_t rounds = 0;    // of the exchange; the same on all ranks
+  std::uint64_t incoming = 0;  // chunks that this node receives through it
+  // Represented nodes that this node sends to, and the numbers of its chunks among those that the
+  // target receives: [first, first + chunks).
+  struct Target {
+    NodeIndex node = kNoNode;
+    std::uint64_t first = 0;
+    std::uint64_t chunks = 0;
+  };
+  std::vector<Target> targets;  // by node
+};
+
+// Collective over the topology's communicator. Each leader contributes its node's totals and free
+// space in one allgather, and computes the placement; its ranks are told. Nodes that the
+// communicator does not reach take part as partners: some at first, all if there is not enough room
+// otherwise; leaders ask their services. `order`: the order of nodes, kept between dumps (used on
+// leaders only). `failure`: this rank's own part in the plan not proceeding; kNoSpace on leaders if
+// there is no room.
+NodePlan agree_on_placement(const Topology& topology, service::Client& client,
+                            const PlacementRequest& request, std::vector<NodeIndex>& order,
+                            Status& failure);
+
+}  // namespace dedup::engine

@@ -1,0 +1,215 @@
+#include "engine/mpi/checked_message.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+
+#include "base/xxh3.h"
+
+namespace dedup::engine {
+namespace {
+
+// MPI counts are int: longer byte strings travel in pieces.
+constexpr std::size_t kLargestCount = std::size_t{1} << 30;
+
+// Shorter byte strings, with their envelope before them, are broadcast in one message of this size.
+constexpr std::size_t kFirstMessage = 1024;
+
+// Not those of other messages on the same communicators.
+constexpr int kGatherTag = 4202;
+constexpr int kExchangeTag = 4203;
+
+// Calls each(address, count) for the pieces in which so many bytes travel.
+template <typename Byte, typename Each>
+void in_pieces(Byte* bytes, std::uint64_t size, Each&& each) {
+  for (std::uint64_t at = 0; at < size; at += kLargestCount) {
+    each(bytes + at, static_cast<int>(std::min<std::uint64_t>(kLargestCount, size - at)));
+  }
+}
+
+// One after the other: errors of a call for several would not come to the communicator's handler.
+void wait_for_all(std::vector<MPI_Request>& requests) {
+  for (MPI_Request& request : requests) PMPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+}  // namespace
+
+std::uint64_t message_checksum(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+Envelope Envelope::of(std::span<const std::byte> bytes) {
+  Envelope envelope{bytes.size(), message_checksum(bytes), 0};
+  envelope.own = XXH3_64bits(&envelope, offsetof(Envelope, own));
+  return envelope;
+}
+
+void Envelope::check() const {
+  if (own != XXH3_64bits(this, offsetof(Envelope, own))) {
+    end_on_damage("the envelope of a message");
+  }
+}
+
+std::vector<Envelope> exchange_envelopes(MPI_Comm comm, const std::vector<Envelope>& out) {
+  std::vector<Envelope> in(out.size());
+  PMPI_Alltoall(out.data(), sizeof(Envelope), MPI_BYTE, in.data(), sizeof(Envelope), MPI_BYTE,
+                comm);
+  for (const Envelope& envelope : in) envelope.check();
+  return in;
+}
+
+void end_on_damage(const char* what) {
+  std::fprintf(stderr,
+               "dedup: error: this rank ends, since MPI delivered something else than was sent in "
+               "the middle of a collective operation on a file (%s); what was committed stands\n",
+               what);
+  PMPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+void send_checked(MPI_Comm comm, int to, int tag, std::span<const std::byte> bytes) {
+  const Envelope envelope = Envelope::of(bytes);
+  PMPI_Send(&envelope, sizeof envelope, MPI_BYTE, to, tag, comm);
+  in_pieces(bytes.data(), bytes.size(),
+            [&](const std::byte* at, int count) { PMPI_Send(at, count, MPI_BYTE, to, tag, comm); });
+}
+
+bool receive_checked(MPI_Comm comm, int from, int tag, Bytes& bytes) {
+  Envelope envelope;
+  PMPI_Recv(&envelope, sizeof envelope, MPI_BYTE, from, tag, comm, MPI_STATUS_IGNORE);
+  envelope.check();
+  bytes.resize(envelope.size);
+  in_pieces(bytes.data(), bytes.size(), [&](std::byte* at, int count) {
+    PMPI_Recv(at, count, MPI_BYTE, from, tag, comm, MPI_STATUS_IGNORE);
+  });
+  return envelope.holds(bytes);
+}
+
+std::vector<std::uint64_t> exchange_checked(MPI_Comm comm, const std::byte* data,
+                                            std::span<const std::uint64_t> sizes,
+                                            const std::function<std::byte*(std::uint64_t)>& place,
+                                            bool& sound) {
+  std::vector<Envelope> out;
+  out.reserve(sizes.size());
+  std::uint64_t sent = 0;
+  for (const std::uint64_t size : sizes) {
+    out.push_back(Envelope::of({data + sent, size}));
+    sent += size;
+  }
+  const std::vector<Envelope> in = exchange_envelopes(comm, out);
+  std::uint64_t total = 0;
+  for (const Envelope& envelope : in) total += envelope.size;
+  std::byte* const received = place(total);
+  std::vector<MPI_Request> requests;
+  std::vector<std::uint64_t> received_sizes;
+  std::uint64_t at = 0;
+  for (std::size_t r = 0; r < in.size(); ++r) {
+    in_pieces(received + at, in[r].size, [&](std::byte* to, int count) {
+      PMPI_Irecv(to, count, MPI_BYTE, static_cast<int>(r), kExchangeTag, comm,
+                 &requests.emplace_back());
+    });
+    at += in[r].size;
+    received_sizes.push_back(in[r].size);
+  }
+  for (std::size_t r = 0; r < sizes.size(); ++r) {
+    in_pieces(data, sizes[r], [&](const std::byte* from, int count) {
+      PMPI_Isend(from, count, MPI_BYTE, static_cast<int>(r), kExchangeTag, comm,
+                 &requests.emplace_back());
+    });
+    data += sizes[r];
+  }
+  wait_for_all(requests);
+  at = 0;
+  for (const Envelope& envelope : in) {
+    sound = envelope.holds({received + at, envelope.size}) && sound;
+    at += envelope.size;
+  }
+  return received_sizes;
+}
+
+void broadcast(MPI_Comm comm, int root, Bytes& bytes) {
+  std::array<std::byte, kFirstMessage> first{};
+  Envelope envelope = Envelope::of(bytes);
+  const std::span beginning = std::span(first).subspan(sizeof envelope);
+  std::memcpy(first.data(), &envelope, sizeof envelope);
+  std::copy_n(bytes.begin(), std::min(bytes.size(), beginning.size()), beginning.begin());
+  PMPI_Bcast(first.data(), kFirstMessage, MPI_BYTE, root, comm);
+  std::memcpy(&envelope, first.data(), sizeof envelope);
+  envelope.check();
+  bytes.resize(envelope.size);
+  const std::size_t begun = std::min(bytes.size(), beginning.size());
+  std::copy_n(beginning.begin(), begun, bytes.begin());
+  in_pieces(bytes.data() + begun, bytes.size() - begun,
+            [&](std::byte* at, int count) { PMPI_Bcast(at, count, MPI_BYTE, root, comm); });
+  if (!envelope.holds(bytes)) end_on_damage("what one rank tells all");
+}
+
+void broadcast_raw(MPI_Comm comm, int root, std::span<std::byte> value) {
+  Bytes message(value.size() + sizeof(std::uint64_t));
+  const auto copy = [&](std::uint64_t checksum) {
+    std::copy(value.begin(), value.end(), message.begin());
+    std::memcpy(message.data() + value.size(), &checksum, sizeof checksum);
+  };
+  copy(message_checksum(value));
+  PMPI_Bcast(message.data(), static_cast<int>(message.size()), MPI_BYTE, root, comm);
+  std::copy_n(message.begin(), value.size(), value.begin());
+  std::uint64_t checksum = 0;
+  std::memcpy(&checksum, message.data() + value.size(), sizeof checksum);
+  if (checksum != message_checksum(value)) end_on_damage("what one rank tells all");
+}
+
+std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine) {
+  int rank;
+  int size;
+  PMPI_Comm_rank(comm, &rank);
+  PMPI_Comm_size(comm, &size);
+  const Envelope envelope = Envelope::of(mine);
+  std::vector<Envelope> envelopes(rank == 0 ? static_cast<std::size_t>(size) : 0);
+  PMPI_Gather(&envelope, sizeof envelope, MPI_BYTE, envelopes.data(), sizeof envelope, MPI_BYTE, 0,
+              comm);
+  if (rank != 0) {
+    in_pieces(mine.data(), mine.size(), [&](const std::byte* at, int count) {
+      PMPI_Send(at, count, MPI_BYTE, 0, kGatherTag, comm);
+    });
+    return {};
+  }
+  std::vector<Bytes> out(envelopes.size());
+  std::vector<MPI_Request> requests;
+  out[0] = mine;
+  for (std::size_t r = 1; r < out.size(); ++r) {
+    envelopes[r].check();
+    out[r].resize(envelopes[r].size);
+    in_pieces(out[r].data(), out[r].size(), [&](std::byte* at, int count) {
+      PMPI_Irecv(at, count, MPI_BYTE, static_cast<int>(r), kGatherTag, comm,
+                 &requests.emplace_back());
+    });
+  }
+  wait_for_all(requests);
+  for (std::size_t r = 1; r < out.size(); ++r) {
+    if (!envelopes[r].holds(out[r])) end_on_damage("what one rank collects of all");
+  }
+  return out;
+}
+
+std::vector<std::uint64_t> all_gather(MPI_Comm comm, std::vector<std::uint64_t> mine) {
+  int size;
+  PMPI_Comm_size(comm, &size);
+  const std::size_t words = mine.size();
+  mine.push_back(message_checksum(std::as_bytes(std::span(mine))));
+  const auto count = static_cast<int>(mine.size());
+  std::vector<std::uint64_t> all(mine.size() * static_cast<std::size_t>(size));
+  PMPI_Allgather(mine.data(), count, MPI_UINT64_T, all.data(), count, MPI_UINT64_T, comm);
+  std::vector<std::uint64_t> out;
+  out.reserve(words * static_cast<std::size_t>(size));
+  for (std::size_t at = 0; at < all.size(); at += words + 1) {
+    const std::span record = std::span(all).subspan(at, words);
+    if (all[at + words] != message_checksum(std::as_bytes(record))) {
+      end_on_damage("what all ranks tell each other");
+    }
+    out.insert(out.end(), record.begin(), record.end());
+  }
+  return out;
+}
+
+}  // namespace dedup::engine

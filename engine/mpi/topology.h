@@ -1,0 +1,67 @@
+// Who is where: the ranks of one communicator and the nodes of the job.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/mpi/shared_comms.h"
+
+namespace dedup::engine {
+
+// The ranks of a communicator by node. Nodes are numbered as in the job's node table, which covers
+// MPI_COMM_WORLD; a communicator may reach only some of them ("represented"). Built collectively,
+// then immutable. Has node_comm, leader_comm and any_source_comm together with other files.
+class Topology {
+ public:
+  // Collective over `comm`, which stays the caller's, and on which from now on an error of MPI ends
+  // the job, as on the others. `job_nodes`: nodes in the job; `my_node`: this rank's.
+  static Result<Topology> build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex my_node);
+  MPI_Comm comm() const { return comm_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  NodeIndex job_nodes() const { return job_nodes_; }
+  NodeIndex my_node() const { return my_node_; }
+  NodeIndex node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
+  // Ranks of `comm` on a node, ascending; empty if the communicator has none there.
+  const std::vector<int>& ranks_on(NodeIndex node) const { return ranks_on_[node]; }
+  bool represented(NodeIndex node) const { return !ranks_on_[node].empty(); }
+  // Represented nodes, ascending: position in this list = rank in leader_comm.
+  const std::vector<NodeIndex>& nodes() const { return nodes_; }
+
+  // This node's ranks of `comm`; rank 0 of it is the node's leader.
+  MPI_Comm node_comm() const { return comms_->node(); }
+  int node_rank() const { return node_rank_; }
+  int node_size() const { return static_cast<int>(ranks_on_[my_node_].size()); }
+  bool is_leader() const { return node_rank_ == 0; }
+  // One leader a node; MPI_COMM_NULL on other ranks.
+  MPI_Comm leader_comm() const { return comms_->leaders(); }
+  // All ranks, for messages that may come from anybody. Collective when first called.
+  MPI_Comm any_source_comm() const { return comms_->any_source(comm_); }
+
+  // The rank that speaks to a node's service when one rank must do so for all: the node's leader,
+  // or, for nodes the communicator does not reach, ranks dealt in turn.
+  int speaker_for(NodeIndex node) const {
+    return represented(node) ? ranks_on_[node].front() : node % size_;
+  }
+
+ private:
+  Topology() = default;
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::shared_ptr<SharedComms> comms_;
+  int rank_ = 0;
+  int size_ = 0;
+  int node_rank_ = 0;
+  NodeIndex job_nodes_ = 0;
+  NodeIndex my_node_ = 0;
+  std::vector<NodeIndex> node_of_;
+  std::vector<std::vector<int>> ranks_on_;
+  std::vector<NodeIndex> nodes_;
+};
+
+}  // namespace dedup::engine

@@ -1,0 +1,262 @@
+#include "engine/protocol/attempt.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include "engine/protocol/failpoint.h"
+#include "engine/protocol/leases.h"
+#include "store/real_path.h"
+
+namespace dedup::engine {
+namespace {
+
+// One request to each node that this rank speaks for; all at once.
+template <typename Request>
+class AtMyNodes {
+ public:
+  AtMyNodes(const JobFile& file, const Request& request) {
+    for (NodeIndex n = 0; n < file.nodes(); ++n) {
+      if (file.ranks().speaks_for(n)) pending_.push_back(file.client().start(n, request));
+    }
+  }
+
+  // `succeeded` counts the nodes that did. The first error.
+  Status wait(std::uint64_t* succeeded = nullptr) {
+    Status status;
+    for (auto& p : pending_) {
+      const auto reply = p.wait();
+      if (reply.is_ok()) {
+        if (succeeded != nullptr) ++*succeeded;
+      } else if (status.is_ok()) {
+        status = reply.status();
+      }
+    }
+    return status;
+  }
+
+ private:
+  std::vector<service::Client::Pending<Request>> pending_;
+};
+
+template <typename Request>
+Status at_my_nodes(const JobFile& file, const Request& request) {
+  return AtMyNodes<Request>(file, request).wait();
+}
+
+std::string hash_name(const hints::Hints& hints) {
+  return hints.mode == hints::Mode::kNone ? "none" : "sha256";
+}
+
+}  // namespace
+
+Attempt::Attempt(JobFile& file) : file_(file), fence_(file) {
+  if (file.rank() == 0) id_ = Id128::random();
+  file.ranks().broadcast(id_);
+}
+
+Status Attempt::run(const std::function<Status()>& wait_for_data) {
+  const Status status = prepare(wait_for_data);
+  if (!status.is_ok()) {
+    give_up();
+    return status;
+  }
+  failpoint("commit.prepared");
+  return decide();
+}
+
+// What takes the processor goes before what waits for the disk, which has the data to write.
+Status Attempt::prepare(const std::function<Status()>& wait_for_data) {
+  DEDUP_TRY(build_shards());
+  failpoint("commit.shards");
+  DEDUP_TRY(make_record());
+  const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
+  const Status indexed = at_my_nodes(file_, service::WriteIndex{file_.identity(), id_, flush});
+  const Status durable = wait_for_data();
+  DEDUP_TRY(file_.ranks().agree(indexed.is_ok() ? durable : indexed, Waiting::kPatient));
+  failpoint("commit.indexed");
+  AtMyNodes nodes(file_, service::Prepare{file_.identity(), encoded_, flush});
+  const Status fence = file_.rank() == 0 ? fence_.prepare(record_) : Status::ok();
+  const Status prepared = nodes.wait();
+  return file_.ranks().agree(prepared.is_ok() ? fence : prepared, Waiting::kPatient);
+}
+
+Status Attempt::build_shards() {
+  ShardBuild build(file_, id_);
+  Encoder entries;
+  Status status;
+  for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
+    const NodeIndex home = service::block_home(file_.identity(), shard, file_.nodes());
+    if (!file_.ranks().speaks_for(home)) continue;
+    const auto entry = build.build(shard);
+    status = entry.status();
+    if (!status.is_ok()) break;
+    entries.put(static_cast<std::uint32_t>(shard));
+    entries.put_raw(entry->digest.data(), entry->digest.size());
+    entries.put(NodeSet(entry->stores.begin(), entry->stores.end()));
+  }
+  DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
+  Encoder part;
+  const RecipeFacts& facts = build.facts();
+  part.put(facts.lowest_copies);
+  part.put(facts.lost_chunks);
+  part.put(facts.unknown_bytes);
+  part.put(facts.copies_made);
+  part.put(static_cast<std::uint32_t>(facts.node_sets.size()));
+  for (const NodeSet& set : facts.node_sets) part.put(set);
+  part.put_raw(entries.bytes().data(), entries.size());
+  part_ = part.take();
+  return Status::ok();
+}
+
+// What a rank says of the shards that it built.
+Status Attempt::take_part(const Bytes& part) {
+  Decoder decoder(part);
+  facts_.lowest_copies = std::min(facts_.lowest_copies, decoder.get<std::uint64_t>());
+  facts_.lost_chunks += decoder.get<std::uint64_t>();
+  facts_.unknown_bytes += decoder.get<std::uint64_t>();
+  facts_.copies_made += decoder.get<std::uint64_t>();
+  const auto sets = decoder.get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < sets && decoder.ok(); ++i) {
+    facts_.node_sets.insert(decoder.get_nodes());
+  }
+  while (decoder.ok() && !decoder.at_end()) {
+    const auto shard = decoder.get<std::uint32_t>();
+    if (shard >= record_.shards.size()) decoder.fail();
+    if (!decoder.ok()) break;
+    store::ShardEntry& entry = record_.shards[shard];
+    decoder.get_raw(entry.digest.data(), entry.digest.size());
+    const NodeSet stores = decoder.get_nodes();
+    entry.stores.assign(stores.begin(), stores.end());
+  }
+  if (decoder.ok()) return Status::ok();
+  return {Code::kInternal, "a rank sent a part of the recipe that cannot be"};
+}
+
+Status Attempt::check_loss() const {
+  if (facts_.lost_chunks == 0 && facts_.unknown_bytes == 0) return Status::ok();
+  std::string text = file_.path + ": of " + std::to_string(facts_.lost_chunks) +
+                     " chunks there is no good copy on these nodes, so nothing was changed";
+  if (facts_.lost_chunks == 0) {
+    text = file_.path + ": the recipe of " + std::to_string(facts_.unknown_bytes) +
+           " bytes was given up before, so nothing was changed";
+  }
+  const auto view = file_.view();
+  const auto& stores = view->info.stores;
+  for (std::size_t i = file_.nodes(); i < stores.size(); ++i) {
+    text += (i == file_.nodes() ? "; not here are the stores of " : ", ") + stores[i].node;
+  }
+  return {Code::kIo, text};
+}
+
+// Rank 0 writes the record; all get it.
+Status Attempt::make_record() {
+  const std::vector<Bytes> parts = file_.ranks().gather(part_);
+  Status status;
+  if (file_.rank() == 0) {
+    status = fill_record(parts);
+    if (status.is_ok()) encoded_ = record_.encode();
+  }
+  return file_.ranks().share(status, encoded_);
+}
+
+Status Attempt::fill_record(const std::vector<Bytes>& parts) {
+  record_.shards.resize(file_.nodes());
+  for (const Bytes& part : parts) DEDUP_TRY(take_part(part));
+  if (file_.on_loss == OnLoss::kRefuse) DEDUP_TRY(check_loss());
+  const std::shared_ptr<const FileView> view = file_.view();
+  const service::FileInfo& info = view->info;
+  DEDUP_ASSIGN(record_.size, file_size(file_));
+  record_.identity = info.identity;
+  // Whatever fails from here on, the number is not given to another attempt.
+  const std::uint64_t base_number = view->committed ? view->record.number : 0;
+  DEDUP_ASSIGN(
+      const service::GenerationNumber next,
+      file_.client().call(file_.home, service::NextGeneration{info.identity, base_number}));
+  record_.number = next.number;
+  record_.attempt = id_;
+  record_.parent = view->base();
+  record_.path = info.path;
+  if (info.real_path != service::FileInfo::RealPath::kNone) {
+    DEDUP_ASSIGN(record_.directory, store::directory_id(info.path));
+  }
+  record_.replication = file_.wanted_copies();
+  record_.chunk_size = file_.hints.chunk_size;
+  record_.fingerprint = hash_name(file_.hints);
+  record_.time = static_cast<std::uint64_t>(std::time(nullptr));
+  for (NodeIndex n = 0; n < file_.nodes(); ++n) {
+    record_.stores.push_back({info.stores[n].uuid, info.stores[n].node});
+  }
+  if (view->committed) record_.lineage = view->record.lineage;
+  if (record_.lineage.empty() || record_.lineage.back().session != info.session) {
+    record_.lineage.push_back({info.session, 0});
+  }
+  record_.lineage.back().last = record_.number;
+  return Status::ok();
+}
+
+// Phase 2. From the first rename on the generation is committed, whatever else fails.
+Status Attempt::decide() {
+  const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
+  std::uint64_t committed = 0;
+  const Status mine =
+      AtMyNodes(file_, service::Commit{file_.identity(), id_, flush}).wait(&committed);
+  failpoint("commit.renamed");
+  const Status all = file_.ranks().agree(mine);
+  if (!all.is_ok() && file_.ranks().all_max(committed) == 0) {
+    give_up();
+    return all;
+  }
+  if (!all.is_ok() && file_.rank() == 0) {
+    std::fprintf(
+        stderr, "dedup: warning: %s: generation %llu is committed, but not everywhere: %s\n",
+        file_.path.c_str(), static_cast<unsigned long long>(record_.number), all.message().c_str());
+  }
+  failpoint("commit.unfenced");
+  const Status fenced = file_.ranks().share(file_.rank() == 0 ? fence_.put() : Status::ok());
+  if (!fenced.is_ok()) {
+    // The stores have it, but it does not count: an open takes what stands at the path.
+    end_commit(false);
+    return fenced;
+  }
+  failpoint("commit.fenced");
+  return install();
+}
+
+// The new generation becomes the base for everybody in the job.
+Status Attempt::install() {
+  Status status;
+  if (file_.rank() == 0) {
+    std::vector<service::StoreRef> stores;
+    const std::shared_ptr<const FileView> view = file_.view();
+    stores.assign(view->info.stores.begin(), view->info.stores.begin() + file_.nodes());
+    status = file_.client()
+                 .call(file_.home, service::CommitDone{file_.identity(), encoded_, stores})
+                 .status();
+  }
+  DEDUP_TRY(file_.refresh_together(status));
+  DEDUP_TRY(
+      file_.ranks().agree(at_my_nodes(file_, service::EndCommit{file_.identity(), id_, true})));
+  failpoint("commit.installed");
+  // What cannot be freed now is freed by a later commit, or by the next job that writes.
+  const Status freed = at_my_nodes(file_, service::Collect{file_.identity(), id_});
+  if (!freed.is_ok()) {
+    std::fprintf(stderr, "dedup: warning: %s: %s\n", file_.path.c_str(), freed.message().c_str());
+  }
+  failpoint("commit.collected");
+  // The lock goes when all have collected.
+  return file_.ranks().agree(Status::ok());
+}
+
+void Attempt::give_up() {
+  // Whoever does not answer now has nothing that could be mistaken for a commit either.
+  (void)at_my_nodes(file_, service::Abort{file_.identity(), id_});
+  end_commit(false);
+}
+
+void Attempt::end_commit(bool committed) {
+  (void)at_my_nodes(file_, service::EndCommit{file_.identity(), id_, committed});
+  (void)file_.ranks().agree(Status::ok());
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,50 @@
+// One attempt at a generation, from the snapshot of what was dumped to the end of the commit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/protocol/fence.h"
+#include "engine/protocol/job_file.h"
+#include "engine/protocol/shard_build.h"
+#include "store/commit_record.h"
+
+namespace dedup::engine {
+
+// Everything is collective. The caller has the file's commit lock; everything that is to be
+// committed is in chunks, and the view is rank 0's newest.
+class Attempt {
+ public:
+  explicit Attempt(JobFile& file);
+
+  // `wait_for_data` is called on each rank once, before any node is prepared: it returns when the
+  // chunks that the rank stored are as durable as they are to be. On failure what stood before
+  // stands, and what was dumped is still there to be committed.
+  Status run(const std::function<Status()>& wait_for_data);
+
+  const RecipeFacts& facts() const { return facts_; }  // on rank 0
+
+ private:
+  Status prepare(const std::function<Status()>& wait_for_data);
+  Status build_shards();
+  Status make_record();
+  Status fill_record(const std::vector<Bytes>& parts);
+  Status take_part(const Bytes& part);
+  Status check_loss() const;
+  Status decide();
+  Status install();
+  void give_up();
+  void end_commit(bool committed);
+
+  JobFile& file_;
+  Fence fence_;  // on rank 0
+  Id128 id_;
+  store::CommitRecord record_;  // on rank 0
+  Bytes encoded_;
+  Bytes part_;         // what this rank built
+  RecipeFacts facts_;  // on rank 0
+};
+
+}  // namespace dedup::engine

@@ -1,0 +1,57 @@
+// Reading the committed recipe: blocks of its shards, from whichever node has them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/piece.h"
+#include "base/status.h"
+#include "engine/protocol/file_view.h"
+#include "service/client.h"
+#include "store/shard.h"
+
+namespace dedup::engine {
+
+// Cheap to make; holds references only. `view` must be committed.
+class BaseRecipe {
+ public:
+  BaseRecipe(service::Client& client, const FileView& view) : client_(&client), view_(&view) {}
+
+  // Blocks by number, any order; a block that was never written is empty. NodeSets are in terms of
+  // view.info.stores. kIo, naming file, byte range and stores, if no node has a good copy of a
+  // block; another code if a node that may have one cannot be asked.
+  Result<std::vector<Block>> read(std::span<const std::uint64_t> blocks) const;
+  // The same as their shards have them, to be passed on. They were checked like the others.
+  Result<std::vector<store::EncodedBlock>> read_encoded(
+      std::span<const std::uint64_t> blocks) const;
+
+  // Numbers of the blocks that shard `shard` of the record has, ascending.
+  Result<std::vector<std::uint64_t>> list(std::uint32_t shard) const;
+
+ private:
+  struct BaseBlock {
+    store::EncodedBlock encoded;
+    Block block;
+  };
+  Result<std::vector<BaseBlock>> fetch(std::span<const std::uint64_t> blocks) const;
+  // Those at the positions `where` of `blocks`, which are of one shard.
+  Status read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
+                    std::span<const std::size_t> where, std::vector<BaseBlock>& out) const;
+  // What one node gives; kCorrupt if it is not what was asked for.
+  Status read_from(NodeIndex node, const service::ReadShard& request,
+                   std::span<const std::size_t> where, std::vector<BaseBlock>& out) const;
+  // Nodes of this job that have the shard, this process's own first.
+  std::vector<NodeIndex> nodes_of(std::uint32_t shard) const;
+  Status lost(std::uint32_t shard, std::uint64_t block, const Status& why) const;
+  // "bytes 0 to 4194303": of a block, as far as the file has it.
+  std::string place_of(std::uint64_t block) const;
+
+  service::Client* client_;
+  const FileView* view_;
+};
+
+// "bytes 4096 to 8191".
+std::string range_text(std::uint64_t offset, std::uint64_t length);
+
+}  // namespace dedup::engine

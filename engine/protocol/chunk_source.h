@@ -1,0 +1,63 @@
+// Getting chunks from the nodes that hold them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/protocol/file_view.h"
+#include "engine/protocol/local_file.h"
+#include "service/client.h"
+
+namespace dedup::engine {
+
+// A chunk that is wanted, and where its bytes go.
+struct WantedChunk {
+  Fingerprint fingerprint;
+  std::uint32_t length = 0;
+  const NodeSet* holders = nullptr;  // who should have it, in terms of FileInfo::stores
+  std::byte* out = nullptr;          // `length` bytes
+};
+
+// Reads chunks: from this node's store directly, from others through their services; if the nodes
+// that should have a chunk do not, every other node of the job is asked. Every chunk is checked by
+// its checksum where it is read.
+class ChunkSource {
+ public:
+  ChunkSource(service::Client& client, LocalFile& local, const Id128& identity)
+      : client_(&client), local_(&local), identity_(identity) {}
+
+  // Fills in every chunk that can be had. Returns the positions in `wanted` of those that cannot.
+  std::vector<std::size_t> fetch(std::span<const WantedChunk> wanted) const;
+
+ private:
+  using ByNode = std::map<NodeIndex, std::vector<std::size_t>>;
+  // A request to a node's service, under way.
+  struct Asked {
+    NodeIndex node = kNoNode;
+    std::span<const std::size_t> which;
+    std::vector<service::NamedChunk> chunks;
+    service::Client::Pending<service::GetChunks> pending;
+  };
+
+  // Tries all these at their nodes, at the same time; returns those that they did not give.
+  std::vector<std::size_t> try_nodes(std::span<const WantedChunk> wanted, ByNode by_node) const;
+  // Those that it did not give are left in `which`.
+  void try_own_store(std::span<const WantedChunk> wanted, std::vector<std::size_t>& which) const;
+  // As many of `which` as are asked for at once; they are taken from its front.
+  Asked ask_service(NodeIndex node, std::span<const WantedChunk> wanted,
+                    std::span<const std::size_t>& which) const;
+  static void take_answer(std::span<const WantedChunk> wanted, const Asked& asked,
+                          const Result<service::ChunksReply>& reply,
+                          std::vector<std::size_t>& left);
+
+  service::Client* client_;
+  LocalFile* local_;
+  Id128 identity_;
+};
+
+}  // namespace dedup::engine

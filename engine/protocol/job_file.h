@@ -1,0 +1,106 @@
+// An open file as the nodes of a job know it: what opening, reading, committing and closing share,
+// without MPI. engine/open_file.h adds what the ranks need to write to it.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/protocol/file_view.h"
+#include "engine/protocol/local_file.h"
+#include "engine/protocol/plain_file.h"
+#include "engine/protocol/ranks.h"
+#include "hints/hints.h"
+#include "service/client.h"
+
+namespace dedup::engine {
+
+// What a commit does where no node has what the generation before refers to.
+enum class OnLoss {
+  kGoOn,    // without the chunks, with a warning; it fails if a recipe is lost
+  kRefuse,  // it fails
+  kGiveUp   // without them: what a lost recipe described is lost for good
+};
+
+struct JobFile {
+  // Both must outlive it.
+  JobFile(service::Client& the_client, const Ranks& the_ranks)
+      : ranks_(&the_ranks), client_(&the_client) {}
+
+  hints::Hints hints;
+  std::string path;
+  Id128 handle;  // the same on all ranks of the handle, different for every handle
+  NodeIndex home = 0;
+  bool writable = false;
+  bool delete_on_close = false;
+  bool atomic = false;
+  OnLoss on_loss = OnLoss::kGoOn;  // the same on all ranks
+  // This rank changed the file through this handle since the last commit.
+  std::atomic<bool> changed = false;
+  std::shared_ptr<LocalFile> local;
+  std::unique_ptr<PlainFile> plain;  // if the file was opened as one that has data
+
+  service::Client& client() const { return *client_; }
+  const Ranks& ranks() const { return *ranks_; }
+  int rank() const { return ranks_->rank(); }
+  NodeIndex nodes() const { return client_->nodes(); }
+  const Id128& identity() const { return identity_; }
+
+  // The newest view this process has; never null once the file is open.
+  std::shared_ptr<const FileView> view() const {
+    const std::lock_guard lock(view_mutex_);
+    return view_;
+  }
+  void set_view(FileView view) {
+    const std::lock_guard lock(view_mutex_);
+    identity_ = view.info.identity;
+    view_ = std::make_shared<const FileView>(std::move(view));
+  }
+  // Asks the file home for the newest state. Local.
+  Status refresh_view();
+  // Collective: rank 0 asks for all, so that many ranks do not all ask one node, unless `of_rank_0`
+  // is an error already. Rank 0 does not wait for the others.
+  Status refresh_together(const Status& of_rank_0 = Status::ok());
+
+  // How many nodes a chunk must be on at least.
+  unsigned copies() const { return std::min<unsigned>(hints.replication, nodes()); }
+  // What the record says: K as it was asked for, also where there are fewer nodes; of a default
+  // that nobody asked for, what can be had.
+  unsigned wanted_copies() const {
+    return hints.replication_is_given ? hints.replication : copies();
+  }
+
+ private:
+  const Ranks* ranks_;
+  service::Client* client_;
+  mutable std::mutex view_mutex_;
+  std::shared_ptr<const FileView> view_;
+  Id128 identity_;
+};
+
+// A lock of the file within the job, held until unlock() or destruction.
+class JobLock {
+ public:
+  // Waits until it is granted.
+  static Result<JobLock> take(const JobFile& file, service::LockKind kind);
+  // Collective: rank 0 takes it for all. They are all in the call, so that nobody whom the lock
+  // makes wait is waited for by its holders. None on the other ranks.
+  static Result<std::optional<JobLock>> take_together(const JobFile& file, service::LockKind kind);
+  JobLock(JobLock&& other) noexcept;
+  JobLock& operator=(JobLock&&) = delete;
+  ~JobLock();
+
+ private:
+  JobLock(const JobFile& file, service::LockKind kind, const Id128& owner)
+      : file_(&file), kind_(kind), owner_(owner) {}
+  const JobFile* file_;
+  service::LockKind kind_;
+  Id128 owner_;
+};
+
+}  // namespace dedup::engine

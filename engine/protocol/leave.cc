@@ -1,0 +1,73 @@
+#include "engine/protocol/leave.h"
+
+#include "engine/protocol/write_back.h"
+
+namespace dedup::engine {
+namespace {
+
+// The last handle of the job: every node lets go of the file.
+Status release_nodes(const JobFile& file, bool drop, const service::FileInfo& info) {
+  service::Detach request{info.identity, drop, {}};
+  for (std::size_t i = file.nodes(); drop && i < info.stores.size(); ++i) {
+    request.stores_left.push_back(info.stores[i].uuid);
+  }
+  Status status;
+  for (NodeIndex n = 0; n < file.nodes(); ++n) {
+    if (!file.ranks().speaks_for(n)) continue;
+    const Status one = file.client().call(n, request).status();
+    if (status.is_ok()) status = one;
+  }
+  return status;
+}
+
+// Collective. Nobody in the job has the file open any more, and nobody can open it meanwhile.
+Status end_of_file(JobFile& file, const service::CloseBeginReply& reply) {
+  Status status;
+  bool drop = reply.deleted;
+  if (!reply.deleted && reply.info.write_back &&
+      reply.info.real_path == service::FileInfo::RealPath::kPlaceholder) {
+    status = write_back(file);
+    // The plain file is the file now.
+    drop = status.is_ok();
+  }
+  const Status released = file.ranks().agree(release_nodes(file, drop, reply.info));
+  status = file.ranks().agree(status);
+  return status.is_ok() ? released : status;
+}
+
+}  // namespace
+
+Status leave(JobFile& file) {
+  service::CloseBeginReply reply;
+  Status status;
+  if (file.rank() == 0) {
+    if (file.delete_on_close) status = delete_name(file);
+    auto begun = file.client().call(file.home, service::CloseBegin{file.identity(), file.handle});
+    if (begun.is_ok()) {
+      reply = std::move(*begun);
+    } else {
+      status = begun.status();
+    }
+  }
+  status = file.ranks().agree(status);
+  Encoder encoder;
+  reply.encode(encoder);
+  Bytes bytes = encoder.take();
+  file.ranks().broadcast(bytes);
+  Decoder decoder(bytes);
+  reply = service::CloseBeginReply::decode(decoder);
+  if (reply.last) {
+    const Status ended = end_of_file(file, reply);
+    if (status.is_ok()) status = ended;
+  }
+  file.local.reset();
+  Status end;
+  if (file.rank() == 0) {
+    end = file.client().call(file.home, service::CloseEnd{file.identity()}).status();
+  }
+  // All have let go of the file when one returns.
+  end = file.ranks().agree(end);
+  return status.is_ok() ? end : status;
+}
+
+}  // namespace dedup::engine

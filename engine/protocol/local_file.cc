@@ -1,0 +1,163 @@
+#include "engine/protocol/local_file.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "plan/log_runs.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::size_t kOpenReaders = 64;  // of each kind
+
+std::mutex registry_mutex;
+// A process has one client, but where one program plays several jobs each has its own.
+using Key = std::pair<const service::Client*, Id128>;
+// Never destroyed: files are closed while the process ends.
+std::map<Key, std::weak_ptr<LocalFile>>& registry() {
+  static auto& map = *new std::map<Key, std::weak_ptr<LocalFile>>;
+  return map;
+}
+
+// The cached reader of `number`, moved to the front, or what open() makes.
+template <typename Reader, typename Open>
+Result<std::shared_ptr<Reader>> cached(
+    std::list<std::pair<std::uint64_t, std::shared_ptr<Reader>>>& readers, std::uint64_t number,
+    Open&& open) {
+  const auto it = std::find_if(readers.begin(), readers.end(),
+                               [&](const auto& entry) { return entry.first == number; });
+  if (it != readers.end()) {
+    readers.splice(readers.begin(), readers, it);
+    return readers.front().second;
+  }
+  auto opened = open();
+  if (!opened.is_ok()) {
+    const Status& status = opened.status();
+    if (status.code() == Code::kNoSuchFile) return Status(Code::kNotFound, status.message());
+    return status;
+  }
+  readers.emplace_front(number, std::shared_ptr<Reader>(std::move(*opened)));
+  if (readers.size() > kOpenReaders) readers.pop_back();
+  return readers.front().second;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<LocalFile>> LocalFile::get(service::Client& client, const Id128& identity,
+                                                  const std::string& store_directory) {
+  std::shared_ptr<LocalFile> file;  // outlives the lock: its destructor takes it
+  const std::lock_guard lock(registry_mutex);
+  auto& entry = registry()[{&client, identity}];
+  file = entry.lock();
+  if (file) return file;
+  file.reset(new LocalFile(client, identity, store_directory));
+  DEDUP_ASSIGN(file->store_, store::Store::open(store_directory, true));
+  entry = file;
+  return file;
+}
+
+LocalFile::LocalFile(service::Client& client, const Id128& identity, std::string store_directory)
+    : client_(&client), identity_(identity), store_directory_(std::move(store_directory)) {}
+
+LocalFile::~LocalFile() {
+  const std::lock_guard lock(registry_mutex);
+  const auto it = registry().find({client_, identity_});
+  if (it != registry().end() && it->second.expired()) registry().erase(it);
+}
+
+Result<LocalFile::Appended> LocalFile::append(std::span<const std::byte> data) {
+  const std::lock_guard lock(mutex_);
+  if (!log_) {
+    DEDUP_ASSIGN(const service::NumberReply reply,
+                 client_->call(client_->self(), service::OpenLog{identity_}));
+    DEDUP_ASSIGN(log_, store::LogWriter::create(reply.path, identity_, reply.number));
+    log_number_ = reply.number;
+  }
+  auto offset = log_->append(data);
+  if (offset.status().code() == Code::kNoSpace) {
+    const service::Space everything{identity_, UINT64_MAX};
+    DEDUP_TRY(client_->call(client_->self(), everything).status());
+    offset = log_->append(data);
+  }
+  DEDUP_TRY(offset.status());
+  return Appended{log_number_, *offset};
+}
+
+void LocalFile::remember(const LoggedRun& run) {
+  const std::lock_guard lock(mutex_);
+  if (runs_.size() > sealed_) {
+    LoggedRun& last = runs_.back();
+    if (last.end() == run.file_offset && last.log_offset + last.length == run.log_offset) {
+      last.length += run.length;
+      return;
+    }
+  }
+  runs_.push_back(run);
+}
+
+Result<std::unique_ptr<store::LeaseTable>> LocalFile::make_leases() {
+  const std::lock_guard lock(mutex_);
+  return log_->make_leases();
+}
+
+std::vector<LoggedRun> LocalFile::seal() {
+  const std::lock_guard lock(mutex_);
+  sealed_ = runs_.size();
+  return plan::newest_runs(runs_);
+}
+
+bool LocalFile::has_logged() const {
+  const std::lock_guard lock(mutex_);
+  return !runs_.empty();
+}
+
+std::uint64_t LocalFile::log_size() const {
+  const std::lock_guard lock(mutex_);
+  return log_ ? log_->size() : 0;
+}
+
+std::uint64_t LocalFile::log_number() const {
+  const std::lock_guard lock(mutex_);
+  return log_number_;
+}
+
+Status LocalFile::discard_sealed(store::LogWriter::Space space) {
+  const std::lock_guard lock(mutex_);
+  runs_.erase(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(sealed_));
+  runs_.shrink_to_fit();
+  sealed_ = 0;
+  return log_ && runs_.empty() ? log_->clear(space) : Status::ok();
+}
+
+Result<store::LogView> LocalFile::view_log(std::uint64_t offset, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  return log_->view(offset, bytes);
+}
+
+Status LocalFile::read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out) {
+  std::shared_ptr<store::LogReader> reader;
+  {
+    const std::lock_guard lock(mutex_);
+    DEDUP_ASSIGN(reader, cached(logs_, number, [&] {
+                   return store::LogReader::open(store_->log_path(identity_, number));
+                 }));
+  }
+  return reader->read(offset, out);
+}
+
+Result<std::shared_ptr<const store::SegmentReader>> LocalFile::segment(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  DEDUP_ASSIGN(std::shared_ptr<const store::SegmentReader> reader, cached(segments_, number, [&] {
+                 return store::SegmentReader::open(store_->segment_path(identity_, number));
+               }));
+  return reader;
+}
+
+void LocalFile::forget_segments() {
+  const std::lock_guard lock(mutex_);
+  segments_.clear();
+  logs_.clear();
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,444 @@
+#include "engine/protocol/opening.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "engine/protocol/fence.h"
+#include "engine/protocol/search.h"
+#include "plan/choose.h"
+#include "store/real_path.h"
+#include "store/replacement.h"
+
+namespace dedup::engine {
+namespace {
+
+// Another job may commit between the search and the locks; then the search is done again.
+constexpr int kSearches = 5;
+
+// What rank 0 found out and all ranks need.
+struct Decision {
+  service::FileInfo info;
+  Id128 base;
+  bool attach = false;  // nobody in the job has the file yet, or only for reading
+  bool create = false;
+  std::vector<NodeIndex> adopt;
+  std::vector<plan::Leftover> drop;
+
+  Bytes encode() const {
+    Encoder e;
+    info.encode(e);
+    e.put(base);
+    e.put(static_cast<std::uint8_t>(attach));
+    e.put(static_cast<std::uint8_t>(create));
+    e.put(NodeSet(adopt.begin(), adopt.end()));
+    e.put(static_cast<std::uint32_t>(drop.size()));
+    for (const plan::Leftover& leftover : drop) {
+      e.put(leftover.node);
+      e.put(leftover.identity);
+    }
+    return e.take();
+  }
+  static Decision decode(std::span<const std::byte> bytes) {
+    Decoder d(bytes);
+    Decision out;
+    out.info = service::FileInfo::decode(d);
+    out.base = d.get_id();
+    out.attach = d.get<std::uint8_t>() != 0;
+    out.create = d.get<std::uint8_t>() != 0;
+    const NodeSet adopt = d.get_nodes();
+    out.adopt.assign(adopt.begin(), adopt.end());
+    const auto drops = d.get<std::uint32_t>();
+    for (std::uint32_t i = 0; i < drops && d.ok(); ++i) {
+      plan::Leftover leftover;
+      leftover.node = d.get<NodeIndex>();
+      leftover.identity = d.get_id();
+      out.drop.push_back(leftover);
+    }
+    return out;
+  }
+};
+
+class Opening {
+ public:
+  Opening(JobFile& file, const OpenMode& mode) : file_(file), mode_(mode) {}
+
+  Status run() {
+    Status status;
+    if (file_.rank() == 0) {
+      auto reply = file_.client().call(file_.home, service::OpenBegin{file_.path});
+      status = reply.status();
+      if (status.is_ok()) begun_ = std::move(*reply);
+    }
+    const bool has_turn = status.is_ok();
+    if (has_turn && file_.rank() == 0) status = check_known();
+    Bytes known(begun_.known ? 1 : 0);
+    status = file_.ranks().share(status, known);
+    if (status.is_ok()) status = find_and_attach(!known.empty());
+    if (!status.is_ok() && made_empty_) remove_made();
+    // The path's turn is given back whatever happened.
+    if (!has_turn) return status;
+    Status end;
+    if (file_.rank() == 0) {
+      const service::OpenEnd request{file_.path, status.is_ok(), file_.handle, decision_.info};
+      end = file_.client().call(file_.home, request).status();
+    }
+    DEDUP_TRY(status);
+    DEDUP_TRY(file_.ranks().share(end));
+    DEDUP_ASSIGN(FileView view, FileView::from(decision_.info));
+    file_.set_view(std::move(view));
+    return Status::ok();
+  }
+
+  bool created() const { return decision_.create; }
+
+ private:
+  // What this job has open may have been renamed or replaced since: then the path is another file.
+  Status check_known() {
+    const bool is_it = !begun_.known ||
+                       begun_.info.real_path == service::FileInfo::RealPath::kNone ||
+                       stands_at_path(begun_.info);
+    if (is_it) return Status::ok();
+    begun_.known = false;
+    begun_.aside.push_back(begun_.info.identity);
+    const service::SetAside request{begun_.info.identity, false};
+    return file_.client().call(file_.home, request).status();
+  }
+
+  Status find_and_attach(bool known) {
+    for (int i = 0; i < kSearches; ++i) {
+      Decision mine;
+      Status status;
+      outdated_.reset();
+      if (known) {
+        if (file_.rank() == 0) status = decide_known(mine);
+      } else {
+        status = look_and_search(mine);
+      }
+      Bytes bytes = mine.encode();
+      DEDUP_TRY(file_.ranks().share(status, bytes));
+      decision_ = Decision::decode(bytes);
+      if (file_.writable && file_.hints.flush == hints::Flush::kClose) {
+        decision_.info.write_back = true;
+      }
+      if (!decision_.attach) return Status::ok();
+      bool changed = false;
+      status = attach(changed);
+      std::uint64_t retry = changed ? 1 : 0;
+      status = file_.ranks().agree_max(status, retry);
+      if (status.is_ok() && retry == 0) {
+        status = file_.ranks().share(tidy_real_path());
+        if (status.is_ok()) return status;
+        // Another job has gone on from there meanwhile.
+        if (status.code() == Code::kConflict && !known) status = Status::ok();
+      }
+      if (!known) detach();
+      DEDUP_TRY(status);
+    }
+    return {Code::kFileInUse, file_.path + ": other jobs commit to the file all the time"};
+  }
+
+  // The job has it open already: at most the locks for writing are missing.
+  Status decide_known(Decision& out) {
+    if (exclusive()) return exists();
+    out.info = begun_.info;
+    DEDUP_ASSIGN(const FileView view, FileView::from(begun_.info));
+    out.base = view.base();
+    if (file_.writable && !out.info.writable) {
+      plan::Choice choice;
+      choice.record = view.record;
+      for (std::size_t i = file_.nodes(); i < out.info.stores.size(); ++i) {
+        choice.missing.push_back({out.info.stores[i].uuid, out.info.stores[i].node});
+      }
+      if (out.info.real_path != service::FileInfo::RealPath::kNone) {
+        DEDUP_TRY(store::check_replaceable(file_.path));
+      } else if (view.committed) {
+        DEDUP_TRY(plan::check_quorum(choice));
+      }
+      out.attach = true;
+      make_writable(out.info);
+    }
+    return Status::ok();
+  }
+
+  // Collective. Rank 0 looks at the real path, and all ask the stores for what it names.
+  Status look_and_search(Decision& mine) {
+    store::PathState state;
+    Status status;
+    if (file_.rank() == 0) {
+      auto looked = file_.writable ? store::settle_path(file_.path) : store::look_at(file_.path);
+      status = looked.status();
+      if (status.is_ok()) state = std::move(*looked);
+    }
+    Encoder named;
+    named.put(state.placeholder.identity);
+    Bytes bytes = named.take();
+    DEDUP_TRY(file_.ranks().share(status, bytes));
+    const Id128 identity = Decoder(bytes).get_id();
+    DEDUP_ASSIGN(SearchResult found,
+                 search(file_.client(), file_.ranks(), file_.path, identity, file_.hints.store));
+    if (file_.rank() != 0) return Status::ok();
+    hide(found, begun_.aside);
+    DEDUP_ASSIGN(const bool shared, is_shared(found, file_.path));
+    if (!shared) return decide_by_path(found, mine);
+    return decide_by_real_path(found, std::move(state), mine);
+  }
+
+  void begin_info(const SearchResult& found, Decision& out) const {
+    for (const std::string& text : found.damaged) {
+      std::fprintf(stderr, "dedup: warning: %s: %s\n", file_.path.c_str(), text.c_str());
+    }
+    out.attach = true;
+    out.info.path = file_.path;
+    out.info.store_template = file_.hints.store;
+    out.info.stores = found.stores;
+  }
+
+  static void take(const plan::Choice& choice, const SearchResult& found, Decision& out) {
+    out.info.identity = choice.record.identity;
+    out.info.record = choice.record.encode();
+    out.info.size = choice.record.size;
+    out.info.stores = store_table(found.stores, choice.record);
+    out.base = choice.record.attempt;
+    out.adopt = choice.adopt;
+  }
+
+  bool exclusive() const { return mode_.create && mode_.exclusive; }
+
+  // All nodes share the file system: what stands at the path decides.
+  Status decide_by_real_path(const SearchResult& found, store::PathState state, Decision& out) {
+    using Kind = store::PathState::Kind;
+    begin_info(found, out);
+    if (state.kind == Kind::kNoDirectory) return no_directory(found);
+    if (state.kind == Kind::kNothing) {
+      if (!mode_.create) {
+        return {Code::kNoSuchFile, file_.path + ": no such file"};
+      }
+      auto made = store::create_empty(file_.path);
+      made_empty_ = made.is_ok();
+      // Somebody else was faster.
+      if (made.status().code() == Code::kFileExists && !exclusive()) {
+        made = store::look_at(file_.path);
+      }
+      DEDUP_TRY(made.status());
+      state = std::move(*made);
+    } else if (exclusive() && !made_empty_) {
+      return exists();
+    }
+    if (file_.writable) DEDUP_TRY(store::check_replaceable(file_.path));
+    if (state.kind == Kind::kPlain) {
+      out.info.identity = Id128::random();
+      out.info.real_path = service::FileInfo::RealPath::kPlain;
+      out.info.plain = state.stamp;
+      out.info.size = state.stamp.size;
+    } else {
+      if (state.is_copy() && file_.writable) {
+        return {Code::kUnsupported,
+                file_.path + ": is a copy of the placeholder at " + state.placeholder.path +
+                    ", which can only be read; to write to a copy of the file, copy its data"};
+      }
+      DEDUP_ASSIGN(const plan::Choice choice,
+                   plan::choose_named(file_.path, state.placeholder, found.reports));
+      if (state.is_copy() && choice.record.attempt != state.placeholder.attempt) {
+        return {Code::kIo, file_.path + ": is a copy of the placeholder at " +
+                               state.placeholder.path + ", which has been written to since: " +
+                               store::describe(state.placeholder) + " is no more"};
+      }
+      take(choice, found, out);
+      out.info.real_path = service::FileInfo::RealPath::kPlaceholder;
+      if (choice.record.attempt != state.placeholder.attempt) outdated_ = std::move(state);
+    }
+    if (file_.writable) make_writable(out.info);
+    return Status::ok();
+  }
+
+  Status no_directory(const SearchResult& found) const {
+    std::string text = file_.path + ": its directory is not there";
+    for (const plan::StoreReport& report : found.reports) {
+      if (report.records.empty()) continue;
+      text += "; the stores have " + plan::describe(report.records.front()) +
+              ": is the file system mounted?";
+      break;
+    }
+    return {Code::kNoSuchFile, text};
+  }
+
+  // On rank 0, once the file is attached: what a killed job left at the real path.
+  Status tidy_real_path() {
+    if (file_.rank() != 0 || !decision_.info.writable ||
+        decision_.info.real_path == service::FileInfo::RealPath::kNone) {
+      return Status::ok();
+    }
+    if (!outdated_) return Status::ok();
+    (void)store::remove_leftovers(store::fs::directory_of(file_.path));
+    DEDUP_ASSIGN(const auto record, store::CommitRecord::decode(decision_.info.record));
+    return renew_placeholder(file_.path, *outdated_, record, file_.hints.store);
+  }
+
+  // The open failed after it made the file.
+  void remove_made() {
+    const auto now = store::look_at(file_.path);
+    const bool still_empty =
+        now.is_ok() && now->kind == store::PathState::Kind::kPlain && now->stamp.size == 0;
+    if (still_empty) (void)store::fs::remove_file(file_.path);
+  }
+
+  // The nodes share no file system there: the stores find the file by its path.
+  Status decide_by_path(const SearchResult& found, Decision& out) {
+    begin_info(found, out);
+    DEDUP_ASSIGN(plan::Choice choice, plan::choose_generation(file_.path, found.reports));
+    out.drop = choice.drop;
+    if (!choice.exists) {
+      if (!mode_.create) {
+        return {Code::kNoSuchFile, file_.path + ": no such file in the stores of this job's " +
+                                       std::to_string(file_.nodes()) + " nodes (" +
+                                       file_.hints.store + ")"};
+      }
+      out.create = true;
+      out.info.identity = Id128::random();
+    } else {
+      if (exclusive()) return exists();
+      if (file_.writable) {
+        DEDUP_TRY(plan::check_quorum(choice));
+      } else if (const Status quorum = plan::check_quorum(choice); !quorum.is_ok()) {
+        std::fprintf(stderr, "dedup: warning: %s\n", quorum.message().c_str());
+      }
+      take(choice, found, out);
+    }
+    if (file_.writable) make_writable(out.info);
+    return Status::ok();
+  }
+
+  void make_writable(service::FileInfo& info) const {
+    info.writable = true;
+    info.session = Id128::random();
+  }
+
+  Status exists() const {
+    return {Code::kFileExists, file_.path + ": the file is there already (MPI_MODE_EXCL)"};
+  }
+
+  // Leftovers first, then the locks, then what a broken commit left undone. `changed`: a store has
+  // another generation by now than the search found.
+  Status attach(bool& changed) {
+    Status status = drop_leftovers();
+    // Of several jobs that would write, the one that gets the first store's lock gets the others':
+    // so one of them succeeds.
+    std::vector<NodeIndex> others;
+    const NodeIndex first = first_store();
+    for (NodeIndex n = 0; n < file_.nodes(); ++n) {
+      if (speak_for(n) && n != first) others.push_back(n);
+    }
+    if (decision_.info.writable) {
+      if (status.is_ok() && speak_for(first)) status = attach_at({first}, changed);
+      std::uint64_t any_changed = changed ? 1 : 0;
+      DEDUP_TRY(file_.ranks().agree_max(status, any_changed));
+      if (any_changed != 0) return Status::ok();
+    } else if (speak_for(first)) {
+      others.push_back(first);
+    }
+    DEDUP_TRY(status);
+    DEDUP_TRY(attach_at(others, changed));
+    for (const NodeIndex node : decision_.adopt) {
+      if (!speak_for(node) || changed) continue;
+      const Status adopted =
+          file_.client()
+              .call(node, service::Adopt{decision_.info.identity, decision_.info.record})
+              .status();
+      // By a job that commits meanwhile: there is a newer generation, or will be.
+      const bool is_overtaken = !decision_.info.writable && adopted.code() == Code::kFileInUse;
+      changed = changed || is_overtaken;
+      if (!is_overtaken) DEDUP_TRY(adopted);
+    }
+    return Status::ok();
+  }
+
+  Status drop_leftovers() {
+    for (const plan::Leftover& leftover : decision_.drop) {
+      if (!speak_for(leftover.node)) continue;
+      const service::Drop request{decision_.info.store_template, leftover.identity, {}};
+      DEDUP_TRY(file_.client().call(leftover.node, request).status());
+    }
+    return Status::ok();
+  }
+
+  // The node of this job whose store comes first in an order that other jobs use, too.
+  NodeIndex first_store() const {
+    const auto& stores = decision_.info.stores;
+    const auto end = stores.begin() + file_.nodes();
+    const auto first = std::min_element(
+        stores.begin(), end,
+        [](const service::StoreRef& a, const service::StoreRef& b) { return a.uuid < b.uuid; });
+    return static_cast<NodeIndex>(first - stores.begin());
+  }
+
+  Status attach_at(const std::vector<NodeIndex>& nodes, bool& changed) {
+    std::vector<std::pair<NodeIndex, service::Client::Pending<service::Attach>>> pending;
+    for (const NodeIndex n : nodes) {
+      const service::Attach request{decision_.info.identity,
+                                    file_.path,
+                                    decision_.info.store_template,
+                                    decision_.base,
+                                    decision_.info.writable,
+                                    decision_.create || decision_.info.writable,
+                                    decision_.info.real_path == service::FileInfo::RealPath::kNone};
+      pending.emplace_back(n, file_.client().start(n, request));
+    }
+    Status status;
+    for (auto& [node, p] : pending) {
+      const auto reply = p.wait();
+      if (!reply.is_ok()) {
+        if (status.is_ok()) status = reply.status();
+      } else if (reply->overtaken || newer(node, reply->newest)) {
+        changed = true;
+      }
+    }
+    return status;
+  }
+
+  // Stores that took part in the base must still have it as their newest; others may have an older
+  // one, which the choice has seen.
+  bool newer(NodeIndex node, const Id128& newest) const {
+    if (newest == decision_.base || newest.is_zero()) return false;
+    if (decision_.base.is_zero()) return true;
+    for (const NodeIndex lacking : decision_.adopt) {
+      if (lacking == node) return false;
+    }
+    const auto record = store::CommitRecord::decode(decision_.info.record);
+    if (!record.is_ok()) return true;
+    for (const store::StoreEntry& entry : record->stores) {
+      if (entry.uuid == decision_.info.stores[node].uuid) return true;
+    }
+    return false;
+  }
+
+  void detach() {
+    for (NodeIndex n = 0; n < file_.nodes(); ++n) {
+      // A node that could not be attached has nothing to detach.
+      if (speak_for(n)) {
+        (void)file_.client().call(n, service::Detach{decision_.info.identity, false, {}});
+      }
+    }
+    (void)file_.ranks().agree(Status::ok());
+  }
+
+  bool speak_for(NodeIndex node) const { return file_.ranks().speaks_for(node); }
+
+  JobFile& file_;
+  OpenMode mode_;
+  service::OpenBeginReply begun_;             // on rank 0
+  bool made_empty_ = false;                   // likewise: at the real path
+  std::optional<store::PathState> outdated_;  // likewise: names an older generation
+  Decision decision_;
+};
+
+}  // namespace
+
+Status find_and_attach(JobFile& file, const OpenMode& mode, bool& created) {
+  Opening opening(file, mode);
+  DEDUP_TRY(opening.run());
+  created = opening.created();
+  return Status::ok();
+}
+
+}  // namespace dedup::engine

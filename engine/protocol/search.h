@@ -1,0 +1,37 @@
+// Asking the nodes' stores which generations of a path they have.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/protocol/ranks.h"
+#include "plan/choose.h"
+#include "service/client.h"
+#include "service/messages.h"
+
+namespace dedup::engine {
+
+struct SearchResult {
+  std::vector<plan::StoreReport> reports;  // one for each node of the job, in order
+  std::vector<service::StoreRef> stores;   // likewise
+  std::vector<store::Seen> seen;           // likewise: the path's directory
+  std::vector<std::string> damaged;        // what could not be read, for a warning
+};
+
+// What the stores have of the path, and of `identity` unless it is zero.
+// Collective: the speaker of each node asks it. The result is on rank 0, empty elsewhere.
+Result<SearchResult> search(service::Client& client, const Ranks& ranks, const std::string& path,
+                            const Id128& identity, const std::string& store_template);
+
+// The same by one process alone.
+Result<SearchResult> search_alone(service::Client& client, const std::string& path,
+                                  const Id128& identity, const std::string& store_template);
+
+// Takes these files out of it: they are not to be found any more.
+void hide(SearchResult& found, const std::vector<Id128>& identities);
+
+// Whether all nodes see the directory of `path` as this process does.
+Result<bool> is_shared(const SearchResult& found, const std::string& path);
+
+}  // namespace dedup::engine

@@ -1,0 +1,389 @@
+#include "engine/protocol/shard_build.h"
+
+#include <algorithm>
+
+#include "engine/protocol/base_recipe.h"
+#include "engine/protocol/chunk_source.h"
+#include "plan/block.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::size_t kBaseBlocksAtOnce = 32;
+constexpr std::size_t kReferencesAtOnce = 32768;
+constexpr std::size_t kShardBytesAtOnce = std::size_t{1} << 20;
+
+// Chunks read and passed on at once when copies have to be made.
+constexpr std::size_t kCopyBytes = std::size_t{4} << 20;
+
+}  // namespace
+
+ShardBuild::ShardBuild(JobFile& file, const Id128& attempt)
+    : file_(file), view_(file.view()), attempt_(attempt), nodes_(file.nodes()) {}
+
+Result<std::vector<std::uint64_t>> ShardBuild::base_blocks(std::uint32_t shard) {
+  if (!view_->committed) return std::vector<std::uint64_t>{};
+  const std::size_t shards = view_->record.shards.size();
+  if (shards == nodes_) return list_base(shard);
+  if (!have_all_base_blocks_) {
+    for (std::uint32_t s = 0; s < shards; ++s) {
+      DEDUP_ASSIGN(const std::vector<std::uint64_t> blocks, list_base(s));
+      all_base_blocks_.insert(all_base_blocks_.end(), blocks.begin(), blocks.end());
+    }
+    std::sort(all_base_blocks_.begin(), all_base_blocks_.end());
+    have_all_base_blocks_ = true;
+  }
+  std::vector<std::uint64_t> out;
+  std::copy_if(all_base_blocks_.begin(), all_base_blocks_.end(), std::back_inserter(out),
+               [&](std::uint64_t block) { return block % nodes_ == shard; });
+  return out;
+}
+
+Result<std::vector<std::uint64_t>> ShardBuild::list_base(std::uint32_t shard) const {
+  auto blocks = BaseRecipe(file_.client(), *view_).list(shard);
+  if (blocks.status().code() != Code::kIo) return blocks;
+  std::vector<std::uint64_t> all;
+  const std::size_t shards = view_->record.shards.size();
+  for (std::uint64_t b = shard; b * kBlockSpan < view_->record.size; b += shards) all.push_back(b);
+  return all;
+}
+
+Result<std::vector<Block>> ShardBuild::read_base(std::span<const std::uint64_t> blocks) {
+  const BaseRecipe recipe(file_.client(), *view_);
+  auto all = recipe.read(blocks);
+  if (all.status().code() != Code::kIo) return all;
+  // One by one: those that are lost are not the others' loss.
+  std::vector<Block> contents;
+  for (const std::uint64_t& block : blocks) {
+    auto one = recipe.read({&block, 1});
+    if (one.is_ok()) {
+      contents.push_back(std::move(one->front()));
+      continue;
+    }
+    if (one.status().code() != Code::kIo) return one.status();
+    lost_blocks_[block] = one.status();
+    const std::uint64_t end = std::min(kBlockSpan, view_->record.size - block * kBlockSpan);
+    contents.push_back(plan::unknown_block(static_cast<std::uint32_t>(end)));
+  }
+  return contents;
+}
+
+Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
+  shard_ = shard;
+  builder_ = std::make_unique<store::ShardBuilder>(file_.identity(), attempt_, shard);
+  unsent_.clear();
+  sent_ = 0;
+  lost_blocks_.clear();
+  targets_.clear();
+  const NodeIndex home = service::block_home(file_.identity(), shard, nodes_);
+  for (unsigned i = 0; i < file_.copies(); ++i) {
+    targets_.push_back(static_cast<NodeIndex>((home + i) % nodes_));
+  }
+  DEDUP_TRY(write(builder_->header()));
+
+  DEDUP_ASSIGN(const std::vector<std::uint64_t> base, base_blocks(shard));
+  std::size_t next_base = 0;
+  std::uint64_t cursor = 0;
+  for (bool done = false; !done;) {
+    DEDUP_ASSIGN(service::SnapshotReply page,
+                 file_.client().call(home, service::Snapshot{file_.identity(), attempt_, cursor}));
+    done = page.done;
+    cursor = page.cursor;
+    // Everything up to `limit` is merged now: what this page has, and the base between and after.
+    const std::uint64_t limit = done ? UINT64_MAX : cursor;
+    std::size_t next_new = 0;
+    for (;;) {
+      std::vector<std::uint64_t> batch;
+      while (next_base < base.size() && base[next_base] < limit &&
+             batch.size() < kBaseBlocksAtOnce) {
+        if (base[next_base] * kBlockSpan < page.base_limit) batch.push_back(base[next_base]);
+        ++next_base;
+      }
+      std::vector<Block> contents;
+      if (!batch.empty()) {
+        DEDUP_ASSIGN(contents, read_base(batch));
+      }
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        while (next_new < page.blocks.size() && page.blocks[next_new].block < batch[i]) {
+          service::BlockUpdate& update = page.blocks[next_new++];
+          DEDUP_TRY(add(update.block, std::move(update.content)));
+        }
+        const std::uint64_t begin = batch[i] * kBlockSpan;
+        if (page.base_limit - begin < kBlockSpan) {
+          plan::truncate(contents[i], static_cast<std::uint32_t>(page.base_limit - begin));
+        }
+        if (next_new < page.blocks.size() && page.blocks[next_new].block == batch[i]) {
+          plan::overlay(contents[i], page.blocks[next_new++].content);
+        }
+        DEDUP_TRY(add(batch[i], std::move(contents[i])));
+      }
+      if (next_base >= base.size() || base[next_base] >= limit) break;
+    }
+    while (next_new < page.blocks.size()) {
+      service::BlockUpdate& update = page.blocks[next_new++];
+      DEDUP_TRY(add(update.block, std::move(update.content)));
+    }
+  }
+  DEDUP_TRY(write(builder_->finish()));
+  DEDUP_TRY(write_out());
+  DEDUP_TRY(send_references());
+  store::ShardEntry entry;
+  entry.digest = builder_->digest();
+  entry.stores.assign(targets_.begin(), targets_.end());
+  return entry;
+}
+
+Status ShardBuild::add(std::uint64_t number, Block block) {
+  if (block.empty()) return Status::ok();
+  const std::uint64_t unknown = plan::unknown_bytes(block);
+  const auto lost = lost_blocks_.find(number);
+  if (unknown > 0 && lost != lost_blocks_.end() && file_.on_loss != OnLoss::kGiveUp) {
+    return lost->second;
+  }
+  facts_.unknown_bytes += unknown;
+  DEDUP_TRY(keep_copies(block));
+  refer(block);
+  if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
+  return write(builder_->add(number, block));
+}
+
+Status ShardBuild::keep_copies(Block& block) {
+  // Stores that this job does not have cannot be counted on, nor be named by the new recipe.
+  for (NodeSet& set : block.holder_sets) {
+    std::erase_if(set, [&](NodeIndex n) { return n >= nodes_; });
+  }
+  std::map<Fingerprint, NodeSet> lacking;
+  for (const Piece& piece : block.pieces) {
+    if (piece.is_zero() || piece.is_unknown()) continue;
+    const NodeSet& holders = block.holder_sets[piece.holders];
+    if (holders.size() < file_.copies()) lacking.emplace(piece.fingerprint, holders);
+  }
+  if (!lacking.empty()) {
+    std::vector<Fingerprint> fingerprints;
+    std::size_t bytes = 0;
+    std::set<Fingerprint> seen;
+    for (const Piece& piece : block.pieces) {
+      if (piece.is_zero() || !lacking.contains(piece.fingerprint)) continue;
+      if (!seen.insert(piece.fingerprint).second) continue;
+      lengths_[piece.fingerprint] = piece.chunk_length;
+      fingerprints.push_back(piece.fingerprint);
+      bytes += piece.chunk_length;
+      if (bytes >= kCopyBytes) {
+        DEDUP_TRY(copy_chunks(fingerprints, lacking));
+        fingerprints.clear();
+        bytes = 0;
+      }
+    }
+    if (!fingerprints.empty()) DEDUP_TRY(copy_chunks(fingerprints, lacking));
+    std::map<NodeSet, std::uint32_t> sets;
+    for (Piece& piece : block.pieces) {
+      const auto it = piece.is_zero() ? lacking.end() : lacking.find(piece.fingerprint);
+      if (it == lacking.end()) continue;
+      const auto [entry, is_new] =
+          sets.emplace(it->second, static_cast<std::uint32_t>(block.holder_sets.size()));
+      if (is_new) block.holder_sets.push_back(it->second);
+      piece.holders = entry->second;
+    }
+  }
+  for (const Piece& piece : block.pieces) {
+    if (piece.is_zero()) continue;
+    const NodeSet& holders = block.holder_sets[piece.holders];
+    if (!holders.empty()) {
+      facts_.lowest_copies = std::min<std::uint64_t>(facts_.lowest_copies, holders.size());
+      facts_.node_sets.insert(holders);
+    }
+  }
+  return Status::ok();
+}
+
+Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
+                               std::map<Fingerprint, NodeSet>& holders) {
+  std::vector<WantedChunk> wanted;
+  std::size_t bytes = 0;
+  for (const Fingerprint& f : fingerprints) {
+    wanted.push_back({f, lengths_[f], &holders[f], nullptr});
+    bytes += lengths_[f];
+  }
+  Bytes buffer(bytes);
+  std::size_t at = 0;
+  for (WantedChunk& chunk : wanted) {
+    chunk.out = buffer.data() + at;
+    at += chunk.length;
+  }
+  const std::vector<std::size_t> lost =
+      ChunkSource(file_.client(), *file_.local, file_.identity()).fetch(wanted);
+  facts_.lost_chunks += lost.size();
+
+  // The same chunk in another block, or in another rank's shard, must get its copies on the same
+  // nodes: they are chosen by the fingerprint alone.
+  std::map<NodeIndex, service::PutChunks> requests;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (std::binary_search(lost.begin(), lost.end(), i)) continue;
+    NodeSet& set = holders[wanted[i].fingerprint];
+    NodeSet added;
+    for (NodeIndex k = 0; k < nodes_ && set.size() < file_.copies(); ++k) {
+      const auto node =
+          static_cast<NodeIndex>((wanted[i].fingerprint.prefix() % nodes_ + k) % nodes_);
+      const auto where = std::lower_bound(set.begin(), set.end(), node);
+      if (where != set.end() && *where == node) continue;
+      set.insert(where, node);
+      added.push_back(node);
+    }
+    for (const NodeIndex node : added) {
+      service::PutChunks& request = requests[node];
+      request.holder_sets.push_back(set);
+      request.chunks.push_back(service::PutChunk::sealed(
+          wanted[i].fingerprint, static_cast<std::uint32_t>(request.holder_sets.size() - 1),
+          Bytes(wanted[i].out, wanted[i].out + wanted[i].length)));
+    }
+  }
+  for (auto& [node, request] : requests) {
+    request.identity = file_.identity();
+    DEDUP_ASSIGN(const service::PutReply reply, file_.client().call(node, request));
+    facts_.copies_made += reply.stored;
+  }
+  return Status::ok();
+}
+
+// The number in referred_ of a chunk with this set of holders. If there is none it is `fresh`,
+// under which the table knows the chunk from then on.
+std::uint32_t ShardBuild::number_of(const Fingerprint& fingerprint, std::uint32_t set,
+                                    std::uint32_t fresh) {
+  return referred_table_.find_or_enter_if(fingerprint.prefix(), fresh, [&](std::uint32_t n) {
+    return referred_[n].set == set && referred_[n].fingerprint == fingerprint;
+  });
+}
+
+void ShardBuild::make_room_to_refer(std::size_t pieces) {
+  if (referred_.size() + pieces <= referred_room_) return;
+  referred_room_ = std::max(kReferencesAtOnce, 2 * (referred_.size() + pieces));
+  referred_table_.reset(referred_room_);
+  for (std::uint32_t i = 0; i < referred_.size(); ++i) {
+    number_of(referred_[i].fingerprint, referred_[i].set, i);
+  }
+}
+
+// A chunk that is there often is referred to once.
+void ShardBuild::refer(const Block& block) {
+  make_room_to_refer(block.pieces.size());
+  std::vector<std::uint32_t> sets;
+  for (const NodeSet& set : block.holder_sets) sets.push_back(referred_sets_.number(set));
+  for (const Piece& piece : block.pieces) {
+    if (piece.is_zero()) continue;
+    const auto fresh = static_cast<std::uint32_t>(referred_.size());
+    const std::uint32_t set = sets[piece.holders];
+    if (number_of(piece.fingerprint, set, fresh) != fresh) continue;
+    referred_.push_back({piece.fingerprint, piece.chunk_length, set});
+    for (const NodeIndex node : block.holder_sets[piece.holders]) {
+      references_[node].push_back(piece.fingerprint);
+      ++reference_count_;
+    }
+  }
+}
+
+Status ShardBuild::send_references() {
+  std::vector<NodeIndex> asked;
+  std::vector<service::Client::Pending<service::References>> pending;
+  for (auto& [node, fingerprints] : references_) {
+    asked.push_back(node);
+    pending.push_back(
+        file_.client().start(node, service::References{file_.identity(), attempt_, fingerprints}));
+  }
+  Status status;
+  std::map<NodeIndex, std::vector<Fingerprint>> missing;
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const auto reply = pending[i].wait();
+    const std::vector<Fingerprint>& fingerprints = references_[asked[i]];
+    if (!reply.is_ok()) {
+      status = reply.status();
+    } else if (reply->missing.size() != fingerprints.size()) {
+      status = Status(Code::kInternal, "a node answered for other chunks");
+    } else {
+      for (std::size_t k = 0; k < fingerprints.size(); ++k) {
+        if (reply->missing[k] != 0) missing[asked[i]].push_back(fingerprints[k]);
+      }
+    }
+  }
+  DEDUP_TRY(status);
+  if (!missing.empty()) {
+    for (const Referred& r : referred_) lengths_.emplace(r.fingerprint, r.chunk_length);
+  }
+  for (const auto& [node, fingerprints] : missing) {
+    DEDUP_TRY(restore_missing(node, fingerprints));
+  }
+  references_.clear();
+  referred_.clear();
+  referred_room_ = 0;
+  referred_sets_ = {};
+  lengths_.clear();
+  reference_count_ = 0;
+  return Status::ok();
+}
+
+Status ShardBuild::restore_missing(NodeIndex node, const std::vector<Fingerprint>& missing) {
+  NodeSet anywhere;  // whoever has it: the recipe's word did not hold
+  for (NodeIndex n = 0; n < nodes_; ++n) anywhere.push_back(n);
+  for (std::size_t begin = 0; begin < missing.size();) {
+    std::vector<WantedChunk> wanted;
+    std::size_t bytes = 0;
+    std::size_t end = begin;
+    while (end < missing.size() && (end == begin || bytes < kCopyBytes)) {
+      wanted.push_back({missing[end], lengths_[missing[end]], &anywhere, nullptr});
+      bytes += wanted.back().length;
+      ++end;
+    }
+    Bytes buffer(bytes);
+    std::size_t at = 0;
+    for (WantedChunk& chunk : wanted) {
+      chunk.out = buffer.data() + at;
+      at += chunk.length;
+    }
+    const std::vector<std::size_t> lost =
+        ChunkSource(file_.client(), *file_.local, file_.identity()).fetch(wanted);
+    facts_.lost_chunks += lost.size();
+    service::PutChunks put{file_.identity(), {NodeSet{node}}, {}};
+    service::References again{file_.identity(), attempt_, {}};
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (std::binary_search(lost.begin(), lost.end(), i)) continue;
+      put.chunks.push_back(service::PutChunk::sealed(
+          wanted[i].fingerprint, 0, Bytes(wanted[i].out, wanted[i].out + wanted[i].length)));
+      again.fingerprints.push_back(wanted[i].fingerprint);
+    }
+    if (!put.chunks.empty()) {
+      DEDUP_ASSIGN(const service::PutReply reply, file_.client().call(node, put));
+      facts_.copies_made += reply.stored;
+      DEDUP_ASSIGN(const service::ReferencesReply referred, file_.client().call(node, again));
+      const bool all_here =
+          referred.missing == std::vector<std::uint8_t>(again.fingerprints.size(), 0);
+      if (!all_here) {
+        return {Code::kIo, "node " + file_.client().node_name(node) +
+                               " does not have chunks that it has just been sent: the generation "
+                               "would have fewer copies than it says"};
+      }
+    }
+    begin = end;
+  }
+  return Status::ok();
+}
+
+Status ShardBuild::write(Bytes bytes) {
+  unsent_.insert(unsent_.end(), bytes.begin(), bytes.end());
+  return unsent_.size() >= kShardBytesAtOnce ? write_out() : Status::ok();
+}
+
+Status ShardBuild::write_out() {
+  if (unsent_.empty()) return Status::ok();
+  std::vector<service::Client::Pending<service::PutShard>> pending;
+  const service::PutShard request{file_.identity(), attempt_, shard_, sent_, unsent_};
+  for (const NodeIndex node : targets_) pending.push_back(file_.client().start(node, request));
+  Status status;
+  for (auto& p : pending) {
+    const auto reply = p.wait();
+    if (!reply.is_ok()) status = reply.status();
+  }
+  sent_ += unsent_.size();
+  unsent_.clear();
+  return status;
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,94 @@
+// Building one recipe shard of a generation that is being committed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/piece.h"
+#include "base/status.h"
+#include "engine/dump/verdict.h"
+#include "engine/protocol/job_file.h"
+#include "plan/cut.h"
+#include "store/commit_record.h"
+#include "store/shard.h"
+
+namespace dedup::engine {
+
+// What was seen while shards were built, for the report.
+struct RecipeFacts {
+  std::uint64_t lowest_copies = UINT64_MAX;  // UINT64_MAX: there was no chunk
+  std::set<NodeSet> node_sets;
+  std::uint64_t lost_chunks = 0;    // of which no copy is left anywhere
+  std::uint64_t unknown_bytes = 0;  // whose recipe is lost
+  std::uint64_t copies_made = 0;    // of chunks that nodes lacked
+};
+
+// Merges the base's blocks with what was dumped since, brings every chunk to enough copies, tells
+// the nodes which of their chunks the generation refers to, and writes the shard to its nodes.
+// Used by one rank, for one shard after the other. Memory: a few blocks, and fingerprints for about
+// 4 MiB.
+class ShardBuild {
+ public:
+  ShardBuild(JobFile& file, const Id128& attempt);
+
+  // Shard `shard` of as many as the job has nodes. Returns what the record says of it.
+  Result<store::ShardEntry> build(std::uint32_t shard);
+
+  const RecipeFacts& facts() const { return facts_; }
+
+ private:
+  // Numbers of the base's blocks that belong to the shard, ascending.
+  Result<std::vector<std::uint64_t>> base_blocks(std::uint32_t shard);
+  // Those of shard `shard` of the base; all that it can have, if no node can tell.
+  Result<std::vector<std::uint64_t>> list_base(std::uint32_t shard) const;
+  // The base's blocks; unknown where their recipe is lost, which lost_blocks_ says.
+  Result<std::vector<Block>> read_base(std::span<const std::uint64_t> blocks);
+  Status add(std::uint64_t number, Block block);
+  // Adds copies where a chunk has fewer live ones than it needs; holders become those that live.
+  Status keep_copies(Block& block);
+  Status copy_chunks(const std::vector<Fingerprint>& fingerprints,
+                     std::map<Fingerprint, NodeSet>& holders);
+  std::uint32_t number_of(const Fingerprint& fingerprint, std::uint32_t set, std::uint32_t fresh);
+  void make_room_to_refer(std::size_t pieces);
+  void refer(const Block& block);
+  Status send_references();
+  Status restore_missing(NodeIndex node, const std::vector<Fingerprint>& missing);
+  Status write(Bytes bytes);
+  Status write_out();
+
+  JobFile& file_;
+  std::shared_ptr<const FileView> view_;
+  Id128 attempt_;
+  NodeIndex nodes_;
+  RecipeFacts facts_;
+  std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards
+  bool have_all_base_blocks_ = false;
+
+  // The shard being built.
+  std::uint32_t shard_ = 0;
+  std::map<std::uint64_t, Status> lost_blocks_;  // why
+  std::vector<NodeIndex> targets_;
+  std::unique_ptr<store::ShardBuilder> builder_;
+  Bytes unsent_;
+  std::uint64_t sent_ = 0;
+
+  // A chunk that there are references to, one to each node of a set.
+  struct Referred {
+    Fingerprint fingerprint;
+    std::uint32_t chunk_length = 0;
+    std::uint32_t set = 0;  // number in referred_sets_
+  };
+  // References that were not sent yet, by node; and the chunks.
+  std::map<NodeIndex, std::vector<Fingerprint>> references_;
+  std::vector<Referred> referred_;
+  plan::FingerprintTable referred_table_;
+  std::size_t referred_room_ = 0;  // in the table
+  Numbered<NodeSet> referred_sets_;
+  std::map<Fingerprint, std::uint32_t> lengths_;  // of chunks that are copied
+  std::size_t reference_count_ = 0;
+};
+
+}  // namespace dedup::engine
