@@ -8,13 +8,15 @@ libdedup_core_la_SOURCES += \
   plan/choose.h \
   plan/cut.cc \
   plan/cut.h \
+  plan/deal.cc \
+  plan/deal.h \
   plan/domains.cc \
   plan/domains.h \
   plan/log_runs.h \
   plan/overlay.cc \
   plan/overlay.h \
-  plan/place.cc \
-  plan/place.h \
+  plan/placement.cc \
+  plan/placement.h \
   plan/reduce.cc \
   plan/reduce.h \
   plan/settled.cc \
@@ -29,10 +31,11 @@ unit_tests_SOURCES += \
   test/unit/plan_block_test.cc \
   test/unit/plan_choose_test.cc \
   test/unit/plan_cut_test.cc \
+  test/unit/plan_deal_test.cc \
   test/unit/plan_domains_test.cc \
   test/unit/plan_log_runs_test.cc \
   test/unit/plan_overlay_test.cc \
-  test/unit/plan_place_test.cc \
+  test/unit/plan_placement_test.cc \
   test/unit/plan_reduce_test.cc \
   test/unit/plan_stretches_test.cc \
   test/unit/plan_tally_test.cc

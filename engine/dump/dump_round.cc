@@ -89,7 +89,7 @@ Status DumpRound::run(RunCursor& cursor, std::uint64_t most) {
     const bool ring = state_.hints.mode != hints::Mode::kCollective ||
                       state_.hints.partners == hints::Partners::kRing;
     Status failure;
-    plan = agree_on_placement(
+    plan = agree_on_dealing(
         state_.topology, state_.client,
         {state_.copies, ring, state_.exchange->slots_per_round(header_size_, longest_),
          state_.identity, &frequent_, mine, status_},
@@ -302,7 +302,7 @@ Verdict DumpRound::judge_frequent(const plan::FrequentSet::Element& element,
   plan::Dealer::Deal deal;
   const auto designated = frequent_.designated(element);
   if (!dealer.deal(designated, element.fingerprint.prefix(), deal)) {
-    remember({Code::kInternal, "a chunk could not be dealt although the placement was feasible"});
+    remember({Code::kInternal, "a chunk could not be dealt although the dealing was feasible"});
   }
   Verdict verdict{false, {}, std::move(deal.holders)};
   for (const plan::Designated& d : designated) {
@@ -317,7 +317,7 @@ Verdict DumpRound::judge_frequent(const plan::FrequentSet::Element& element,
 Verdict DumpRound::judge_unique(bool held, const plan::Dealer& dealer) {
   plan::Dealer::Deal deal;
   if (!dealer.deal_unique(my_node(), held, deal)) {
-    remember({Code::kInternal, "a chunk could not be dealt although the placement was feasible"});
+    remember({Code::kInternal, "a chunk could not be dealt although the dealing was feasible"});
   }
   Verdict verdict{!held && dealer.keeps(my_node()), {}, std::move(deal.holders)};
   for (const plan::Dealer::Copy& copy : deal.copies) verdict.targets.push_back(copy.to);

@@ -1,7 +1,7 @@
 // One round of a dump: a bounded number of chunks of each rank, from their bytes to their stores.
 //
 // Every step that communicates is taken by all ranks, whatever went wrong on one of them: its error
-// is remembered, and agreed on at the two points where all learn whether to go on (the placement,
+// is remembered, and agreed on at the two points where all learn whether to go on (the dealing,
 // and the end).
 #pragma once
 

@@ -40,12 +40,12 @@ std::vector<NodeIndex> participants(const Topology& topology, std::size_t guests
 
 class Leader {
  public:
-  Leader(const Topology& topology, service::Client& client, const PlacementRequest& request)
+  Leader(const Topology& topology, service::Client& client, const DealingRequest& request)
       : topology_(topology), client_(client), request_(request) {}
 
   // `totals`, `failed`: of the whole node. False if some node failed or there is no room.
-  bool place(const ChunkTotals& totals, bool failed, std::vector<NodeIndex>& order,
-             plan::Placement& placement, Status& failure) {
+  bool deal(const ChunkTotals& totals, bool failed, std::vector<NodeIndex>& order,
+            plan::Dealing& dealing, Status& failure) {
     const std::size_t unrepresented = topology_.job_nodes() - topology_.nodes().size();
     // Enough to choose from without asking a large job's every node for a small communicator's
     // sake.
@@ -56,15 +56,15 @@ class Leader {
       const std::vector<NodeIndex> nodes = participants(topology_, guests);
       std::vector<plan::NodeState> states;
       if (!gather(nodes, totals, failed, states, failure)) return false;
-      placement = plan::place({request_.copies, request_.ring, store::kMostBesideChunk, states,
-                               request_.result, order});
-      if (placement.feasible || guests == unrepresented) break;
+      dealing = plan::deal_all({request_.copies, request_.ring, store::kMostBesideChunk, states,
+                                request_.result, order});
+      if (dealing.feasible || guests == unrepresented) break;
     }
-    if (!placement.feasible) {
-      failure = no_space(placement);
+    if (!dealing.feasible) {
+      failure = no_space(dealing);
       return false;
     }
-    order = placement.dealer.order();
+    order = dealing.dealer.order();
     return true;
   }
 
@@ -145,33 +145,33 @@ class Leader {
     return static_cast<std::size_t>(rank);
   }
 
-  Status no_space(const plan::Placement& placement) const {
+  Status no_space(const plan::Dealing& dealing) const {
     std::string text = "the stores have no room for " + std::to_string(request_.copies) +
-                       " copies: " + std::to_string(placement.bytes_short) + " bytes short in all";
-    if (placement.tightest != kNoNode) {
-      text += ", " + std::to_string(placement.tightest_short) + " of them on node " +
-              client_.node_name(placement.tightest);
+                       " copies: " + std::to_string(dealing.bytes_short) + " bytes short in all";
+    if (dealing.tightest != kNoNode) {
+      text += ", " + std::to_string(dealing.tightest_short) + " of them on node " +
+              client_.node_name(dealing.tightest);
     }
     return {Code::kNoSpace, text};
   }
 
   const Topology& topology_;
   service::Client& client_;
-  const PlacementRequest& request_;
+  const DealingRequest& request_;
 };
 
-// What of the placement concerns this node's ranks.
-NodePlan node_part(const Topology& topology, const plan::Placement& placement,
+// What of the dealing concerns this node's ranks.
+NodePlan node_part(const Topology& topology, const plan::Dealing& dealing,
                    std::uint64_t slots_per_round) {
   NodePlan out;
   out.proceed = true;
-  out.dealer = placement.dealer;
-  for (std::size_t i = 0; i < placement.flows.size();) {
-    const NodeIndex to = placement.flows[i].to;
+  out.dealer = dealing.dealer;
+  for (std::size_t i = 0; i < dealing.flows.size();) {
+    const NodeIndex to = dealing.flows[i].to;
     const bool reached = topology.represented(to);
     std::uint64_t incoming = 0;
-    for (; i < placement.flows.size() && placement.flows[i].to == to; ++i) {
-      const plan::Flow& flow = placement.flows[i];
+    for (; i < dealing.flows.size() && dealing.flows[i].to == to; ++i) {
+      const plan::Flow& flow = dealing.flows[i];
       if (reached && flow.from == topology.my_node()) {
         out.targets.push_back({to, incoming, flow.chunks});
       }
@@ -218,9 +218,9 @@ NodePlan decode(const Bytes& bytes) {
 
 }  // namespace
 
-NodePlan agree_on_placement(const Topology& topology, service::Client& client,
-                            const PlacementRequest& request, std::vector<NodeIndex>& order,
-                            Status& failure) {
+NodePlan agree_on_dealing(const Topology& topology, service::Client& client,
+                          const DealingRequest& request, std::vector<NodeIndex>& order,
+                          Status& failure) {
   std::array<std::uint64_t, 5> mine{request.mine.new_chunks, request.mine.new_bytes,
                                     request.mine.held_chunks, request.mine.held_bytes,
                                     request.status.is_ok() ? 0u : 1u};
@@ -231,10 +231,10 @@ NodePlan agree_on_placement(const Topology& topology, service::Client& client,
   }
   NodePlan plan;
   if (topology.is_leader()) {
-    plan::Placement placement;
+    plan::Dealing dealing;
     Leader leader(topology, client, request);
-    if (leader.place({sum[0], sum[1], sum[2], sum[3]}, sum[4] != 0, order, placement, failure)) {
-      plan = node_part(topology, placement, request.slots_per_round);
+    if (leader.deal({sum[0], sum[1], sum[2], sum[3]}, sum[4] != 0, order, dealing, failure)) {
+      plan = node_part(topology, dealing, request.slots_per_round);
     }
   }
   if (topology.node_size() > 1) {

@@ -1,4 +1,4 @@
-// The placement of one round of a dump, as all nodes agree on it and as a node's ranks are told.
+// The dealing of one round of a dump, as all nodes agree on it and as a node's ranks are told.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "engine/mpi/topology.h"
-#include "plan/place.h"
+#include "plan/deal.h"
 #include "service/client.h"
 
 namespace dedup::engine {
@@ -19,7 +19,7 @@ struct ChunkTotals {
   std::uint64_t held_bytes = 0;
 };
 
-struct PlacementRequest {
+struct DealingRequest {
   unsigned copies = 1;
   bool ring = false;
   std::uint64_t slots_per_round = 1;  // of one rank's window
@@ -45,13 +45,13 @@ struct NodePlan {
 };
 
 // Collective over the topology's communicator. Each leader contributes its node's totals and free
-// space in one allgather, and computes the placement; its ranks are told. Nodes that the
+// space in one allgather, and computes the dealing; its ranks are told. Nodes that the
 // communicator does not reach take part as partners: some at first, all if there is not enough room
 // otherwise; leaders ask their services. `order`: the order of nodes, kept between dumps (used on
 // leaders only). `failure`: this rank's own part in the plan not proceeding; kNoSpace on leaders if
 // there is no room.
-NodePlan agree_on_placement(const Topology& topology, service::Client& client,
-                            const PlacementRequest& request, std::vector<NodeIndex>& order,
-                            Status& failure);
+NodePlan agree_on_dealing(const Topology& topology, service::Client& client,
+                          const DealingRequest& request, std::vector<NodeIndex>& order,
+                          Status& failure);
 
 }  // namespace dedup::engine

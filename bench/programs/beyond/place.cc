@@ -1,6 +1,6 @@
 // What every leader does once the reduction is over, and what an open does, for many nodes.
 //
-//   place load|ring NODES COPIES paper|lognormal SHARED    plan/place.h
+//   place load|ring NODES COPIES paper|lognormal SHARED    plan/deal.h
 //   place choose NODES                                     plan/choose.h
 //
 // SHARED chunks are on all nodes and designated to COPIES of them, in turn; others only one node
@@ -14,7 +14,7 @@
 #include "bench/programs/beyond/meter.h"
 #include "bench/programs/beyond/sets.h"
 #include "plan/choose.h"
-#include "plan/place.h"
+#include "plan/deal.h"
 #include "store/segment.h"
 
 using namespace dedup;
@@ -54,13 +54,13 @@ void place(std::uint32_t nodes, std::uint32_t copies, bool ring, const std::stri
         {static_cast<NodeIndex>(n), std::uint64_t{1} << 50, alone[n], alone[n] * kChunk, 0, 0});
   }
   const Meter meter;
-  const plan::Placement placement =
-      plan::place({data.limits.copies, ring, store::kMostBesideChunk, states, &result, {}});
+  const plan::Dealing dealing =
+      plan::deal_all({data.limits.copies, ring, store::kMostBesideChunk, states, &result, {}});
   const double seconds = meter.seconds();
-  if (!placement.feasible) fail("there is room, and no placement");
+  if (!dealing.feasible) fail("there is room, and no dealing");
   std::vector<std::uint64_t> sent(nodes);
   std::vector<std::uint64_t> received(nodes);
-  for (const plan::Flow& flow : placement.flows) {
+  for (const plan::Flow& flow : dealing.flows) {
     sent[flow.from] += flow.chunks;
     received[flow.to] += flow.chunks;
   }
@@ -74,7 +74,7 @@ void place(std::uint32_t nodes, std::uint32_t copies, bool ring, const std::stri
       "\"seconds\": %.6f, \"bytes_memory\": %zu, \"bytes_gathered\": %llu, \"flows\": %zu, "
       "\"send_over_average\": %.4f, \"receive_over_average\": %.4f}\n",
       nodes, copies, ring ? "ring" : "load", kind.c_str(), shared, seconds, meter.bytes(),
-      48ULL * nodes, placement.flows.size(), over_average(sent), over_average(received));
+      48ULL * nodes, dealing.flows.size(), over_average(sent), over_average(received));
 }
 
 void choose(std::uint32_t nodes) {

@@ -1,9 +1,9 @@
-// Placement: which nodes hold a chunk in the end, and who sends it to whom.
+// Dealing: which nodes hold a chunk in the end, and who sends it to whom.
 //
 // After B. Nicolae (IPDPS 2015): round-robin dealing (III-B), Algorithm 2 (partners by load), with
 // one difference: copies go to the next position in the order whose node is neither designated for
 // the chunk nor already receives it, since fixed positions can hit a node that has it anyway. Pure:
-// whoever has the same input comes to the same placement, without a word exchanged.
+// whoever has the same input comes to the same dealing, without a word exchanged.
 #pragma once
 
 #include <cstdint>
@@ -91,7 +91,7 @@ struct NodeState {
   std::uint64_t held_bytes = 0;
 };
 
-struct PlacementInput {
+struct DealingInput {
   unsigned copies = 1;               // K, at most nodes.size()
   bool ring = false;                 // order of `nodes`, whatever their load
   std::uint32_t chunk_overhead = 0;  // bytes that a chunk takes in a store beyond its data, at most
@@ -110,7 +110,7 @@ struct Flow {
   std::uint64_t chunks = 0;
 };
 
-struct Placement {
+struct Dealing {
   bool feasible = false;
   Dealer dealer;
   std::vector<Flow> flows;  // sorted by (to, from)
@@ -122,6 +122,6 @@ struct Placement {
 
 // Finds an order, and who has to be passed over for want of room. Time and memory in
 // |result| * K + nodes * K, times the number of times that nodes have to be passed over.
-Placement place(const PlacementInput& input);
+Dealing deal_all(const DealingInput& input);
 
 }  // namespace dedup::plan

@@ -1,4 +1,4 @@
-#include "plan/place.h"
+#include "plan/deal.h"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ std::uint64_t received_most(const std::vector<NodeIndex>& order,
 }
 
 // The paper's Figure 2: six ranks, K = 3, two of them send 100 chunks to each partner, the rest 10.
-TEST(PlanPlace, PapersExample) {
+TEST(PlanDeal, PapersExample) {
   const std::vector<std::uint64_t> load{100, 100, 10, 10, 10, 10};
   std::vector<SendLoad> loads;
   std::vector<NodeIndex> ring(6);
@@ -51,8 +51,8 @@ TEST(PlanPlace, PapersExample) {
   EXPECT_EQ(largest_receive(order_by_load(loads, 3), loads, 3), 110u);
 }
 
-// The same through the whole placement: 90 unique chunks on two nodes, 20 that all six have.
-TEST(PlanPlace, PapersExampleThroughTheReduction) {
+// The same through the whole dealing: 90 unique chunks on two nodes, 20 that all six have.
+TEST(PlanDeal, PapersExampleThroughTheReduction) {
   const ReduceLimits limits{3, 1000, 6};
   FrequentSet result;
   for (NodeIndex n = 0; n < 6; ++n) {
@@ -68,7 +68,7 @@ TEST(PlanPlace, PapersExampleThroughTheReduction) {
     nodes.push_back({n, kPlenty, unique, unique, 0, 0});
   }
   for (const bool ring : {false, true}) {
-    const Placement p = place({3, ring, 0, nodes, &result, {}});
+    const Dealing p = deal_all({3, ring, 0, nodes, &result, {}});
     ASSERT_TRUE(p.feasible);
     std::vector<std::uint64_t> received(6);
     for (const Flow& f : p.flows) received[f.to] += f.chunks;
@@ -76,7 +76,7 @@ TEST(PlanPlace, PapersExampleThroughTheReduction) {
   }
 }
 
-TEST(PlanPlace, OrderHasEachNodeOnce) {
+TEST(PlanDeal, OrderHasEachNodeOnce) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     const std::size_t count = 1 + random() % 60;
@@ -99,10 +99,10 @@ TEST(PlanPlace, OrderHasEachNodeOnce) {
   }
 }
 
-TEST(PlanPlace, OneNodeAloneSendsToTheNextOnes) {
+TEST(PlanDeal, OneNodeAloneSendsToTheNextOnes) {
   const FrequentSet none;
   std::vector<NodeState> nodes{{3, kPlenty, 10, 1000, 0, 0}, {4, kPlenty}, {0, kPlenty}};
-  const Placement p = place({3, false, 0, nodes, &none, {}});
+  const Dealing p = deal_all({3, false, 0, nodes, &none, {}});
   ASSERT_TRUE(p.feasible);
   ASSERT_EQ(p.flows.size(), 2u);
   EXPECT_EQ(p.flows[0].to, 0);
@@ -110,7 +110,7 @@ TEST(PlanPlace, OneNodeAloneSendsToTheNextOnes) {
   EXPECT_EQ(p.flows[0].chunks, 10u);
 }
 
-TEST(PlanPlace, CopiesAreDealtRoundRobin) {
+TEST(PlanDeal, CopiesAreDealtRoundRobin) {
   const Dealer dealer({0, 1, 2, 3, 4, 5}, 6);
   const std::vector<Designated> both{{1, false, true}, {4, false, true}};
   Dealer::Deal deal;
@@ -124,19 +124,19 @@ TEST(PlanPlace, CopiesAreDealtRoundRobin) {
   }
 }
 
-TEST(PlanPlace, OrderIsKeptUnlessLoadChangesMuch) {
+TEST(PlanDeal, OrderIsKeptUnlessLoadChangesMuch) {
   const FrequentSet none;
   std::vector<NodeState> nodes;
   for (NodeIndex n = 0; n < 6; ++n) nodes.push_back({n, kPlenty, 100, 100, 0, 0});
   const std::vector<NodeIndex> old{5, 3, 1, 0, 2, 4};
-  EXPECT_EQ(place({2, false, 0, nodes, &none, old}).dealer.order(), old);
+  EXPECT_EQ(deal_all({2, false, 0, nodes, &none, old}).dealer.order(), old);
   nodes[0].new_chunks = nodes[0].new_bytes = 110;
-  EXPECT_EQ(place({2, false, 0, nodes, &none, old}).dealer.order(), old);
+  EXPECT_EQ(deal_all({2, false, 0, nodes, &none, old}).dealer.order(), old);
   // Now 0 and 1, which stand side by side in the old order, would both be heavy for K = 3.
   nodes[0].new_bytes = nodes[1].new_bytes = 10000;
-  EXPECT_NE(place({3, false, 0, nodes, &none, old}).dealer.order(), old);
+  EXPECT_NE(deal_all({3, false, 0, nodes, &none, old}).dealer.order(), old);
   nodes.pop_back();
-  EXPECT_NE(place({2, false, 0, nodes, &none, old}).dealer.order(), old);
+  EXPECT_NE(deal_all({2, false, 0, nodes, &none, old}).dealer.order(), old);
 }
 
 // A job in small: nodes with chunks, and what their stores hold before and after.
@@ -153,7 +153,7 @@ struct World {
 };
 
 struct Outcome {
-  Placement placement;
+  Dealing dealing;
   std::vector<std::uint64_t> added;  // bytes, by node
 };
 
@@ -200,13 +200,13 @@ void dump(World& w, Outcome& out) {
     }
     states.push_back(s);
   }
-  out.placement = place({w.copies, w.ring, kOverhead, states, &result, {}});
+  out.dealing = deal_all({w.copies, w.ring, kOverhead, states, &result, {}});
   out.added.assign(w.job_nodes, 0);
-  if (!out.placement.feasible) return;
+  if (!out.dealing.feasible) return;
 
   // Every node acts on its own, knowing only the result and the dealer.
   Encoder e;
-  out.placement.dealer.encode(e);
+  out.dealing.dealer.encode(e);
   Decoder d(e.bytes());
   const Dealer dealer = Dealer::decode(d);
   ASSERT_TRUE(d.ok() && d.at_end());
@@ -259,8 +259,8 @@ void dump(World& w, Outcome& out) {
   for (const NodeIndex n : w.represented) {
     for (const std::uint64_t c : w.chunks[n]) ASSERT_GE(nodes_with[c], w.copies);
   }
-  ASSERT_EQ(flows.size(), out.placement.flows.size());
-  for (const Flow& f : out.placement.flows) {
+  ASSERT_EQ(flows.size(), out.dealing.flows.size());
+  for (const Flow& f : out.dealing.flows) {
     const std::pair<NodeIndex, NodeIndex> key{f.to, f.from};
     ASSERT_EQ(f.chunks, flows[key]);
   }
@@ -296,7 +296,7 @@ void new_chunks(World& w, std::mt19937& random, std::uint64_t kinds, std::uint64
   }
 }
 
-TEST(PlanPlaceBruteForce, EveryChunkIsOnEnoughNodes) {
+TEST(PlanDealBruteForce, EveryChunkIsOnEnoughNodes) {
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {
     World w = random_world(random, 12);
@@ -304,12 +304,12 @@ TEST(PlanPlaceBruteForce, EveryChunkIsOnEnoughNodes) {
       new_chunks(w, random, 40, 25);
       Outcome out;
       ASSERT_NO_FATAL_FAILURE(dump(w, out)) << "round " << round;
-      ASSERT_TRUE(out.placement.feasible);
+      ASSERT_TRUE(out.dealing.feasible);
     }
   }
 }
 
-TEST(PlanPlaceBruteForce, ManyNodes) {
+TEST(PlanDealBruteForce, ManyNodes) {
   std::mt19937 random(8);
   for (int round = 0; round < 4; ++round) {
     World w = random_world(random, 3000);
@@ -317,12 +317,12 @@ TEST(PlanPlaceBruteForce, ManyNodes) {
     new_chunks(w, random, 3000, 12);
     Outcome out;
     ASSERT_NO_FATAL_FAILURE(dump(w, out)) << "round " << round;
-    ASSERT_TRUE(out.placement.feasible);
+    ASSERT_TRUE(out.dealing.feasible);
   }
 }
 
 // Little room: what is feasible respects it, and what is not is said to be short.
-TEST(PlanPlaceBruteForce, NobodyGetsMoreThanFits) {
+TEST(PlanDealBruteForce, NobodyGetsMoreThanFits) {
   std::mt19937 random(9);
   int feasible = 0;
   int passed_over = 0;
@@ -333,13 +333,13 @@ TEST(PlanPlaceBruteForce, NobodyGetsMoreThanFits) {
     new_chunks(w, random, 40, 25);
     Outcome out;
     ASSERT_NO_FATAL_FAILURE(dump(w, out)) << "round " << round;
-    if (!out.placement.feasible) {
-      ASSERT_GT(out.placement.bytes_short, 0u);
-      ASSERT_NE(out.placement.tightest, kNoNode);
+    if (!out.dealing.feasible) {
+      ASSERT_GT(out.dealing.bytes_short, 0u);
+      ASSERT_NE(out.dealing.tightest, kNoNode);
       continue;
     }
     ++feasible;
-    const Dealer& dealer = out.placement.dealer;
+    const Dealer& dealer = out.dealing.dealer;
     for (NodeIndex n = 0; n < w.job_nodes; ++n) {
       if (!dealer.receives(n)) ++passed_over;
       if (!dealer.keeps(n)) ++full;
@@ -350,13 +350,13 @@ TEST(PlanPlaceBruteForce, NobodyGetsMoreThanFits) {
   EXPECT_GT(full, 100);
 }
 
-TEST(PlanPlace, FullNodesArePassedOverOthersAreNot) {
+TEST(PlanDeal, FullNodesArePassedOverOthersAreNot) {
   const FrequentSet none;
   std::vector<NodeState> nodes;
   for (NodeIndex n = 0; n < 6; ++n) nodes.push_back({n, kPlenty, 10, 1000, 0, 0});
   nodes[2].free_bytes = 2000;  // its own, but no copies
   nodes[4].free_bytes = 500;   // not even its own
-  const Placement p = place({2, true, 0, nodes, &none, {}});
+  const Dealing p = deal_all({2, true, 0, nodes, &none, {}});
   ASSERT_TRUE(p.feasible);
   EXPECT_EQ(p.bytes_short, 1500u);
   EXPECT_EQ(p.tightest, 4);
@@ -369,12 +369,12 @@ TEST(PlanPlace, FullNodesArePassedOverOthersAreNot) {
   EXPECT_EQ(flows, expected);
 }
 
-TEST(PlanPlace, SaysHowMuchRoomIsMissing) {
+TEST(PlanDeal, SaysHowMuchRoomIsMissing) {
   const FrequentSet none;
   std::vector<NodeState> nodes;
   for (NodeIndex n = 0; n < 3; ++n) nodes.push_back({n, 1000, 10, 1000, 0, 0});
   nodes[1].free_bytes = 900;
-  const Placement p = place({2, true, 44, nodes, &none, {}});
+  const Dealing p = deal_all({2, true, 44, nodes, &none, {}});
   EXPECT_FALSE(p.feasible);
   EXPECT_EQ(p.tightest, 1);
   EXPECT_EQ(p.tightest_short, 2u * (1000 + 440) - 900);

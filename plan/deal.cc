@@ -1,4 +1,4 @@
-#include "plan/place.h"
+#include "plan/deal.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -19,7 +19,7 @@ struct Account {
 
 class Accountant {
  public:
-  Accountant(const PlacementInput& input, NodeIndex end) : input_(input), end_(end) {}
+  Accountant(const DealingInput& input, NodeIndex end) : input_(input), end_(end) {}
 
   Account run(const Dealer& dealer) {
     Account a;
@@ -59,7 +59,7 @@ class Accountant {
     }
   }
 
-  const PlacementInput& input_;
+  const DealingInput& input_;
   NodeIndex end_;
   Dealer::Deal deal_;
 };
@@ -74,7 +74,7 @@ bool same_nodes(std::span<const NodeIndex> order, std::span<const NodeState> nod
   return a == b;
 }
 
-std::vector<NodeIndex> choose_order(const PlacementInput& input, const Account& account) {
+std::vector<NodeIndex> choose_order(const DealingInput& input, const Account& account) {
   std::vector<SendLoad> loads;
   std::vector<NodeIndex> given;
   for (const NodeState& n : input.nodes) {
@@ -92,7 +92,7 @@ std::vector<NodeIndex> choose_order(const PlacementInput& input, const Account& 
 
 // Passes over nodes that lack room: those that cannot even keep their own, else an eighth of those
 // that would receive too much, worst first. False if everybody has room.
-bool pass_over(const PlacementInput& input, const Account& account, Dealer& dealer) {
+bool pass_over(const DealingInput& input, const Account& account, Dealer& dealer) {
   std::vector<std::pair<std::uint64_t, NodeIndex>> over;
   bool found = false;
   for (const NodeState& n : input.nodes) {
@@ -111,14 +111,14 @@ bool pass_over(const PlacementInput& input, const Account& account, Dealer& deal
   return true;
 }
 
-void note_shortage(const PlacementInput& input, const Account& account, Placement& placement) {
+void note_shortage(const DealingInput& input, const Account& account, Dealing& dealing) {
   for (const NodeState& n : input.nodes) {
     const std::uint64_t need = account.need(n.node);
     if (need <= n.free_bytes) continue;
-    placement.bytes_short += need - n.free_bytes;
-    if (need - n.free_bytes > placement.tightest_short) {
-      placement.tightest_short = need - n.free_bytes;
-      placement.tightest = n.node;
+    dealing.bytes_short += need - n.free_bytes;
+    if (need - n.free_bytes > dealing.tightest_short) {
+      dealing.tightest_short = need - n.free_bytes;
+      dealing.tightest = n.node;
     }
   }
 }
@@ -230,33 +230,33 @@ Dealer Dealer::decode(Decoder& d) {
   return dealer;
 }
 
-Placement place(const PlacementInput& input) {
+Dealing deal_all(const DealingInput& input) {
   std::vector<NodeIndex> given;
   NodeIndex end = 0;
   for (const NodeState& n : input.nodes) {
     given.push_back(n.node);
     end = std::max(end, static_cast<NodeIndex>(n.node + 1));
   }
-  Placement placement;
+  Dealing dealing;
   Accountant accountant(input, end);
   // Who sends how much does not depend on the order, only to whom.
   const Account loads = accountant.run(Dealer(std::move(given), input.copies));
-  placement.dealer = Dealer(choose_order(input, loads), input.copies);
+  dealing.dealer = Dealer(choose_order(input, loads), input.copies);
   for (bool first = true;; first = false) {
-    Account account = accountant.run(placement.dealer);
-    if (first) note_shortage(input, account, placement);
-    if (!account.dealt) return placement;
-    if (pass_over(input, account, placement.dealer)) continue;
-    placement.feasible = true;
-    placement.flows.reserve(account.chunks.size());
+    Account account = accountant.run(dealing.dealer);
+    if (first) note_shortage(input, account, dealing);
+    if (!account.dealt) return dealing;
+    if (pass_over(input, account, dealing.dealer)) continue;
+    dealing.feasible = true;
+    dealing.flows.reserve(account.chunks.size());
     for (const auto& [key, chunks] : account.chunks) {
-      placement.flows.push_back(
+      dealing.flows.push_back(
           {static_cast<NodeIndex>(key & 0xffff), static_cast<NodeIndex>(key >> 16), chunks});
     }
-    std::sort(placement.flows.begin(), placement.flows.end(), [](const Flow& a, const Flow& b) {
+    std::sort(dealing.flows.begin(), dealing.flows.end(), [](const Flow& a, const Flow& b) {
       return a.to != b.to ? a.to < b.to : a.from < b.from;
     });
-    return placement;
+    return dealing;
   }
 }
 

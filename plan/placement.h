@@ -1,0 +1,121 @@
+// How a chunk is kept: which nodes have it, whether these are enough, whom to ask for it, and what
+// is to be done when nodes are gone.
+//
+// A value, and pure functions of it: whoever asks the same of the same placement gets the same
+// answer, without a word exchanged. There is one kind today, copies on nodes. A kind that keeps
+// chunks as units of stripes answers the same questions; so nobody else counts copies. What is
+// asked of a placement does not depend on the chunk, but for who is chosen among equals: many
+// chunks share a placement, so it is asked once for all of them. All const functions are
+// thread-safe.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/codec.h"
+#include "base/types.h"
+
+namespace dedup::plan {
+
+// The nodes that are there, of at most 65535: a bit each to ask for one, and a list, 2 bytes each,
+// to choose from.
+class LiveNodes {
+ public:
+  LiveNodes() = default;                                 // none
+  explicit LiveNodes(NodeIndex nodes);                   // 0 … nodes - 1, as in a job
+  explicit LiveNodes(std::span<const NodeIndex> nodes);  // these, in any order
+
+  // Time linear in the number of nodes.
+  void erase(NodeIndex node);
+
+  bool contains(NodeIndex node) const {
+    return node / 64u < bits_.size() && (bits_[node / 64u] >> node % 64u & 1) != 0;
+  }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(list_.size()); }
+  // Ascending.
+  const std::vector<NodeIndex>& list() const { return list_; }
+
+ private:
+  std::vector<std::uint64_t> bits_;
+  std::vector<NodeIndex> list_;
+};
+
+// How well a chunk is kept, or is to be.
+struct Redundancy {
+  // The loss of that many nodes can be the loss of the chunk, that of fewer cannot: K if K nodes
+  // have copies. 0: it is lost.
+  std::uint32_t fatal = 0;
+
+  // Of a chunk that is on `nodes` nodes as a whole.
+  static constexpr Redundancy copies(std::uint32_t nodes) { return {nodes}; }
+  // What of it can be had if there are only so many nodes.
+  constexpr Redundancy within(std::uint32_t nodes) const { return {fatal < nodes ? fatal : nodes}; }
+  constexpr bool is_lost() const { return fatal == 0; }
+  auto operator<=>(const Redundancy&) const = default;
+};
+
+struct Repair;
+
+class Placement {
+ public:
+  // As the format numbers them (doc/format.md, "Block").
+  enum class Kind : std::uint16_t { kCopies = 0 };
+
+  // Copies on no node: the chunk is lost.
+  Placement() = default;
+  // `nodes`: in any order; one that is named twice counts once.
+  static Placement copies_on(NodeSet nodes);
+
+  Kind kind() const { return kind_; }
+  // The nodes that keep something which the chunk needs, ascending: those that have to know that it
+  // is referred to. How well it is kept cannot be told from their number.
+  const NodeSet& nodes() const { return nodes_; }
+  bool is_on(NodeIndex node) const;
+
+  // With the nodes that are there; with all that it names.
+  Redundancy redundancy(const LiveNodes& live) const;
+  Redundancy redundancy() const;
+  bool enough(const LiveNodes& live, Redundancy wanted) const { return redundancy(live) >= wanted; }
+
+  // Whom to ask for the chunk, in order: the reader's own node if it has it, then the others of
+  // those that live, from one on that differs from reader to reader and with `salt`, so that
+  // readers spread over the copies. Reuses the memory of `out`.
+  void sources(const LiveNodes& live, NodeIndex reader, std::uint64_t salt,
+               std::vector<NodeIndex>& out) const;
+
+  // What is left of it on the nodes that are there.
+  Placement surviving(const LiveNodes& live) const;
+  // What brings it to as much as is wanted, or as the live nodes allow, with the fewest transfers;
+  // nothing for a chunk that is lost. `salt`: the same for the same chunk, whoever decides, and
+  // different for different chunks, which spreads them evenly over the live nodes: its
+  // fingerprint's prefix.
+  Repair repair(const LiveNodes& live, Redundancy wanted, std::uint64_t salt) const;
+
+  // The same in terms of another table: node n becomes table[n], or is gone if that is kNoNode.
+  // False, and nothing is changed, if the table has no entry n.
+  bool remap(std::span<const NodeIndex> table);
+
+  // As in a recipe: copies on up to 2^16 - 1 nodes are encoded as their set, which begins with its
+  // size; a number from 2^16 on is another kind.
+  void encode(Encoder& e) const;
+  // Fails the decoder on what cannot be. A kind that this software does not know fails it too: then
+  // kind() is that kind.
+  static Placement decode(Decoder& d);
+  static bool is_known(Kind kind) { return kind == Kind::kCopies; }
+
+  auto operator<=>(const Placement&) const = default;
+
+ private:
+  Kind kind_ = Kind::kCopies;
+  NodeSet nodes_;
+};
+
+struct Repair {
+  std::vector<NodeIndex> targets;  // are to get the whole chunk, each
+  Placement after;                 // when they have it
+  bool operator==(const Repair&) const = default;
+};
+
+}  // namespace dedup::plan

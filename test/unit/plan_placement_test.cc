@@ -1,0 +1,377 @@
+#include "plan/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+
+namespace dedup::plan {
+namespace {
+
+using Nodes = std::vector<NodeIndex>;
+
+// `count` different nodes of 0 … nodes - 1.
+Nodes some_of(NodeIndex nodes, std::size_t count, std::mt19937_64& random) {
+  std::set<NodeIndex> chosen;
+  while (chosen.size() < count) chosen.insert(static_cast<NodeIndex>(random() % nodes));
+  return {chosen.begin(), chosen.end()};
+}
+
+LiveNodes without(LiveNodes live, const Nodes& lost) {
+  for (const NodeIndex node : lost) live.erase(node);
+  return live;
+}
+
+Nodes sources(const Placement& placement, const LiveNodes& live, NodeIndex reader,
+              std::uint64_t salt) {
+  Nodes out{77};  // is overwritten
+  placement.sources(live, reader, salt, out);
+  return out;
+}
+
+TEST(PlanPlacement, LiveNodesAreASet) {
+  const LiveNodes none;
+  EXPECT_EQ(none.count(), 0u);
+  EXPECT_FALSE(none.contains(0));
+  const std::uint64_t seed = 1;
+  std::mt19937_64 random(seed);
+  for (const NodeIndex nodes : Nodes{1, 63, 64, 65, 1000, 65535}) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", nodes " + std::to_string(nodes));
+    LiveNodes live(nodes);
+    EXPECT_EQ(live.count(), nodes);
+    EXPECT_TRUE(live.contains(static_cast<NodeIndex>(nodes - 1)));
+    EXPECT_FALSE(live.contains(nodes));
+    EXPECT_FALSE(live.contains(kNoNode));
+    std::set<NodeIndex> expected(live.list().begin(), live.list().end());
+    ASSERT_EQ(expected.size(), nodes);
+    for (int i = 0; i < 40; ++i) {
+      const auto node = static_cast<NodeIndex>(random() % nodes);
+      live.erase(node);  // often one that is gone already
+      expected.erase(node);
+      EXPECT_FALSE(live.contains(node));
+    }
+    EXPECT_EQ(live.list(), Nodes(expected.begin(), expected.end()));
+    EXPECT_EQ(live.count(), expected.size());
+    Nodes shuffled = live.list();
+    shuffled.insert(shuffled.end(), live.list().begin(), live.list().end());
+    std::shuffle(shuffled.begin(), shuffled.end(), random);
+    const LiveNodes again(shuffled);
+    EXPECT_EQ(again.list(), live.list());
+    for (NodeIndex node = 0; node < nodes; ++node) {
+      ASSERT_EQ(live.contains(node), expected.contains(node)) << node;
+      ASSERT_EQ(again.contains(node), expected.contains(node)) << node;
+    }
+  }
+}
+
+TEST(PlanPlacement, IsAValue) {
+  const Placement a = Placement::copies_on({5, 1, 3, 1});
+  EXPECT_EQ(a, Placement::copies_on({1, 3, 5}));
+  EXPECT_EQ(a.nodes(), (NodeSet{1, 3, 5}));
+  EXPECT_NE(a, Placement::copies_on({1, 3}));
+  EXPECT_EQ(Placement(), Placement::copies_on({}));
+  const std::set<Placement> distinct{a, Placement::copies_on({1, 3, 5}), Placement()};
+  EXPECT_EQ(distinct.size(), 2u);
+  EXPECT_TRUE(a.is_on(3));
+  EXPECT_FALSE(a.is_on(2));
+  EXPECT_EQ(a.redundancy(), Redundancy::copies(3));
+  EXPECT_TRUE(Placement().redundancy().is_lost());
+  EXPECT_EQ(Redundancy::copies(3).within(2), Redundancy::copies(2));
+  EXPECT_EQ(Redundancy::copies(3).within(4), Redundancy::copies(3));
+}
+
+// For every set of holders, every set of lost nodes and every K: by what redundancy means, that
+// whichever further nodes are lost, as long as these are fewer than K, the chunk is still there.
+TEST(PlanPlacement, EnoughIsWhatEveryLossLeaves) {
+  constexpr NodeIndex kNodes = 6;
+  constexpr unsigned kSets = 1u << kNodes;
+  const auto nodes_of = [](unsigned set) {
+    Nodes nodes;
+    for (NodeIndex n = 0; n < kNodes; ++n) {
+      if ((set >> n & 1) != 0) nodes.push_back(n);
+    }
+    return nodes;
+  };
+  for (unsigned holders = 0; holders < kSets; ++holders) {
+    const Placement placement = Placement::copies_on(nodes_of(holders));
+    for (unsigned lost = 0; lost < kSets; ++lost) {
+      const LiveNodes live = without(LiveNodes(kNodes), nodes_of(lost));
+      unsigned fatal = kNodes + 1;  // the fewest further losses after which nobody has it
+      for (unsigned further = 0; further < kSets; ++further) {
+        if ((further & lost) != 0 || (holders & ~lost & ~further) != 0) continue;
+        fatal = std::min(fatal, static_cast<unsigned>(std::popcount(further)));
+      }
+      ASSERT_EQ(placement.redundancy(live).fatal, fatal) << holders << " " << lost;
+      ASSERT_EQ(placement.redundancy(live).is_lost(), (holders & ~lost) == 0);
+      ASSERT_EQ(placement.surviving(live).nodes(), nodes_of(holders & ~lost));
+      ASSERT_EQ(placement.surviving(live).redundancy(), placement.redundancy(live));
+      for (std::uint32_t wanted = 0; wanted <= kNodes; ++wanted) {
+        ASSERT_EQ(placement.enough(live, Redundancy::copies(wanted)), wanted <= fatal);
+      }
+    }
+  }
+}
+
+TEST(PlanPlacement, SourcesAreTheLiveOnesOwnFirst) {
+  const std::uint64_t seed = 2;
+  std::mt19937_64 random(seed);
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (int round = 0; round < 3000; ++round) {
+    const auto nodes = static_cast<NodeIndex>(16 + random() % 4000);
+    const Nodes holders = some_of(nodes, random() % 6, random);
+    const Placement placement = Placement::copies_on(holders);
+    Nodes lost = some_of(nodes, random() % 10, random);
+    for (const NodeIndex node : holders) {
+      if (random() % 3 == 0) lost.push_back(node);
+    }
+    const LiveNodes live = without(LiveNodes(nodes), lost);
+    const NodeIndex reader = !holders.empty() && random() % 2 == 0
+                                 ? holders[random() % holders.size()]
+                                 : static_cast<NodeIndex>(random() % nodes);
+    const std::uint64_t salt = random();
+    const Nodes from = sources(placement, live, reader, salt);
+    ASSERT_EQ(from, sources(placement, live, reader, salt));
+    for (const NodeIndex node : from) ASSERT_TRUE(live.contains(node));
+    const Nodes expected = placement.surviving(live).nodes();
+    if (std::find(expected.begin(), expected.end(), reader) != expected.end()) {
+      ASSERT_EQ(from.front(), reader);
+    }
+    ASSERT_EQ(from.size(), expected.size());
+    ASSERT_EQ(Placement::copies_on(from).nodes(), expected);
+  }
+}
+
+// Many readers without the chunk, or one reader of many chunks: each copy is asked alike.
+TEST(PlanPlacement, SourcesSpread) {
+  const Placement placement = Placement::copies_on({10, 20, 30});
+  const LiveNodes live(3000);
+  std::map<NodeIndex, int> by_reader;
+  std::map<NodeIndex, int> by_salt;
+  for (NodeIndex i = 100; i < 1000; ++i) {
+    ++by_reader[sources(placement, live, i, 7).front()];
+    ++by_salt[sources(placement, live, 99, i).front()];
+  }
+  for (const NodeIndex node : placement.nodes()) {
+    EXPECT_EQ(by_reader[node], 300);
+    EXPECT_EQ(by_salt[node], 300);
+  }
+}
+
+struct Case {
+  NodeIndex nodes;
+  std::size_t lost;
+  std::uint32_t wanted;
+};
+
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  return std::to_string(info.param.nodes) + "Without" + std::to_string(info.param.lost) + "K" +
+         std::to_string(info.param.wanted);
+}
+
+class PlanPlacementRepair : public testing::TestWithParam<Case> {};
+class PlanPlacementSpread : public testing::TestWithParam<Case> {};
+
+// Chunks in rings and anywhere, some with more copies than are wanted, some with none; nodes are
+// lost. Whoever decides, each chunk gets what it lacks, on nodes that live and have none of it.
+TEST_P(PlanPlacementRepair, BringsWhatIsLackingAndNoMore) {
+  const auto [nodes, lost_count, copies] = GetParam();
+  const std::uint64_t seed = nodes * 31u + copies;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const Nodes lost = some_of(nodes, lost_count, random);
+  const LiveNodes live = without(LiveNodes(nodes), lost);
+  // Another process came to know the same by another way.
+  Nodes shuffled = live.list();
+  std::shuffle(shuffled.begin(), shuffled.end(), random);
+  const LiveNodes told(shuffled);
+  const Redundancy wanted = Redundancy::copies(copies);
+  for (int i = 0; i < 5000; ++i) {
+    Nodes holders;
+    if (i % 2 == 0) {
+      holders = some_of(nodes, random() % std::min<std::size_t>(copies + 3, nodes), random);
+    } else {
+      const std::uint64_t first = random();
+      for (std::uint64_t k = 0; k < std::min<std::uint64_t>(copies, nodes); ++k) {
+        holders.push_back(static_cast<NodeIndex>((first + k) % nodes));
+      }
+    }
+    const Placement placement = Placement::copies_on(holders);
+    const Placement left = placement.surviving(live);
+    const std::uint64_t salt = i % 3 == 0 ? static_cast<std::uint64_t>(i) : random();
+    const Repair repair = placement.repair(live, wanted, salt);
+    ASSERT_EQ(repair, placement.repair(told, wanted, salt));
+    ASSERT_EQ(repair, left.repair(live, wanted, salt)) << "what is lost has no part in it";
+    // Of live nodes without a copy, each once.
+    const std::set<NodeIndex> targets(repair.targets.begin(), repair.targets.end());
+    ASSERT_EQ(targets.size(), repair.targets.size());
+    for (const NodeIndex node : targets) {
+      ASSERT_TRUE(live.contains(node));
+      ASSERT_FALSE(placement.is_on(node));
+    }
+    // What is said to be there afterwards is, and nothing else.
+    Nodes after = left.nodes();
+    after.insert(after.end(), targets.begin(), targets.end());
+    ASSERT_EQ(repair.after, Placement::copies_on(after));
+    if (placement.redundancy(live).is_lost()) {
+      ASSERT_TRUE(repair.targets.empty());
+      continue;
+    }
+    ASSERT_TRUE(repair.after.enough(live, wanted.within(live.count())));
+    // One transfer less would not have done.
+    ASSERT_EQ(repair.targets.empty(), left.enough(live, wanted.within(live.count())));
+    if (!repair.targets.empty()) {
+      ASSERT_EQ(repair.after.redundancy(), wanted.within(live.count()));
+      after.pop_back();
+      ASSERT_FALSE(Placement::copies_on(after).enough(live, wanted.within(live.count())));
+    }
+    // And nothing is lacking then.
+    ASSERT_TRUE(repair.after.repair(live, wanted, salt).targets.empty());
+  }
+}
+
+// A lost node's chunks, all of them on one neighbour otherwise, go to all that are left alike:
+// also if their salts are consecutive numbers, as names are without deduplication.
+TEST_P(PlanPlacementSpread, IsEven) {
+  const auto [nodes, lost_count, copies] = GetParam();
+  const std::uint64_t seed = nodes * 37u + copies;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  Nodes lost = some_of(nodes, lost_count, random);
+  const LiveNodes live = without(LiveNodes(nodes), lost);
+  const NodeIndex keeper = live.list()[random() % live.count()];
+  const Placement placement = Placement::copies_on({keeper});
+  constexpr std::uint64_t kEach = 400;  // standard deviation 20
+  for (const bool consecutive : {false, true}) {
+    std::vector<std::uint64_t> received(nodes);
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; sum < kEach * (live.count() - 1); ++i) {
+      const std::uint64_t salt = consecutive ? i : random();
+      for (const NodeIndex node :
+           placement.repair(live, Redundancy::copies(copies), salt).targets) {
+        ++received[node];
+        ++sum;
+      }
+    }
+    EXPECT_EQ(received[keeper], 0u);
+    const double mean = static_cast<double>(sum) / (live.count() - 1);
+    for (const NodeIndex node : live.list()) {
+      if (node == keeper) continue;
+      ASSERT_LT(received[node], 1.3 * mean) << node;
+      ASSERT_GT(received[node], 0.7 * mean) << node;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Nodes, PlanPlacementRepair,
+                         testing::Values(Case{1, 0, 1}, Case{2, 0, 2}, Case{3, 1, 3}, Case{4, 0, 2},
+                                         Case{8, 3, 3}, Case{34, 3, 3}, Case{100, 90, 4},
+                                         Case{1000, 5, 2}, Case{4096, 400, 3}, Case{4096, 4090, 16},
+                                         Case{5000, 1, 16}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Nodes, PlanPlacementSpread,
+                         testing::Values(Case{4, 0, 2}, Case{8, 3, 3}, Case{34, 3, 3},
+                                         Case{100, 90, 4}, Case{1000, 5, 2}, Case{4096, 400, 3},
+                                         Case{4096, 4070, 16}, Case{5000, 1, 16}),
+                         name_of);
+
+// The same chunk, wherever: the choice is part of what several ranks agree on without a word. What
+// is written here is what others come to.
+TEST(PlanPlacement, RepairIsFixed) {
+  const LiveNodes live(1000);
+  const Placement placement = Placement::copies_on({7});
+  const Repair repair = placement.repair(live, Redundancy::copies(4), 42);
+  EXPECT_EQ(repair.targets, (Nodes{741, 160, 279}));
+}
+
+TEST(PlanPlacement, Remap) {
+  Placement placement = Placement::copies_on({0, 2, 3});
+  const Nodes table{5, kNoNode, 1, kNoNode, 9};
+  ASSERT_TRUE(placement.remap(table));
+  EXPECT_EQ(placement, Placement::copies_on({1, 5}));
+  Placement unknown = Placement::copies_on({1, 5});
+  EXPECT_FALSE(unknown.remap(table));
+  EXPECT_EQ(unknown, Placement::copies_on({1, 5}));
+  Placement onto_one = Placement::copies_on({0, 1});
+  ASSERT_TRUE(onto_one.remap(Nodes{4, 4}));
+  EXPECT_EQ(onto_one, Placement::copies_on({4}));
+}
+
+Bytes encoded(const Placement& placement) {
+  Encoder e;
+  placement.encode(e);
+  return e.take();
+}
+
+Bytes bytes_of(std::initializer_list<unsigned> values) {
+  Bytes bytes;
+  for (const unsigned v : values) bytes.push_back(static_cast<std::byte>(v));
+  return bytes;
+}
+
+TEST(PlanPlacement, EncodingOfCopies) {
+  EXPECT_EQ(encoded(Placement()), bytes_of({0}));
+  EXPECT_EQ(encoded(Placement::copies_on({0, 1, 300})), bytes_of({3, 0, 0, 0xaa, 2}));
+  const std::uint64_t seed = 5;
+  std::mt19937_64 random(seed);
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  for (int i = 0; i < 500; ++i) {
+    const Placement placement = Placement::copies_on(some_of(65535, random() % 40, random));
+    const Bytes bytes = encoded(placement);
+    Decoder d(bytes);
+    EXPECT_EQ(Placement::decode(d), placement);
+    EXPECT_TRUE(d.ok());
+    EXPECT_TRUE(d.at_end());
+    if (bytes.size() < 2) continue;
+    Decoder cut(std::span<const std::byte>(bytes).first(bytes.size() - 1));
+    (void)Placement::decode(cut);
+    EXPECT_FALSE(cut.ok());
+  }
+  LiveNodes all(65535);
+  const Bytes bytes = encoded(Placement::copies_on(all.list()));
+  Decoder d(bytes);
+  EXPECT_EQ(Placement::decode(d).nodes(), all.list());
+  EXPECT_TRUE(d.ok());
+}
+
+TEST(PlanPlacement, DecodingRefusesWhatCannotBe) {
+  for (const Bytes& bytes : {
+           bytes_of({}),                                       // nothing
+           bytes_of({2, 0}),                                   // a node is missing
+           bytes_of({1, 0x80, 0x80, 4}),                       // node 2^16
+           bytes_of({2, 0xff, 0xff, 3, 0}),                    // … and one after the last
+           bytes_of({0xff, 0xff, 3, 0}),                       // more nodes than bytes
+           bytes_of({0x80, 0x80, 4}),                          // copies as another kind
+           bytes_of({0x80, 0x80, 0x80, 0x80, 0x10, 0, 0, 0}),  // beyond all kinds
+           bytes_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}),
+       }) {
+    Decoder d(bytes);
+    const Placement placement = Placement::decode(d);
+    EXPECT_FALSE(d.ok());
+    EXPECT_TRUE(Placement::is_known(placement.kind()));
+  }
+}
+
+TEST(PlanPlacement, DecodingNamesAKindThatItDoesNotKnow) {
+  for (const std::uint32_t kind : {1u, 2u, 300u, 65535u}) {
+    Encoder e;
+    for (std::uint32_t rest = 0x10000 + kind;; rest >>= 7) {
+      e.put(static_cast<std::uint8_t>(rest < 0x80 ? rest : rest | 0x80));
+      if (rest < 0x80) break;
+    }
+    e.put(std::uint64_t{0});  // whatever it says
+    const Bytes bytes = e.take();
+    Decoder d(bytes);
+    const Placement placement = Placement::decode(d);
+    EXPECT_FALSE(d.ok());
+    EXPECT_EQ(static_cast<std::uint32_t>(placement.kind()), kind);
+    EXPECT_FALSE(Placement::is_known(placement.kind()));
+  }
+}
+
+}  // namespace
+}  // namespace dedup::plan
