@@ -13,7 +13,9 @@ romio/stamp: adio/build-romio adio/romio/config.site adio/romio/mpir_ext.h
 romio_includes = -Iromio/source/include -Iromio/source/adio/include -Iromio/source/mpi-io \
   -Iromio/source/mpl/include -I$(srcdir)/adio/romio
 
-libromio_dedup_la_SOURCES = \
+# In a library of its own, since a test build's has the same objects (test/hooks).
+EXTRA_LTLIBRARIES += libdedup_adio.la
+libdedup_adio_la_SOURCES = \
   adio/ad_dedup.c \
   adio/ad_dedup.h \
   adio/ad_dedup_io.c \
@@ -33,17 +35,19 @@ libromio_dedup_la_SOURCES = \
   adio/romio_wrap.c \
   adio/same_arguments.c
 if LARGE_COUNT_STAND_INS
-libromio_dedup_la_SOURCES += adio/large_count.c
+libdedup_adio_la_SOURCES += adio/large_count.c
 endif
+libromio_dedup_la_SOURCES =
 nodist_EXTRA_libromio_dedup_la_SOURCES = none.cc
+libromio_dedup_la_CXXFLAGS = $(AM_CXXFLAGS)
 
 # ROMIO's headers are not ours to warn about.
-libromio_dedup_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(romio_includes:-I%=-isystem %) \
+libdedup_adio_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(romio_includes:-I%=-isystem %) \
   -DROMIO_INSIDE_MPICH -DHAVE_STATUS_SET_BYTES -DMPIO_Err_create_code=MPIR_Err_create_code -D_GNU_SOURCE
-libromio_dedup_la_CFLAGS = $(AM_CFLAGS) -fno-strict-aliasing
+libdedup_adio_la_CFLAGS = $(AM_CFLAGS) -fno-strict-aliasing
 
 # ROMIO's headers are configured ones.
-$(libromio_dedup_la_OBJECTS): | romio/stamp
+$(libdedup_adio_la_OBJECTS): | romio/stamp
 
 # Where ROMIO waits for other processes (the same list is in romio_threads.c; add-to-mpich reads both
 # of these).
@@ -59,8 +63,8 @@ libromio_dedup_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version \
   -Wl,--whole-archive,romio/libromio.a,romio/libmpl.a,--no-whole-archive,-lgcc \
   -Wl,--undefined=dedup_admin_heal -Wl,--version-script=$(srcdir)/adio/libromio-dedup.map -Wl,-z,defs -Wl,-z,now \
   $(romio_waiting_calls:%=-Wl,--wrap=PMPI_%) $(romio_wrapped:%=-Wl,--wrap=%)
-libromio_dedup_la_LIBADD = libdedup_engine.la libdedup_core.la $(MPI_LIBS) -ldl
-libromio_dedup_la_DEPENDENCIES = libdedup_engine.la libdedup_core.la romio/stamp \
+libromio_dedup_la_LIBADD = libdedup_adio.la libdedup_engine.la libdedup_core.la $(MPI_LIBS) -ldl
+libromio_dedup_la_DEPENDENCIES = libdedup_adio.la libdedup_engine.la libdedup_core.la romio/stamp \
   $(srcdir)/adio/libromio-dedup.map
 
 if HAVE_UCP

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/hooks.h"
 #include "base/openssl.h"
 #include "base/xxh3.h"
 
@@ -17,12 +18,6 @@ namespace {
 // The last eight bytes of a single's name: a one, so it ends in seven zeros.
 constexpr std::size_t kTail = 24;
 constexpr std::uint8_t kSingleMark = 1;
-
-// What of a fast hash counts: everything, unless a test wants different chunks with the same one.
-std::uint64_t fast_mask() {
-  const char* bits = std::getenv("DEDUP_TEST_FAST_BITS");
-  return bits == nullptr ? ~std::uint64_t{0} : (std::uint64_t{1} << std::atoi(bits)) - 1;
-}
 
 }  // namespace
 
@@ -81,7 +76,7 @@ Result<Fingerprint> Hasher::hash(std::span<const std::byte> chunk) {
 }
 
 FastHash fast_hash(std::span<const std::byte> chunk) {
-  static const std::uint64_t mask = fast_mask();
+  static const std::uint64_t mask = fast_hash_mask();
   const XXH128_hash_t hash = XXH3_128bits(chunk.data(), chunk.size());
   return {hash.low64 & mask, hash.high64 & (mask + 1 == 0 ? mask : 0)};
 }

@@ -3,10 +3,10 @@ libdedup_core_la_SOURCES += \
   base/codec.h \
   base/hasher.cc \
   base/hasher.h \
+  base/hooks.cc \
+  base/hooks.h \
   base/openssl.cc \
   base/openssl.h \
-  base/pace.cc \
-  base/pace.h \
   base/piece.h \
   base/status.cc \
   base/status.h \
@@ -24,7 +24,6 @@ libdedup_core_la_SOURCES += \
 unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \
   test/unit/base_hasher_test.cc \
-  test/unit/base_pace_test.cc \
   test/unit/base_status_test.cc \
   test/unit/base_text_test.cc \
   test/unit/base_types_test.cc \

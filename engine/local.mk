@@ -76,17 +76,16 @@ libdedup_engine_la_SOURCES += \
   engine/dump/twins.cc \
   engine/dump/twins.h \
   engine/dump/verdict.h \
-  engine/fault.cc \
-  engine/fault.h \
   engine/heal.cc \
   engine/heal.h \
   engine/mpi/agreement.cc \
   engine/mpi/agreement.h \
   engine/mpi/checked_message.cc \
   engine/mpi/checked_message.h \
+  engine/mpi/hooks.cc \
+  engine/mpi/hooks.h \
   engine/mpi/job.cc \
   engine/mpi/job.h \
-  engine/mpi/pace.cc \
   engine/mpi/pace.h \
   engine/mpi/shared_comms.cc \
   engine/mpi/shared_comms.h \

@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "base/hooks.h"
+
 namespace dedup::hints {
 namespace {
 
@@ -103,7 +105,7 @@ Warnings unknown_variables(const char* const* environment) {
   for (; *environment != nullptr; ++environment) {
     const std::string_view variable(*environment);
     const std::string_view name = variable.substr(0, variable.find('='));
-    if (!name.starts_with("DEDUP_") || name.starts_with("DEDUP_TEST_")) continue;
+    if (!name.starts_with("DEDUP_") || is_test_variable(name)) continue;
     const bool is_known =
         std::ranges::find(variables(), name) != variables().end() ||
         std::ranges::any_of(table(), [&](const Entry& e) { return environment_name(e) == name; });

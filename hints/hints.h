@@ -95,7 +95,7 @@ using Warnings = std::vector<Warning>;
 Source environment_source();
 
 // One for each DEDUP_ variable in `environment` ("NAME=value", ended by nullptr, as `environ`) that
-// is neither a hint's nor one of variables(). Those of tests, DEDUP_TEST_..., are passed over.
+// is neither a hint's nor one of variables(). In a test build those of tests are passed over.
 Warnings unknown_variables(const char* const* environment);
 
 // The hints in force: from `info`, else `hints_file`, else `environment`, else the default. Every

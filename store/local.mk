@@ -8,11 +8,8 @@ libdedup_core_la_SOURCES += \
   store/commit_record.h \
   store/deletion.cc \
   store/deletion.h \
-  store/faulty_system.cc \
-  store/faulty_system.h \
   store/format.cc \
   store/format.h \
-  store/forwarding_system.h \
   store/fs.cc \
   store/fs.h \
   store/generations.cc \
@@ -26,7 +23,6 @@ libdedup_core_la_SOURCES += \
   store/log.h \
   store/open_store.cc \
   store/open_store.h \
-  store/paced_system.h \
   store/path_entries.cc \
   store/path_entries.h \
   store/placeholder.cc \
@@ -61,7 +57,6 @@ unit_tests_SOURCES += \
   test/unit/store_lease_table_test.cc \
   test/unit/store_log_test.cc \
   test/unit/store_open_test.cc \
-  test/unit/store_paced_system_test.cc \
   test/unit/store_placeholder_test.cc \
   test/unit/store_real_path_test.cc \
   test/unit/store_replacement_test.cc \

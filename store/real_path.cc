@@ -7,8 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
+
+#include "base/hooks.h"
 
 namespace dedup::store {
 namespace {
@@ -181,7 +182,7 @@ Result<DirectoryId> directory_id(const std::string& path) {
 
 Result<Seen> see_directory(const std::string& path) {
   Seen seen;
-  if (std::getenv("DEDUP_TEST_PRIVATE_PATHS") != nullptr) {
+  if (has_private_paths()) {
     seen.kernel = Id128::random();
     seen.directory.inode = 1;
     return seen;

@@ -73,9 +73,8 @@ struct Seen {
 // Of the directory that `path` is in; zero if it is not there.
 Result<DirectoryId> directory_id(const std::string& path);
 
-// The same with what tells nodes apart. With DEDUP_TEST_PRIVATE_PATHS set, as if every node had a
-// file system of its own. A failure to look is an error: taken for a file system of the node's own,
-// it would have a file there go on without its placeholder.
+// The same with what tells nodes apart. A failure to look is an error: taken for a file system of
+// the node's own, it would have a file there go on without its placeholder.
 Result<Seen> see_directory(const std::string& path);
 
 // Whether two nodes see one directory: on one system, the same device; between systems only on a

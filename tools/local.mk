@@ -41,11 +41,12 @@ libdedup_upkeep_la_SOURCES = \
   tools/dedupctl/whereabouts.cc \
   tools/dedupctl/whereabouts.h
 
-# An MPI program only when an mpiexec starts it.
+# An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER
 bin_PROGRAMS += tools/dedupctl/dedupctl
 endif
-tools_dedupctl_dedupctl_SOURCES = \
+EXTRA_LTLIBRARIES += libdedup_ctl.la
+libdedup_ctl_la_SOURCES = \
   tools/dedupctl/check.cc \
   tools/dedupctl/check.h \
   tools/dedupctl/content.cc \
@@ -71,9 +72,11 @@ tools_dedupctl_dedupctl_SOURCES = \
   tools/dedupctl/select.h \
   tools/dedupctl/session.h \
   tools/dedupctl/stat.cc
-tools_dedupctl_dedupctl_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
+libdedup_ctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
   -DMPICH_SKIP_MPICXX
-tools_dedupctl_dedupctl_LDADD = libdedup_upkeep.la libdedup_core.la $(MPI_LIBS)
+tools_dedupctl_dedupctl_SOURCES =
+nodist_EXTRA_tools_dedupctl_dedupctl_SOURCES = none.cc
+tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_upkeep.la libdedup_core.la $(MPI_LIBS)
 
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = tools/completion/dedupctl

@@ -9,10 +9,8 @@
 #include <vector>
 
 #include "base/codec.h"
-#include "engine/fault.h"
 #include "engine/mpi/agreement.h"
-#include "engine/mpi/pace.h"
-#include "engine/protocol/failpoint.h"
+#include "engine/mpi/hooks.h"
 #include "hints/hints.h"
 #include "service/server.h"
 
@@ -96,7 +94,6 @@ Status Job::start() {
   int world_size;
   PMPI_Comm_rank(world, &world_rank);
   PMPI_Comm_size(world, &world_size);
-  set_failpoint_rank(world_rank);
 
   CommHolder host;
   CommHolder node;
@@ -122,34 +119,20 @@ Status Job::start() {
   struct {
     Id128 id;
     service::Secret secret;
-    std::uint32_t pace_size = 0;  // of DEDUP_TEST_PACE
   } common{};
-  Bytes pace;
   if (world_rank == 0) {
     for (const hints::Warning& warning : hints::unknown_variables(environ)) {
       std::fprintf(stderr, "dedup: warning: %s\n", warning.text.c_str());
     }
     common.id = Id128::random();
     fill_randomly(common.secret);
-    if (const char* rates = std::getenv("DEDUP_TEST_PACE")) {
-      Encoder encoder;
-      encoder.put(std::string_view(rates));
-      pace = encoder.take();
-      common.pace_size = static_cast<std::uint32_t>(pace.size());
-    }
   }
   broadcast_value(world, 0, common);
   id_ = common.id;
 
   // The leaders start their services and tell each other where they are; every leader tells its
   // node's ranks.
-  Status mine = install_faults(world_rank);
-  if (common.pace_size > 0) {
-    broadcast(world, 0, pace);
-    Decoder rates(pace);
-    const Status paced = install_pace(node.comm, rates.get_string(), id_, world_rank);
-    if (mine.is_ok()) mine = paced;
-  }
+  Status mine = begin_hooks(world, node.comm, id_);
   Bytes table;
   int self = 0;
   if (leader && mine.is_ok()) {

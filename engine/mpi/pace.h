@@ -1,42 +1,41 @@
-// Stores, links and hashing slowed down to given rates, for measurements: a test bed's proportions
-// on a machine that has others.
-//
-// DEDUP_TEST_PACE="store=10M,link=12M,hash=210M" in rank 0's environment: bytes a second of each
-// node, whose ranks share its devices (doc/testing.md, "Pacing", says what is modelled). When it is
-// not set nothing is in the way.
+// Links and hashing slowed down to given rates, for measurements: a test bed's proportions on a
+// machine that has others. Only a test build has a pace (test/hooks/job.cc; doc/testing.md,
+// "Pacing", says what is modelled): else nothing is in the way.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
-#include <string>
-
-#include "base/pace.h"
-#include "base/types.h"
 
 namespace dedup::engine {
 
-struct Pace {
-  PacedDevice store;
-  // A link carries in both directions at once.
-  PacedDevice sent;
-  PacedDevice received;
-  PacedDevice hash;
+// The devices of this process's node, which its ranks share. Times in nanoseconds. Any number of
+// threads.
+class Pace {
+ public:
+  enum class Device { kHash, kSent, kReceived };  // a link carries in both directions at once
+
+  Pace() = default;
+  virtual ~Pace() = default;
+  Pace(const Pace&) = delete;
+  Pace& operator=(const Pace&) = delete;
+  virtual std::int64_t now() = 0;
+  // How long so many bytes take.
+  virtual std::int64_t duration(Device device, std::uint64_t bytes) = 0;
+  // Takes the device's time for so many bytes, from `from` on if it is free then. Returns when they
+  // are through.
+  virtual std::int64_t reserve(Device device, std::uint64_t bytes, std::int64_t from) = 0;
+  // Returns at once if it is past.
+  virtual void wait(std::int64_t time) = 0;
 };
 
 // nullptr: not paced.
-const Pace* pace();
-
-// Collective over the ranks of a node, before the first file is opened. `rates`: the variable's
-// value; `job`: what no other job has; `world_rank`: this process's.
-Status install_pace(MPI_Comm node, const std::string& rates, const Id128& job, int world_rank);
+Pace* pace();
 
 // What hashing takes from here to done().
 class PacedHashing {
  public:
-  PacedHashing() : begin_(pace() != nullptr ? pace()->hash.now() : 0) {}
+  PacedHashing() : begin_(pace() != nullptr ? pace()->now() : 0) {}
   void done(std::uint64_t bytes) const {
-    if (pace() != nullptr) pace()->hash.wait(pace()->hash.reserve(bytes, begin_));
+    if (pace() != nullptr) pace()->wait(pace()->reserve(Pace::Device::kHash, bytes, begin_));
   }
 
  private:
@@ -50,17 +49,17 @@ class PacedLink {
  public:
   explicit PacedLink(std::uint64_t incoming) {
     if (pace() == nullptr) return;
-    begin_ = pace()->received.now();
-    due_ = pace()->received.reserve(incoming, begin_);
+    begin_ = pace()->now();
+    due_ = pace()->reserve(Pace::Device::kReceived, incoming, begin_);
   }
   void send(std::uint64_t bytes) {
     if (pace() == nullptr) return;
-    const std::int64_t sent = pace()->sent.reserve(bytes, begin_);
+    const std::int64_t sent = pace()->reserve(Pace::Device::kSent, bytes, begin_);
     if (due_ < sent) due_ = sent;
   }
   // Until all of it is sent and received.
   void wait() const {
-    if (pace() != nullptr) pace()->sent.wait(due_);
+    if (pace() != nullptr) pace()->wait(due_);
   }
 
  private:
@@ -71,12 +70,13 @@ class PacedLink {
 // A single message: before it is sent, and after it was received. It was on its way, then, for as
 // long as it takes.
 inline void pace_sending(std::uint64_t bytes) {
-  if (pace() != nullptr) pace()->sent.pass(bytes);
+  if (pace() == nullptr) return;
+  pace()->wait(pace()->reserve(Pace::Device::kSent, bytes, pace()->now()));
 }
 inline void pace_received(std::uint64_t bytes) {
   if (pace() == nullptr) return;
-  const PacedDevice& link = pace()->received;
-  link.wait(link.reserve(bytes, link.now() - link.duration(bytes)));
+  const std::int64_t begin = pace()->now() - pace()->duration(Pace::Device::kReceived, bytes);
+  pace()->wait(pace()->reserve(Pace::Device::kReceived, bytes, begin));
 }
 
 }  // namespace dedup::engine

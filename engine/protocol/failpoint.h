@@ -1,16 +1,8 @@
-// Named steps at which a test can kill this process.
-//
-// DEDUP_TEST_KILL=step:count:rank makes the given rank of MPI_COMM_WORLD send itself SIGKILL when
-// it passes `step` for the count-th time. Costs one comparison when the variable is not set.
-// DEDUP_TEST_KILL_HOST=FIFO, on a host whose first process ends when it reads from that FIFO
-// (test/cluster): a byte is written into it and the process stops, so that the whole host dies
-// there.
+// Named steps at which a test build can kill this process (test/hooks/failpoint.cc). What users have
+// does nothing there.
 #pragma once
 
 namespace dedup::engine {
-
-// This process's rank in MPI_COMM_WORLD; before the first step.
-void set_failpoint_rank(int rank);
 
 void failpoint(const char* step);
 

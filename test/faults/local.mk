@@ -18,4 +18,4 @@ fault_tests_SOURCES = \
   test/faults/store_world.cc \
   test/faults/store_world.h
 fault_tests_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
-fault_tests_LDADD = libdedup_memory.la libdedup_core.la $(GTEST_LIBS) -lpthread
+fault_tests_LDADD = libdedup_memory.la libdedup_hooks.la libdedup_core.la $(GTEST_LIBS) -lpthread

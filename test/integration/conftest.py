@@ -23,7 +23,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # others load this file by its path
 import form  # noqa: E402
-from form import BUILD  # noqa: E402
+from form import BUILD, TEST_BUILD  # noqa: E402
 
 SOURCES = HERE / "programs"
 PREFIX = os.environ.get("DEDUP_TEST_PREFIX", "dedup:")
@@ -123,8 +123,8 @@ def compile_program(source, directory):
 
 @pytest.fixture(scope="session")
 def build():
-    if PREFIX == "dedup:" and not (BUILD / "bin" / "dedup-mpiexec").exists():
-        pytest.fail(f"{BUILD}/bin/dedup-mpiexec is not there: run scripts/setup", pytrace=False)
+    if PREFIX == "dedup:" and not (TEST_BUILD / "bin" / "dedup-mpiexec").exists():
+        pytest.fail(f"{TEST_BUILD}/bin/dedup-mpiexec is not there: run scripts/setup", pytrace=False)
     return BUILD
 
 
@@ -247,7 +247,7 @@ def mpirun(build, programs, stores):
         environment.update({name: str(value) for name, value in (env or {}).items()})
         path = programs(program) if isinstance(program, str) else program
         if PREFIX == "dedup:":
-            command = [build / "bin" / "dedup-mpiexec", "--nodes", nodes, "--store",
+            command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--nodes", nodes, "--store",
                        stores.directory]
         else:
             command = [form.command("mpiexec")]

@@ -4,7 +4,8 @@ import json
 import os
 import subprocess
 
-from stores import BUILD, TIMEOUT
+from form import TEST_BUILD
+from stores import TIMEOUT
 
 FINE, PROBLEMS, USAGE, NO_STORE, NO_FILE, IN_USE, FAILED = range(7)
 
@@ -37,9 +38,9 @@ def dedupctl(site, *arguments, nodes=None, ranks=None, stores=None, text=True, h
         environment["DEDUP_TEST_PRIVATE_PATHS"] = "1"
     environment.update({f"DEDUP_{name.upper()}": str(value)
                         for name, value in (hints or {}).items()})
-    command = [BUILD / "bin" / "dedupctl"]
+    command = [TEST_BUILD / "bin" / "dedupctl"]
     if nodes is not None:
-        command = [BUILD / "bin" / "dedup-mpiexec", "--store", site.stores, "--nodes",
+        command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--store", site.stores, "--nodes",
                    ",".join(nodes), "-n", ranks or len(nodes), *command]
     else:
         for store in [site.stores] if stores is None else stores:

@@ -13,6 +13,8 @@ import subprocess
 BUILD = pathlib.Path(
     os.environ.get("DEDUP_BUILD") or pathlib.Path(__file__).resolve().parents[2] / "build"
 ).resolve()
+# Its programs and libraries with the hooks that tests need (test/hooks); BUILD has users' own.
+TEST_BUILD = BUILD / "test"
 PREFIX = os.environ.get("DEDUP_TEST_MPI")
 
 

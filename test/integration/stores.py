@@ -21,7 +21,7 @@ import time
 import numpy
 
 import form
-from form import BUILD
+from form import BUILD, TEST_BUILD
 
 HERE = pathlib.Path(__file__).resolve().parent
 TIMEOUT = 120  # a job that takes longer hangs
@@ -297,7 +297,7 @@ class Site:
 
     def command(self, nodes, ranks, play):
         """The words that run a program on these nodes."""
-        command = [BUILD / "bin" / "dedup-mpiexec", "--store", self.stores]
+        command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--store", self.stores]
         if isinstance(nodes, int) or isinstance(nodes[0], str):
             names = nodes if isinstance(nodes, int) else ",".join(nodes)
             return [*command, "--nodes", names, "-n", ranks, *play]

@@ -31,13 +31,13 @@ def tree(build, tmp_path):
     shutil.rmtree(copy)
 
 
-def add(tree):
-    return subprocess.run([ROOT / "adio" / "add-to-mpich", tree], capture_output=True, text=True,
+def add(tree, *options):
+    return subprocess.run([ROOT / "adio" / "add-to-mpich", *options, tree], capture_output=True, text=True,
                           check=False)
 
 
-def added(tree):
-    result = add(tree)
+def added(tree, *options):
+    result = add(tree, *options)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -76,6 +76,17 @@ def test_adding(tree):
     assert {path for path in before if after[path] != before[path]} == {changed, edited}
     assert changed.read_bytes() == expected and not stale.exists()
     assert after[edited][1] == before[edited][1]
+
+    # What tests need is there only if it is asked for.
+    assert not (tree / DRIVER / "test").exists()
+    added(tree, "--test-hooks")
+    hooks = {source.name for source in (ROOT / "test" / "hooks").glob("*.[ch]*")}
+    assert {source.name for source in (tree / DRIVER / "test" / "hooks").iterdir()} == hooks
+    makefile = (tree / DRIVER / "Makefile.mk").read_text()
+    assert "adio/ad_dedup/test/hooks/job.cc" in makefile
+    added(tree)
+    assert not list((tree / DRIVER).glob("test/hooks/*"))
+    assert "test/hooks" not in (tree / DRIVER / "Makefile.mk").read_text()
 
 
 @pytest.mark.parametrize("file, line", [

@@ -1,6 +1,7 @@
 """What `make install` leaves, for a prefix that is only named then, and `make uninstall`."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -8,6 +9,7 @@ import pytest
 
 import form
 from conftest import C_FLAGS, SOURCES, clean_environment, only_dedup, run_guarded
+from form import TEST_BUILD
 
 pytestmark = [only_dedup,
               pytest.mark.skipif(form.PREFIX is not None, reason="nothing is installed there")]
@@ -17,14 +19,21 @@ def files_below(directory):
     return sorted(str(path) for path in directory.rglob("*") if not path.is_dir())
 
 
-def test_installed_for_another_prefix(build, stores, tmp_path):
-    prefix = tmp_path / "prefix"
-    moved = tmp_path / "moved"
+@pytest.fixture
+def make(build, tmp_path):
+    """Makes a target; the prefix is tmp_path / "prefix"."""
 
-    def make(target):
-        result = run_guarded(["make", "-C", build, target, f"prefix={prefix}"], os.environ)
+    def run(target):
+        result = run_guarded(["make", "-C", build, target, f"prefix={tmp_path / 'prefix'}"],
+                             os.environ)
         assert result.returncode == 0, result.stderr
 
+    return run
+
+
+def test_installed_for_another_prefix(make, stores, tmp_path):
+    prefix = tmp_path / "prefix"
+    moved = tmp_path / "moved"
     make("install")
     shutil.move(prefix, moved)  # as with DESTDIR, or a tree that is unpacked elsewhere
     environment = clean_environment()
@@ -44,3 +53,33 @@ def test_installed_for_another_prefix(build, stores, tmp_path):
     shutil.move(moved, prefix)
     make("uninstall")
     assert files_below(prefix) == []
+
+
+def hooks_in(path):
+    """What a library or program has of test/hooks: variables that it reads, and functions."""
+    variables = set(re.findall(rb"DEDUP_TEST_[A-Z_]*", path.read_bytes()))
+    names = subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=True).stdout
+    assert "dedup::" in names, f"{path} is stripped"
+    classes = set(re.findall(r"\b(?:FaultySystem|PacedSystem|PacedDevice|NodePace)\b", names))
+    return variables | classes
+
+
+def test_no_hooks_for_tests_are_installed(make, programs, stores, tmp_path):
+    make("install")
+    prefix = tmp_path / "prefix"
+    found = {"lib/libromio-dedup.so", "bin/dedupctl"}
+    for name in found:
+        assert hooks_in(prefix / name) == set(), name
+        assert hooks_in(TEST_BUILD / name) > {b"DEDUP_TEST_FAST_BITS", "FaultySystem"}, name
+
+    # A kill, a fault and a pace that a test build takes; all are unknown variables here.
+    variables = {"DEDUP_TEST_KILL": "commit.begin:1:0", "DEDUP_TEST_PACE": "store=1",
+                 "DEDUP_TEST_FAULT": tmp_path / "none"}
+    words = [prefix / "bin" / "dedup-mpiexec", "--store", stores.directory, "-n", "1",
+             programs("hints"), "open", stores.name(), "write", "100000", "close"]
+    environment = {**clean_environment(), **{name: str(value) for name, value in variables.items()}}
+    result = run_guarded(words, environment)
+    assert result.returncode == 0, result
+    assert "close 0 MPI_SUCCESS" in result.stdout
+    for name in variables:
+        assert result.stderr.count(f'unknown variable "{name}"') == 1, result.stderr

@@ -8,7 +8,8 @@ import tempfile
 
 import pytest
 
-from stores import BUILD, Model, Script, Site, noise, parts, program, shared_site
+from form import TEST_BUILD
+from stores import Model, Script, Site, noise, parts, program, shared_site
 
 HINTS = {"replication": 2}
 OTHER = 65534  # "nobody"
@@ -67,7 +68,7 @@ def common():
     if os.geteuid() != 0:
         pytest.skip("only root can act as two users")
     pathlib.Path(program("play")).parent.chmod(0o755)
-    needed = [BUILD / "bin" / "dedup-mpiexec", program("play")]
+    needed = [TEST_BUILD / "bin" / "dedup-mpiexec", program("play")]
     for path in needed:
         if subprocess.run([*AS_OTHER, "test", "-x", path], check=False).returncode != 0:
             pytest.skip(f"another user may not enter {path.parent}")

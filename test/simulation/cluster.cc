@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-#include "store/forwarding_system.h"
+#include "test/hooks/forwarding_system.h"
 
 namespace {
 

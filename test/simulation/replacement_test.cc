@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/forwarding_system.h"
+#include "test/hooks/forwarding_system.h"
 #include "store/placeholder.h"
 #include "store/replacement.h"
 #include "test/faults/memory_system.h"

@@ -1,7 +1,7 @@
 // A clock that stands still, but for those who sleep.
 #pragma once
 
-#include "base/pace.h"
+#include "test/hooks/paced_device.h"
 
 namespace dedup::test {
 

@@ -252,13 +252,14 @@ TEST(HintsEnvironment, UnknownVariablesAreTold) {
                                      "DEDUP_TEST_KILL=x",   "PATH=DEDUP_X=1",     "dedup_mode=x",
                                      "DEDUP_=\033[2J",      "DEDUP_A\nB=1",       nullptr};
   const Warnings warnings = unknown_variables(environment);
-  ASSERT_EQ(warnings.size(), 3u);
+  ASSERT_EQ(warnings.size(), 4u);
   EXPECT_EQ(warnings[0].key, "DEDUP_REPLICATON");
   EXPECT_TRUE(contains(warnings[0].text, "unknown variable \"DEDUP_REPLICATON\""));
   EXPECT_TRUE(contains(warnings[0].text, "dedup(7)"));
-  EXPECT_EQ(warnings[1].key, "DEDUP_");
-  EXPECT_FALSE(contains(warnings[1].text, "\033"));
-  EXPECT_TRUE(contains(warnings[2].text, "\"DEDUP_A?B\""));
+  EXPECT_EQ(warnings[1].key, "DEDUP_TEST_KILL");
+  EXPECT_EQ(warnings[2].key, "DEDUP_");
+  EXPECT_FALSE(contains(warnings[2].text, "\033"));
+  EXPECT_TRUE(contains(warnings[3].text, "\"DEDUP_A?B\""));
   const char* const none[] = {nullptr};
   EXPECT_TRUE(unknown_variables(none).empty());
 }

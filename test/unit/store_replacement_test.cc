@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "store/forwarding_system.h"
+#include "test/hooks/forwarding_system.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "engine/fault.h"
+#include "test/hooks/faults.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "store/faulty_system.h"
 #include "store/fs.h"
+#include "test/hooks/faulty_system.h"
 
 namespace dedup::engine {
 

@@ -1,4 +1,4 @@
-#include "store/faulty_system.h"
+#include "test/hooks/faulty_system.h"
 
 #include <fcntl.h>
 

@@ -1,4 +1,4 @@
-#include "base/pace.h"
+#include "test/hooks/paced_device.h"
 
 #include <gtest/gtest.h>
 

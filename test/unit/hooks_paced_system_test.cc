@@ -1,4 +1,4 @@
-#include "store/paced_system.h"
+#include "test/hooks/paced_system.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <functional>
 #include <string_view>
 
-#include "store/forwarding_system.h"
+#include "test/hooks/forwarding_system.h"
 
 namespace dedup::store {
 

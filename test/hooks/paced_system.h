@@ -2,8 +2,8 @@
 // "Pacing"). All else is as fast as it is.
 #pragma once
 
-#include "base/pace.h"
-#include "store/forwarding_system.h"
+#include "test/hooks/forwarding_system.h"
+#include "test/hooks/paced_device.h"
 
 namespace dedup::store {
 

@@ -1,0 +1,17 @@
+#include "base/hooks.h"
+
+namespace dedup {
+
+[[gnu::weak]] std::uint64_t fast_hash_mask() {
+  return ~std::uint64_t{0};
+}
+
+[[gnu::weak]] bool has_private_paths() {
+  return false;
+}
+
+[[gnu::weak]] bool is_test_variable(std::string_view) {
+  return false;
+}
+
+}  // namespace dedup

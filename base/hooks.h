@@ -1,0 +1,20 @@
+// Where tests get in, of the rooms without MPI. Each function is defined weakly (base/hooks.cc), as
+// users have it; a test build links other definitions beside it (test/hooks; doc/testing.md, "Test
+// build"). The engine has two more: engine/protocol/failpoint.h and engine/mpi/hooks.h.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace dedup {
+
+// What of each half of a fast hash counts: every bit. Asked once a process.
+std::uint64_t fast_hash_mask();
+
+// Whether each node sees the real paths as a file system of its own, wherever they are: no.
+bool has_private_paths();
+
+// Whether a variable of the environment, DEDUP_..., is one that tests set: no.
+bool is_test_variable(std::string_view name);
+
+}  // namespace dedup

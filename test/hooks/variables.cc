@@ -1,0 +1,22 @@
+// base/hooks.h in a test build: variables of the environment decide.
+#include <cstdlib>
+
+#include "base/hooks.h"
+
+namespace dedup {
+
+// DEDUP_TEST_FAST_BITS: so few bits of a fast hash count that different chunks have the same one.
+std::uint64_t fast_hash_mask() {
+  const char* bits = std::getenv("DEDUP_TEST_FAST_BITS");
+  return bits == nullptr ? ~std::uint64_t{0} : (std::uint64_t{1} << std::atoi(bits)) - 1;
+}
+
+bool has_private_paths() {
+  return std::getenv("DEDUP_TEST_PRIVATE_PATHS") != nullptr;
+}
+
+bool is_test_variable(std::string_view name) {
+  return name.starts_with("DEDUP_TEST_");
+}
+
+}  // namespace dedup
