@@ -1,6 +1,7 @@
-/* libdedup-yield.so, preloaded when there are more ranks than cores: MPICH's waits over UCX spin,
- * so a rank that waits would keep the core from the rank it waits for. This gives the core away
- * whenever UCX had nothing to do: by yielding at first; to a rank that spins for long the kernel
+/* libdedup-yield.so, preloaded beside the driver, for hosts with more ranks than cores: MPICH's
+ * waits over UCX spin, so a rank that waits would keep the core from the rank it waits for. This
+ * gives the core away whenever UCX had nothing to do, until the driver says that there are cores
+ * enough (engine/mpi/yield.cc): by yielding at first; to a rank that spins for long the kernel
  * still gives its share of the core, so such a rank sleeps, for a small part of the time that it
  * has waited. A program that works between two tests of a request, for longer than the gap below,
  * does not spin, and never sleeps. A thread may sleep with MPICH's lock, for as long as the longest
@@ -44,6 +45,13 @@ static void give_core_away(void) {
   last = now();
 }
 
+static int yielding = 1;
+
+void dedup_yield(int on);
+void dedup_yield(int on) {
+  __atomic_store_n(&yielding, on, __ATOMIC_RELAXED);
+}
+
 unsigned ucp_worker_progress(void* worker) {
   static unsigned (*real)(void*);
   unsigned (*function)(void*) = __atomic_load_n(&real, __ATOMIC_RELAXED);
@@ -53,7 +61,7 @@ unsigned ucp_worker_progress(void* worker) {
     __atomic_store_n(&real, function, __ATOMIC_RELAXED);
   }
   const unsigned events = function(worker);
-  if (events == 0) {
+  if (events == 0 && __atomic_load_n(&yielding, __ATOMIC_RELAXED)) {
     give_core_away();
   } else {
     begin = 0;

@@ -93,6 +93,8 @@ libdedup_engine_la_SOURCES += \
   engine/mpi/topology.h \
   engine/mpi/wait.cc \
   engine/mpi/wait.h \
+  engine/mpi/yield.cc \
+  engine/mpi/yield.h \
   engine/open.cc \
   engine/open_close.h \
   engine/open_file.h \

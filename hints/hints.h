@@ -71,7 +71,7 @@ struct Entry {
 // All hints, in the order in which documents show them.
 std::span<const Entry> table();
 
-// The other variables that the driver and its tools read: "DEDUP_NODE" is one.
+// The other variables that the driver and its tools read: "DEDUP_NODES" is one.
 std::span<const std::string_view> variables();
 
 // The table's row of that name, or nullptr.

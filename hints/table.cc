@@ -9,14 +9,15 @@
 #include <optional>
 
 #include "hints/hints.h"
+#include "hints/node.h"
 
 namespace dedup::hints {
 namespace {
 
 // Of the driver, of dedup-mpiexec, and of what builds and measures them.
-constexpr std::array<std::string_view, 9> kVariables = {
-    "DEDUP_NODE",   "DEDUP_INTERFACE",    "DEDUP_YIELD",        "DEDUP_PRELOAD",   "DEDUP_BUILD",
-    "DEDUP_WERROR", "DEDUP_MPICH_SOURCE", "DEDUP_MPICH_DEVICE", "DEDUP_BENCH_DISK"};
+constexpr std::array<std::string_view, 10> kVariables = {
+    "DEDUP_NODE",  "DEDUP_NODES",  "DEDUP_INTERFACE",    "DEDUP_YIELD",        "DEDUP_PRELOAD",
+    "DEDUP_BUILD", "DEDUP_WERROR", "DEDUP_MPICH_SOURCE", "DEDUP_MPICH_DEVICE", "DEDUP_BENCH_DISK"};
 
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
@@ -219,7 +220,7 @@ const std::vector<Entry>& entries() {
 }  // namespace
 
 std::string default_store() {
-  return "/tmp/dedup-" + std::to_string(getuid());
+  return "/tmp/dedup-" + std::to_string(getuid()) + (simulates_nodes() ? "-%n" : "");
 }
 
 std::span<const Entry> table() {

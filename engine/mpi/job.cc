@@ -6,12 +6,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <set>
+#include <string_view>
 #include <vector>
 
 #include "base/codec.h"
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/hooks.h"
+#include "engine/mpi/yield.h"
 #include "hints/hints.h"
+#include "hints/node.h"
 #include "service/server.h"
 
 namespace dedup::engine {
@@ -31,13 +35,6 @@ struct State {
 State& state() {
   static State& the_state = *new State;
   return the_state;
-}
-
-std::string my_node_name() {
-  if (const char* name = std::getenv("DEDUP_NODE"); name != nullptr && *name != '\0') return name;
-  char host[256] = {};
-  if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') return "localhost";
-  return host;
 }
 
 // Equal for ranks on one host, as its kernel sees it: they reach each other by the loopback device.
@@ -68,6 +65,19 @@ MPI_Comm split_by_name(MPI_Comm comm, const std::string& name) {
   MPI_Comm out;
   PMPI_Comm_split(comm, color, rank, &out);
   return out;
+}
+
+// Simulated nodes whose ranks are on several hosts are several nodes of one name.
+Status check_simulated(const std::vector<service::Peer>& peers) {
+  if (!hints::simulates_nodes()) return Status::ok();
+  std::set<std::string_view> names;
+  for (const service::Peer& peer : peers) {
+    if (names.insert(peer.node).second) continue;
+    return {Code::kArgument, "DEDUP_NODES=" + std::string(std::getenv("DEDUP_NODES")) + ": " +
+                                 peer.node +
+                                 " would be on several hosts: start the ranks of each node on one"};
+  }
+  return Status::ok();
 }
 
 struct CommHolder {
@@ -109,7 +119,9 @@ Status Job::start() {
     host.comm = split_by_name(world, my_host());
     PMPI_Comm_size(host.comm, &host_size);
   }
-  const std::string name = my_node_name();
+  decide_yielding(host.comm);
+  const Result<std::string> named = hints::node_of_rank(world_rank, world_size);
+  const std::string name = named.is_ok() ? *named : "";
   node.comm = split_by_name(host.comm, name);
   int node_rank;
   PMPI_Comm_rank(node.comm, &node_rank);
@@ -132,10 +144,12 @@ Status Job::start() {
 
   // The leaders start their services and tell each other where they are; every leader tells its
   // node's ranks.
-  Status mine = begin_hooks(world, node.comm, id_);
+  const Status hooks = begin_hooks(world, node.comm, id_);
+  DEDUP_TRY(agree(world, named.is_ok() ? hooks : named.status()));
+  Status mine;
   Bytes table;
   int self = 0;
-  if (leader && mine.is_ok()) {
+  if (leader) {
     int nodes;
     PMPI_Comm_rank(leaders.comm, &self);
     PMPI_Comm_size(leaders.comm, &nodes);
@@ -150,7 +164,8 @@ Status Job::start() {
       if (server.is_ok()) {
         p_->server = std::move(*server);
       } else {
-        mine = server.status();
+        mine =
+            server.status().with_context("the service of a node could not be started at MPI_Init");
       }
     }
     Encoder encoder;
@@ -184,6 +199,7 @@ Status Job::start() {
     }
     peers.push_back(std::move(peer));
   }
+  if (mine.is_ok()) mine = check_simulated(peers);
   client_ = std::make_unique<service::Client>(std::move(peers), static_cast<NodeIndex>(self),
                                               common.secret);
   return agree(world, mine);
@@ -196,7 +212,13 @@ void Job::begin() {
   if (status.is_ok()) {
     state().job = std::move(job);
   } else {
-    state().why_not = status.with_context("the service of a node could not be started at MPI_Init");
+    int rank;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    // What the user set is told at once, and not only when a file is opened.
+    if (rank == 0 && status.code() == Code::kArgument) {
+      std::fprintf(stderr, "dedup: error: %s\n", status.message().c_str());
+    }
+    state().why_not = std::move(status);
   }
 }
 

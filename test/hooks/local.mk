@@ -52,8 +52,7 @@ test_tree_programs = test/lib/libromio-dedup.la test/libexec/dedupctl/dedupctl$(
 test_tree = \
   test/bin/dedup-mpiexec=../../tools/dedup-mpiexec \
   test/bin/dedupctl=../libexec/dedupctl/dedupctl$(EXEEXT) \
-  test/lib/libromio-dedup.so=.libs/libromio-dedup.so \
-  test/tools/dedup-rank=../../tools/dedup-rank
+  test/lib/libromio-dedup.so=.libs/libromio-dedup.so
 if HAVE_UCP
 test_tree += test/lib/libdedup-yield.so=../../lib/libdedup-yield.so
 endif

@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
+#include "hints/node.h"
 #include "tools/dedupctl/catalog.h"
 #include "tools/dedupctl/group.h"
 #include "tools/dedupctl/stores.h"
@@ -28,16 +27,6 @@ std::string escaped(const std::string& path) {
   std::string out;
   for (const char c : path) out += c == '%' ? "%%" : std::string(1, c);
   return out;
-}
-
-// As dedup-mpiexec takes them.
-bool is_node_name(const std::string& name) {
-  const bool letters = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
-  });
-  const bool number =
-      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-  return letters && !number && !name.empty() && name != "." && name != ".." && name[0] != '-';
 }
 
 // Beside this program, or in PATH.
@@ -68,7 +57,7 @@ Result<std::vector<std::string>> nodes_for(const LocalStores& local) {
   for (const LocalStore& store : local.stores) {
     const filesystem::path directory(store.store->directory());
     const std::string name = directory.filename();
-    if (directory.parent_path() != parent || !is_node_name(name)) {
+    if (directory.parent_path() != parent || !hints::is_node_name(name)) {
       return Status(Code::kArgument,
                     fmt::format("{} and {} cannot be the stores of one job: they must be in one "
                                 "directory, and named like nodes",
@@ -88,17 +77,17 @@ Status check_driver() {
           "this takes the driver: start dedupctl with dedup-mpiexec, not mpiexec"};
 }
 
-Status set_store_for_driver(const Options& options) {
+Status set_store_for_driver(const Options& options, const std::string& node) {
   if (options.stores.empty()) return Status::ok();
   if (options.stores.size() > 1) {
     return {Code::kArgument, "in a job each node has one store: --store DIR once, with %n in it"};
   }
   DEDUP_ASSIGN(const std::string text, absolute_template(options.stores[0]));
-  return set_variable("DEDUP_STORE", template_of_job(text));
+  return set_variable("DEDUP_STORE", template_of_job(text, node));
 }
 
 Status run_in_job(const Options& options, const std::vector<std::string>& arguments) {
-  LocalStores local = open_stores(options.stores, false);
+  LocalStores local = open_stores(options.stores, hints::node_of_process(), false);
   if (local.stores.size() == 1) {
     // It keeps the node that the files know it by.
     const Catalog catalog = make_catalog(*make_group_of_one(), local, {});

@@ -12,8 +12,8 @@ namespace dedup::ctl {
 // Whether the driver is in this process, as dedup-mpiexec puts it there.
 Status check_driver();
 
-// Tells the driver which stores --store means. Before MPI begins.
-Status set_store_for_driver(const Options& options);
+// Tells the driver which stores --store means; `node`: this rank's. Before it opens a file.
+Status set_store_for_driver(const Options& options, const std::string& node);
 
 // Starts this program anew under dedup-mpiexec, with one rank for each store of this host. Returns
 // only if that fails.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "hints/node.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/session.h"
 
@@ -140,8 +141,8 @@ bool takes_driver(const CLI::App& app, const Options& options) {
          (app.got_subcommand("check") && options.repair);
 }
 
-ExitCode failed(const dedup::Status& status) {
-  std::fprintf(stderr, "dedupctl: %s\n", status.message().c_str());
+ExitCode failed(const dedup::Status& status, bool is_told = true) {
+  if (is_told) std::fprintf(stderr, "dedupctl: %s\n", status.message().c_str());
   return status.code() == dedup::Code::kArgument     ? dedup::ctl::kUsage
          : status.code() == dedup::Code::kNoSuchFile ? dedup::ctl::kNoStore
                                                      : dedup::ctl::kFailed;
@@ -152,12 +153,23 @@ bool is_first_rank() {
   return rank == nullptr || std::string(rank) == "0";
 }
 
+// The node that this process is on. In a job the driver is told where its store is.
+dedup::Result<std::string> find_node(const dedup::ctl::Group& group, const Options& options,
+                                     bool in_job) {
+  if (!in_job) return dedup::hints::node_of_process();
+  DEDUP_ASSIGN(const std::string node, dedup::hints::node_of_rank(group.rank(), group.size()));
+  DEDUP_TRY(dedup::ctl::set_store_for_driver(options, node));
+  return node;
+}
+
 // All ranks end with rank 0's code. `takes_away`: data or names, so that what is there must be
 // settled.
-ExitCode run_together(dedup::ctl::Group& group, const Options& options, const Run& run,
+ExitCode run_together(dedup::ctl::Group& group, const Options& options, const Run& run, bool in_job,
                       bool takes_away) {
-  Session session{{group, dedup::ctl::open_stores(options.stores, dedup::ctl::is_mpi_rank()), {}},
-                  options};
+  const dedup::Result<std::string> node = find_node(group, options, in_job);
+  const dedup::Status found = group.agree(node.status());
+  if (!found.is_ok()) return failed(found, group.is_root());
+  Session session{{group, dedup::ctl::open_stores(options.stores, *node, in_job), {}}, options};
   session.catalog = make_catalog(group, session.local, options.search, takes_away);
   std::uint64_t code = session.is_root() ? static_cast<std::uint64_t>(run(session))
                                          : (run(session), std::uint64_t{0});
@@ -181,16 +193,13 @@ int main(int argc, char** argv) {
   }
   sort_arguments(app, options);
   const bool in_job = dedup::ctl::is_mpi_rank();
-  if (in_job) {
-    const dedup::Status set = dedup::ctl::set_store_for_driver(options);
-    if (!set.is_ok()) return failed(set);
-  } else if (takes_driver(app, options)) {
+  if (!in_job && takes_driver(app, options)) {
     return failed(dedup::ctl::run_in_job(options, {argv + 1, argv + argc}));
   }
   const std::unique_ptr<dedup::ctl::Group> group =
       in_job ? dedup::ctl::make_mpi_group() : dedup::ctl::make_group_of_one();
   const bool takes_away = app.got_subcommand("rm") || app.got_subcommand("gc");
-  const ExitCode code = run_together(*group, options, run, takes_away);
+  const ExitCode code = run_together(*group, options, run, in_job, takes_away);
   group->end();
   return std::fflush(stdout) == 0 ? code : dedup::ctl::kFailed;
 }

@@ -1,7 +1,5 @@
 #include "tools/dedupctl/stores.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 
@@ -15,14 +13,6 @@ struct Found {
   std::string node;
   std::string directory;
 };
-
-// As the driver names a node (engine/mpi/job.cc).
-std::string this_node() {
-  if (const char* name = std::getenv("DEDUP_NODE"); name != nullptr && *name != '\0') return name;
-  char host[256] = {};
-  if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') return "localhost";
-  return host;
-}
 
 std::string last_part(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -60,11 +50,10 @@ bool has_node(std::string_view text) {
 }
 
 // One template, on this node.
-std::vector<Found> find_stores(const std::string& text, bool in_job) {
-  const std::string node = this_node();
+std::vector<Found> find_stores(const std::string& text, const std::string& node, bool in_job) {
   const std::string directory = hints::expand_store(text, node);
   if (may_be_store(directory)) return {{node, directory}};
-  if (in_job) return {{node, hints::expand_store(template_of_job(text), node)}};
+  if (in_job) return {{node, hints::expand_store(template_of_job(text, node), node)}};
   const std::string_view any_node = "/%n";
   const bool all = text.ends_with(any_node);
   const std::string parent =
@@ -76,9 +65,8 @@ std::vector<Found> find_stores(const std::string& text, bool in_job) {
 
 }  // namespace
 
-std::string template_of_job(const std::string& text) {
+std::string template_of_job(const std::string& text, const std::string& node) {
   if (has_node(text)) return text;
-  const std::string node = this_node();
   const bool below = !may_be_store(hints::expand_store(text, node)) &&
                      may_be_store(hints::expand_store(text + "/%n", node));
   return below ? text + "/%n" : text;
@@ -92,7 +80,8 @@ Result<std::string> absolute_template(const std::string& text) {
   return escaped + "/" + text;
 }
 
-LocalStores open_stores(const std::vector<std::string>& templates, bool in_job) {
+LocalStores open_stores(const std::vector<std::string>& templates, const std::string& node,
+                        bool in_job) {
   std::vector<std::string> texts = templates;
   if (texts.empty()) {
     const char* hint = std::getenv("DEDUP_STORE");
@@ -100,7 +89,7 @@ LocalStores open_stores(const std::vector<std::string>& templates, bool in_job) 
   }
   std::vector<Found> found;
   for (const std::string& text : texts) {
-    std::vector<Found> more = find_stores(text, in_job);
+    std::vector<Found> more = find_stores(text, node, in_job);
     // Several directories of one host are several nodes' stores.
     if (texts.size() > 1 && more.size() == 1) more[0].node = last_part(more[0].directory);
     found.insert(found.end(), more.begin(), more.end());

@@ -29,12 +29,13 @@ struct LocalStores {
 };
 
 // Opens the stores of `templates` (the hint dedup_store if there are none), with %n replaced by
-// this node's name. A directory that is no store but has stores in it stands for these: in a job
-// for this node's, otherwise for all of them, each that of the node of its name.
-LocalStores open_stores(const std::vector<std::string>& templates, bool in_job);
+// `node`, this process's. A directory that is no store but has stores in it stands for these: in a
+// job for this node's, otherwise for all of them, each that of the node of its name.
+LocalStores open_stores(const std::vector<std::string>& templates, const std::string& node,
+                        bool in_job);
 
 // The template by which all nodes of a job find the stores that open_stores() takes for `text`.
-std::string template_of_job(const std::string& text);
+std::string template_of_job(const std::string& text, const std::string& node);
 
 // What open_stores() was asked for, made absolute: for DEDUP_STORE.
 Result<std::string> absolute_template(const std::string& text);

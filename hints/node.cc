@@ -1,0 +1,106 @@
+#include "hints/node.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+namespace dedup::hints {
+namespace {
+
+constexpr std::uint64_t kMostNodes = 9999;
+
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](unsigned char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+Status wrong(std::string_view nodes, const std::string& why) {
+  std::string text;
+  for (const char c : nodes.substr(0, 200)) {
+    text += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? '?' : c;
+  }
+  return {Code::kArgument, "DEDUP_NODES=" + text + ": " + why};
+}
+
+Status check_names(std::string_view nodes, std::vector<std::string_view> names) {
+  for (const std::string_view name : names) {
+    if (name.empty()) return wrong(nodes, "a name is empty");
+    if (!is_node_name(name)) {
+      return wrong(nodes, "names of nodes have letters, digits, '.', '_' and '-' only");
+    }
+  }
+  std::ranges::sort(names);
+  const auto twice = std::ranges::adjacent_find(names);
+  if (twice == names.end()) return Status::ok();
+  return wrong(nodes, std::string(*twice) + " is named twice");
+}
+
+std::vector<std::string_view> split(std::string_view list) {
+  std::vector<std::string_view> names;
+  for (;;) {
+    const auto comma = list.find(',');
+    names.push_back(list.substr(0, comma));
+    if (comma == std::string_view::npos) return names;
+    list.remove_prefix(comma + 1);
+  }
+}
+
+// Which of so many nodes.
+std::size_t dealt(std::uint64_t nodes, int rank, int ranks) {
+  const auto all = static_cast<std::uint64_t>(ranks);
+  return static_cast<std::uint64_t>(rank) * std::min(nodes, all) / all;
+}
+
+}  // namespace
+
+bool is_node_name(std::string_view name) {
+  const bool letters = std::ranges::all_of(
+      name, [](char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
+  return letters && !name.empty() && name != "." && name != ".." && name[0] != '-';
+}
+
+Result<std::string> simulated_node(std::string_view nodes, int rank, int ranks) {
+  if (is_number(nodes)) {
+    std::uint64_t count = 0;
+    const auto read = std::from_chars(nodes.data(), nodes.data() + nodes.size(), count);
+    if (read.ec != std::errc{} || count < 1 || count > kMostNodes) {
+      return wrong(nodes, "from 1 to " + std::to_string(kMostNodes) + " nodes");
+    }
+    return "n" + std::to_string(dealt(count, rank, ranks));
+  }
+  const std::vector<std::string_view> names = split(nodes);
+  DEDUP_TRY(check_names(nodes, names));
+  return std::string(names[dealt(names.size(), rank, ranks)]);
+}
+
+std::string node_of_process() {
+  if (const std::string_view name = variable("DEDUP_NODE"); !name.empty()) return std::string(name);
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') return "localhost";
+  return host;
+}
+
+Result<std::string> node_of_rank(int rank, int ranks) {
+  if (!variable("DEDUP_NODE").empty() || !simulates_nodes()) return node_of_process();
+  return simulated_node(variable("DEDUP_NODES"), rank, ranks);
+}
+
+bool simulates_nodes() {
+  return !variable("DEDUP_NODES").empty();
+}
+
+}  // namespace dedup::hints

@@ -1,0 +1,30 @@
+// Which node a process is on, as the environment says.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace dedup::hints {
+
+// Whether nodes may be named so: letters, digits, dots, underscores and hyphens, no hyphen first.
+bool is_node_name(std::string_view name);
+
+// The name of the node that a rank of `ranks` is on if a job simulates `nodes`: a number N, of n0
+// to n(N-1), or names with commas between them. Ranks are dealt in blocks as equal as possible,
+// earlier nodes first; with fewer ranks than nodes the last nodes stay without. kArgument: `nodes`
+// is neither; the message says what is wrong with it.
+Result<std::string> simulated_node(std::string_view nodes, int rank, int ranks);
+
+// Of a process that belongs to no job: DEDUP_NODE, or the host's name.
+std::string node_of_process();
+
+// Of a rank of MPI_COMM_WORLD: DEDUP_NODE; or the one of DEDUP_NODES; or the host's name.
+// kArgument: as above.
+Result<std::string> node_of_rank(int rank, int ranks);
+
+// Whether DEDUP_NODES says which nodes a job simulates.
+bool simulates_nodes();
+
+}  // namespace dedup::hints
