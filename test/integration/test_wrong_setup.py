@@ -35,6 +35,20 @@ def test_a_program_for_another_mpi(mpirun, stores, tmp_path, ranks):
     assert "open" not in result.stdout
 
 
+# scripts/setup does not install it: Open MPI's mpicc and mpiexec would be the system's then.
+MPI4PY = pathlib.Path("/usr/lib/python3/dist-packages/mpi4py")
+
+
+@NOT_PRELOADED
+@pytest.mark.skipif(not MPI4PY.exists(), reason="Debian's python3-mpi4py is not installed")
+def test_mpi4py_of_debian(mpirun, stores):
+    program = "from mpi4py import MPI; print(MPI.COMM_WORLD.Get_rank())"
+    result = mpirun(3, pathlib.Path("/usr/bin/python3"), "-c", program, nodes=3, expect=1)
+    told = result.stderr.splitlines()
+    assert len(told) == 1 and "built for Open MPI (/" in told[0] and "mpi4py" in told[0], result
+    assert not result.stdout
+
+
 def test_an_unknown_variable_gets_one_warning(mpirun, stores):
     result = mpirun(4, "hints", "open", stores.name(), "open", stores.name("other"), nodes=2,
                     env={"DEDUP_REPLICATON": 3, "DEDUP_REPLICATION": 1})
