@@ -3,10 +3,10 @@
 #include <atomic>
 #include <cstdio>
 
-#include "engine/dump/log_dump.h"
+#include "engine/log_dump.h"
 #include "engine/mpi/agreement.h"
-#include "engine/protocol/attempt.h"
 #include "engine/protocol/failpoint.h"
+#include "engine/protocol/generation_commit.h"
 #include "engine/report.h"
 #include "engine/take_over.h"
 #include "engine/writer.h"
@@ -16,7 +16,7 @@ namespace dedup::engine {
 namespace {
 
 // Once a process: what is so for one file of a job is so for all.
-void say_that_copies_are_lacking(const OpenFile& file) {
+void say_that_copies_are_lacking(const FileHandle& file) {
   static std::atomic_flag is_said;
   if (file.copies() >= file.wanted_copies() || is_said.test_and_set()) return;
   std::fprintf(stderr,
@@ -26,10 +26,10 @@ void say_that_copies_are_lacking(const OpenFile& file) {
                file.copies());
 }
 
-void report(OpenFile& file, const Attempt& attempt) {
+void report(FileHandle& file, const GenerationCommit& generation) {
   file.last = collect_figures(file.topology, file.since_commit);
   file.last.generation = file.view()->record.number;
-  const RecipeFacts& facts = attempt.facts();
+  const RecipeFacts& facts = generation.facts();
   if (facts.lowest_copies != UINT64_MAX) file.last.lowest_copies = facts.lowest_copies;
   file.last.node_sets = facts.node_sets.size();
   file.last.copies_made = facts.copies_made;
@@ -58,7 +58,7 @@ void report(OpenFile& file, const Attempt& attempt) {
   if (!status.is_ok()) std::fprintf(stderr, "dedup: warning: %s\n", status.message().c_str());
 }
 
-Status commit_locked(OpenFile& file) {
+Status commit_locked(FileHandle& file) {
   // The base must be the same for all.
   DEDUP_TRY(file.refresh_together());
   begin_dumps_on(file, file.view()->base());
@@ -73,19 +73,19 @@ Status commit_locked(OpenFile& file) {
                   Waiting::kPatient));
   // What the commit takes of memory comes in place of what the dumps took.
   file.dumper->release_buffers();
-  Attempt attempt(file);
-  DEDUP_TRY(attempt.run([&] { return file.dumper->wait_for_flush(); }));
+  GenerationCommit generation(file);
+  DEDUP_TRY(generation.run([&] { return file.dumper->wait_for_flush(); }));
   file.changed = false;
   file.local->forget_segments();
   file.dumper->new_generation();
   file.dumper_base = file.view()->base();
-  report(file, attempt);
+  report(file, generation);
   return Status::ok();
 }
 
 }  // namespace
 
-Status commit(OpenFile& file) {
+Status commit(FileHandle& file) {
   const bool dirty = file.changed || file.local->has_logged();
   if (all_max(file.comm(), dirty ? 1 : 0) == 0) return Status::ok();
   DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kCommit));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "engine/open_file.h"
+#include "engine/file_handle.h"
 
 namespace dedup::engine {
 
@@ -14,6 +14,6 @@ namespace dedup::engine {
 //
 // When it succeeds, every chunk of the file is on at least min(K, nodes of the job) nodes, also
 // those that earlier generations wrote; a warning is printed for those of which no copy is left.
-Status commit(OpenFile& file);
+Status commit(FileHandle& file);
 
 }  // namespace dedup::engine

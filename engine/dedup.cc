@@ -8,12 +8,13 @@
 
 #include "base/text.h"
 #include "engine/c_interface.h"
+#include "engine/close_handle.h"
 #include "engine/commit.h"
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/job.h"
-#include "engine/open_close.h"
+#include "engine/open_handle.h"
+#include "engine/protocol/delete_file.h"
 #include "engine/protocol/leases.h"
-#include "engine/protocol/leave.h"
 #include "engine/protocol/reader.h"
 #include "engine/report.h"
 #include "engine/set_size.h"
@@ -30,7 +31,7 @@ namespace plan = dedup::plan;
 namespace service = dedup::service;
 
 struct dedup_file {
-  std::unique_ptr<engine::OpenFile> open;
+  std::unique_ptr<engine::FileHandle> open;
 };
 
 namespace {
@@ -57,7 +58,7 @@ plan::Access access_of(const dedup_access& access) {
 }
 
 // ROMIO checks it, but for preallocation and for writes by shared pointers and split collectives.
-Status check_writable(const engine::OpenFile& file) {
+Status check_writable(const engine::FileHandle& file) {
   if (file.writable) return Status::ok();
   return {Code::kReadOnly, file.path + ": was opened read-only"};
 }
@@ -82,8 +83,8 @@ int dedup_open(MPI_Comm comm, const char* path, int amode, MPI_Info info, MPI_In
     const auto resolved = engine::hints_of(info, hints_file);
     const Status named = engine::check_path(path);
     DEDUP_ASSIGN(auto open,
-                 engine::open_file(comm, path, amode, named.is_ok() ? resolved.status() : named,
-                                   resolved.is_ok() ? resolved.value() : hints::Hints{}));
+                 engine::open_handle(comm, path, amode, named.is_ok() ? resolved.status() : named,
+                                     resolved.is_ok() ? resolved.value() : hints::Hints{}));
     *file = new dedup_file{std::move(open)};
     return Status::ok();
   });
@@ -91,7 +92,7 @@ int dedup_open(MPI_Comm comm, const char* path, int amode, MPI_Info info, MPI_In
 
 int dedup_close(dedup_file* file, dedup_error* error) {
   const std::unique_ptr<dedup_file> owner(file);
-  return engine::guarded(error, [&] { return engine::close_file(std::move(owner->open)); });
+  return engine::guarded(error, [&] { return engine::close_handle(std::move(owner->open)); });
 }
 
 int dedup_delete(const char* path, MPI_Info hints_file, dedup_error* error) {
@@ -176,7 +177,7 @@ int dedup_sync(dedup_file* file, dedup_error* error) {
 
 int dedup_get_size(dedup_file* file, MPI_Offset* size, dedup_error* error) {
   return engine::guarded(error, [&]() -> Status {
-    const engine::OpenFile& open = *file->open;
+    const engine::FileHandle& open = *file->open;
     DEDUP_ASSIGN(const std::uint64_t bytes, engine::file_size(open));
     *size = static_cast<MPI_Offset>(bytes);
     return Status::ok();
@@ -199,7 +200,7 @@ int dedup_preallocate(dedup_file* file, MPI_Offset size, dedup_error* error) {
 int dedup_shared_fetch_add(dedup_file* file, MPI_Offset increment, MPI_Offset* before,
                            dedup_error* error) {
   return engine::guarded(error, [&]() -> Status {
-    const engine::OpenFile& open = *file->open;
+    const engine::FileHandle& open = *file->open;
     const service::SharedAdd request{open.identity(), open.handle,
                                      static_cast<std::uint64_t>(increment)};
     DEDUP_ASSIGN(const service::SharedValue reply, open.client().call(open.home, request));
@@ -210,7 +211,7 @@ int dedup_shared_fetch_add(dedup_file* file, MPI_Offset increment, MPI_Offset* b
 
 int dedup_shared_set(dedup_file* file, MPI_Offset value, dedup_error* error) {
   return engine::guarded(error, [&] {
-    const engine::OpenFile& open = *file->open;
+    const engine::FileHandle& open = *file->open;
     const service::SharedSet request{open.identity(), open.handle,
                                      static_cast<std::uint64_t>(value)};
     return open.client().call(open.home, request).status();

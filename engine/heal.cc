@@ -7,7 +7,7 @@
 #include "base/hasher.h"
 #include "engine/commit.h"
 #include "engine/mpi/agreement.h"
-#include "engine/open_close.h"
+#include "engine/open_handle.h"
 #include "engine/protocol/leave.h"
 #include "store/chunk_check.h"
 
@@ -25,7 +25,7 @@ void keep_ways(const store::CommitRecord& record, unsigned replication, hints::H
 }
 
 // This rank's part of its node's store.
-Status check_own_part(OpenFile& file, Healed& healed) {
+Status check_own_part(FileHandle& file, Healed& healed) {
   DEDUP_ASSIGN(const auto store, store::Store::open(file.local->store_directory(), false));
   const auto checked = store::check_chunks(*store, file.identity(), file.view()->base(),
                                            static_cast<unsigned>(file.topology.node_rank()),
@@ -50,7 +50,7 @@ Status check_own_part(OpenFile& file, Healed& healed) {
   return Status::ok();
 }
 
-Status heal_open(OpenFile& file, const HealOptions& options, Healed& healed) {
+Status heal_open(FileHandle& file, const HealOptions& options, Healed& healed) {
   const auto view = file.view();
   if (!view->committed) {
     return {Code::kArgument,
@@ -80,7 +80,7 @@ Result<Healed> heal(MPI_Comm comm, const std::string& path, const HealOptions& o
                     const Status& mine, const hints::Hints& hints) {
   hints::Hints used = hints;
   used.flush = hints::Flush::kNone;
-  DEDUP_ASSIGN(const auto file, open_file(comm, path, MPI_MODE_RDWR, mine, used));
+  DEDUP_ASSIGN(const auto file, open_handle(comm, path, MPI_MODE_RDWR, mine, used));
   Healed healed;
   const Status status = heal_open(*file, options, healed);
   const Status left = leave(*file);

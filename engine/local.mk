@@ -4,19 +4,22 @@
 EXTRA_LTLIBRARIES += libdedup_protocol.la
 libdedup_protocol_la_CXXFLAGS = $(AM_CXXFLAGS) -fvisibility=hidden
 libdedup_protocol_la_SOURCES = \
-  engine/protocol/attempt.cc \
-  engine/protocol/attempt.h \
   engine/protocol/base_recipe.cc \
   engine/protocol/base_recipe.h \
   engine/protocol/chunk_source.cc \
   engine/protocol/chunk_source.h \
-  engine/protocol/delete.cc \
+  engine/protocol/delete_file.cc \
+  engine/protocol/delete_file.h \
   engine/protocol/failpoint.cc \
   engine/protocol/failpoint.h \
   engine/protocol/fence.cc \
   engine/protocol/fence.h \
   engine/protocol/file_view.cc \
   engine/protocol/file_view.h \
+  engine/protocol/find_and_attach.cc \
+  engine/protocol/find_and_attach.h \
+  engine/protocol/generation_commit.cc \
+  engine/protocol/generation_commit.h \
   engine/protocol/job_file.cc \
   engine/protocol/job_file.h \
   engine/protocol/leases.cc \
@@ -25,8 +28,6 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/leave.h \
   engine/protocol/local_file.cc \
   engine/protocol/local_file.h \
-  engine/protocol/opening.cc \
-  engine/protocol/opening.h \
   engine/protocol/own_leases.cc \
   engine/protocol/own_leases.h \
   engine/protocol/plain_file.cc \
@@ -48,7 +49,8 @@ libdedup_engine_la_SOURCES += \
   engine/admin.h \
   engine/c_interface.cc \
   engine/c_interface.h \
-  engine/close.cc \
+  engine/close_handle.cc \
+  engine/close_handle.h \
   engine/commit.cc \
   engine/commit.h \
   engine/dedup.cc \
@@ -61,8 +63,6 @@ libdedup_engine_la_SOURCES += \
   engine/dump/dump_round.h \
   engine/dump/exchange.cc \
   engine/dump/exchange.h \
-  engine/dump/log_dump.cc \
-  engine/dump/log_dump.h \
   engine/dump/node_chunks.cc \
   engine/dump/node_chunks.h \
   engine/dump/node_plan.cc \
@@ -76,8 +76,11 @@ libdedup_engine_la_SOURCES += \
   engine/dump/twins.cc \
   engine/dump/twins.h \
   engine/dump/verdict.h \
+  engine/file_handle.h \
   engine/heal.cc \
   engine/heal.h \
+  engine/log_dump.cc \
+  engine/log_dump.h \
   engine/mpi/agreement.cc \
   engine/mpi/agreement.h \
   engine/mpi/checked_message.cc \
@@ -95,9 +98,8 @@ libdedup_engine_la_SOURCES += \
   engine/mpi/wait.h \
   engine/mpi/yield.cc \
   engine/mpi/yield.h \
-  engine/open.cc \
-  engine/open_close.h \
-  engine/open_file.h \
+  engine/open_handle.cc \
+  engine/open_handle.h \
   engine/report.cc \
   engine/report.h \
   engine/set_size.cc \

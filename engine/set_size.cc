@@ -9,7 +9,7 @@ namespace dedup::engine {
 namespace {
 
 // All block homes forget what is beyond `size`. This rank's part of it.
-Status truncate_blocks(const OpenFile& file, std::uint64_t size) {
+Status truncate_blocks(const FileHandle& file, std::uint64_t size) {
   std::map<NodeIndex, service::Truncate> requests;
   for (NodeIndex n = 0; n < file.job->nodes(); ++n) {
     if (file.topology.speaker_for(n) == file.rank()) requests[n] = {file.identity(), size};
@@ -19,7 +19,7 @@ Status truncate_blocks(const OpenFile& file, std::uint64_t size) {
 
 }  // namespace
 
-Status set_size(OpenFile& file, std::uint64_t size) {
+Status set_size(FileHandle& file, std::uint64_t size) {
   file.changed = true;
   std::uint64_t before = 0;
   Status status;

@@ -4,12 +4,12 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "engine/open_file.h"
+#include "engine/file_handle.h"
 
 namespace dedup::engine {
 
 // Collective. Shrinking drops what all ranks wrote beyond `size`, through whichever handle; what is
 // added by growing reads as zeros. Effective at once, committed with the next commit.
-Status set_size(OpenFile& file, std::uint64_t size);
+Status set_size(FileHandle& file, std::uint64_t size);
 
 }  // namespace dedup::engine

@@ -14,7 +14,7 @@ namespace {
 // Reads this rank's part of the plain file round by round.
 class TakeOver {
  public:
-  explicit TakeOver(OpenFile& file)
+  explicit TakeOver(FileHandle& file)
       : file_(file),
         blocks_((file.plain->size() + kBlockSpan - 1) / kBlockSpan),
         ranks_(static_cast<std::uint64_t>(file.topology.size())),
@@ -76,7 +76,7 @@ class TakeOver {
     return out;
   }
 
-  OpenFile& file_;
+  FileHandle& file_;
   std::uint64_t blocks_;
   std::uint64_t ranks_;
   std::uint64_t at_once_;  // blocks
@@ -86,7 +86,7 @@ class TakeOver {
 
 }  // namespace
 
-Status take_over(OpenFile& file) {
+Status take_over(FileHandle& file) {
   const bool is_plain = file.view()->info.real_path == service::FileInfo::RealPath::kPlain;
   if (!is_plain || file.plain == nullptr) return Status::ok();
   return TakeOver(file).run();

@@ -5,8 +5,8 @@
 #include <map>
 #include <mutex>
 
-#include "engine/dump/log_dump.h"
 #include "engine/dump/rounds.h"
+#include "engine/log_dump.h"
 #include "engine/mpi/agreement.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
@@ -28,7 +28,7 @@ constexpr std::uint64_t kLoggedAtOnce = std::uint64_t{64} << 10;
 // Collects what went to the log and tells the block homes.
 class HomeUpdates {
  public:
-  explicit HomeUpdates(OpenFile& file) : file_(file) {}
+  explicit HomeUpdates(FileHandle& file) : file_(file) {}
 
   void add(const LoggedRun& run, std::uint64_t log) {
     for (std::uint64_t at = run.file_offset; at < run.end();) {
@@ -55,7 +55,7 @@ class HomeUpdates {
   }
 
  private:
-  OpenFile& file_;
+  FileHandle& file_;
   std::map<NodeIndex, service::WriteLog> requests_;
   std::size_t count_ = 0;
 };
@@ -63,7 +63,7 @@ class HomeUpdates {
 // Writes fragments to the log, gathering those that are small or follow each other in the file.
 class LogStream {
  public:
-  explicit LogStream(OpenFile& file) : file_(file), updates_(file) {}
+  explicit LogStream(FileHandle& file) : file_(file), updates_(file) {}
 
   Status add(const plan::Fragment& f) {
     end_ = std::max(end_, f.file_offset + f.length);
@@ -108,7 +108,7 @@ class LogStream {
     return updates_.full() ? updates_.send() : Status::ok();
   }
 
-  OpenFile& file_;
+  FileHandle& file_;
   HomeUpdates updates_;
   Bytes staged_;
   std::vector<LoggedRun> staged_runs_;  // log offsets relative to what is staged
@@ -117,7 +117,7 @@ class LogStream {
 
 // Tells the homes of a piece in the log, and asks for the lease that is `wanted`, if any. Whether
 // it was granted.
-Result<bool> tell_homes(OpenFile& file, const service::LogUpdate& update,
+Result<bool> tell_homes(FileHandle& file, const service::LogUpdate& update,
                         const service::Lease& wanted) {
   const NodeIndex home = service::block_home(file.identity(), update.block, file.nodes());
   const service::WriteLog request{file.identity(), {update}, wanted};
@@ -135,7 +135,7 @@ Result<bool> tell_homes(OpenFile& file, const service::LogUpdate& update,
 
 // One piece, within a block: under a lease, if the process goes on writing such pieces to the
 // block.
-Status write_small(OpenFile& file, const plan::Fragment& piece) {
+Status write_small(FileHandle& file, const plan::Fragment& piece) {
   LocalFile& local = *file.local;
   DEDUP_ASSIGN(const LocalFile::Appended at, local.append({piece.memory, piece.length}));
   local.remember({piece.file_offset, piece.length, at.offset});
@@ -161,7 +161,7 @@ bool is_small(const plan::Fragment& piece) {
          piece.file_offset / kBlockSpan == (piece.file_offset + piece.length - 1) / kBlockSpan;
 }
 
-Status write_to_log(OpenFile& file, const plan::Access& access) {
+Status write_to_log(FileHandle& file, const plan::Access& access) {
   if (access.bytes == 0) return Status::ok();
   file.changed = true;
   const std::lock_guard writing(file.local->writing());
@@ -176,7 +176,7 @@ Status write_to_log(OpenFile& file, const plan::Access& access) {
 
 }  // namespace
 
-Status publish(OpenFile& file, const DumpResult& result, bool below) {
+Status publish(FileHandle& file, const DumpResult& result, bool below) {
   plan::BlockBuilder builder(result.holder_sets);
   Status status;
   for (std::size_t i = 0; i < result.pieces.size(); ++i) {
@@ -207,7 +207,7 @@ std::uint64_t end_of(const DumpResult& result) {
 }
 
 // All rounds of one collective write. The first error on any rank ends it on all.
-Status dump_rounds(OpenFile& file, const plan::Access& access, std::uint64_t& end) {
+Status dump_rounds(FileHandle& file, const plan::Access& access, std::uint64_t& end) {
   DEDUP_ASSIGN(RoundSource rounds, RoundSource::create(file.topology, access, file.hints.chunk_size,
                                                        file.hints.buffer / 2));
   std::vector<DumpRun> runs;
@@ -235,23 +235,23 @@ plan::FilePiece file_piece(const DumpedPiece& piece) {
   return out;
 }
 
-Status extend(OpenFile& file, std::uint64_t end) {
+Status extend(FileHandle& file, std::uint64_t end) {
   return file.client().call(file.home, service::ExtendSize{file.identity(), end}).status();
 }
 
-Status write_independent(OpenFile& file, const plan::Access& access) {
+Status write_independent(FileHandle& file, const plan::Access& access) {
   if (!file.atomic) return write_to_log(file, access);
   DEDUP_ASSIGN(const JobLock lock, JobLock::take(file, service::LockKind::kAtomic));
   return write_to_log(file, access);
 }
 
-void begin_dumps_on(OpenFile& file, const Id128& base) {
+void begin_dumps_on(FileHandle& file, const Id128& base) {
   if (file.dumper_base == base) return;
   file.dumper->new_generation();
   file.dumper_base = base;
 }
 
-Status begin_dumps(OpenFile& file) {
+Status begin_dumps(FileHandle& file) {
   Status status;
   Encoder base;
   if (file.rank() == 0) {
@@ -266,7 +266,7 @@ Status begin_dumps(OpenFile& file) {
 
 namespace {
 
-Status dump_access(OpenFile& file, const plan::Access& access) {
+Status dump_access(FileHandle& file, const plan::Access& access) {
   file.changed = true;
   DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kDump));
   DEDUP_TRY(begin_dumps(file));
@@ -277,7 +277,7 @@ Status dump_access(OpenFile& file, const plan::Access& access) {
 
 // Chunks are made of what is logged while the program goes on to write, and the log's space is used
 // again: memory that the kernel has for it already.
-Status dump_full_logs(OpenFile& file) {
+Status dump_full_logs(FileHandle& file) {
   DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kCommit));
   DEDUP_TRY(begin_dumps(file));
   return dump_logs(file, store::LogWriter::Space::kKeep);
@@ -285,7 +285,7 @@ Status dump_full_logs(OpenFile& file) {
 
 }  // namespace
 
-Status write_collective(OpenFile& file, const plan::Access& access) {
+Status write_collective(FileHandle& file, const plan::Access& access) {
   if (file.atomic) return agree(file.comm(), write_independent(file, access));
   const bool at_once = access.bytes <= kLoggedAtOnce;
   const Status logged = at_once ? write_to_log(file, access) : Status::ok();

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "engine/dump/dump.h"
-#include "engine/open_file.h"
+#include "engine/file_handle.h"
 #include "plan/access.h"
 #include "plan/block.h"
 
@@ -15,27 +15,27 @@ namespace dedup::engine {
 
 // Writes all of `access` to this rank's log and makes it known to the block homes: when this
 // returns, every rank that reads sees it. Local: talks to services only.
-Status write_independent(OpenFile& file, const plan::Access& access);
+Status write_independent(FileHandle& file, const plan::Access& access);
 
 // Collective: dumps what all ranks write, or, if that is little, logs it until that is worth a dump
 // or the next commit. Synchronises at its end, so that the call has one place in the order of
 // writes on all ranks.
-Status write_collective(OpenFile& file, const plan::Access& access);
+Status write_collective(FileHandle& file, const plan::Access& access);
 
 // Tells the block homes what a dump made of this rank's data, about one payload at a time. `below`:
 // see service::WriteChunks. Local.
-Status publish(OpenFile& file, const DumpResult& result, bool below);
+Status publish(FileHandle& file, const DumpResult& result, bool below);
 
 // The recipe's form of a dumped piece.
 plan::FilePiece file_piece(const DumpedPiece& piece);
 
 // Raises the file's size to `end` if it is smaller.
-Status extend(OpenFile& file, std::uint64_t end);
+Status extend(FileHandle& file, std::uint64_t end);
 
 // Collective. To be called before dumps, when all ranks are in the call: if another handle has
 // committed since this one's last dump, makes the dumper begin anew.
-Status begin_dumps(OpenFile& file);
+Status begin_dumps(FileHandle& file);
 // Local: the same, with the base that rank 0 knows.
-void begin_dumps_on(OpenFile& file, const Id128& base);
+void begin_dumps_on(FileHandle& file, const Id128& base);
 
 }  // namespace dedup::engine

@@ -21,7 +21,7 @@ Result<Id128> AttachedFile::newest() const {
 }
 
 Result<bool> AttachedFile::in_doubt() const {
-  if (attempt_ && attempt_->prepared() && !attempt_->committed()) return true;
+  if (commit_ && commit_->prepared() && !commit_->committed()) return true;
   if (chunks_.base().is_zero()) return false;
   DEDUP_ASSIGN(const bool here,
                store::fs::exists(store_->generation_directory(identity_, chunks_.base())));
@@ -97,7 +97,7 @@ bool AttachedFile::make_room(const std::vector<Id128>& own) {
   // What cannot be dropped takes its space: no more can be said of it here.
   bool freed = store::drop_unnamed(*store_, own).is_ok();
   const auto doubt = in_doubt();
-  if (!write_lock_ || attempt_ || !doubt.is_ok() || *doubt) return freed;
+  if (!write_lock_ || commit_ || !doubt.is_ok() || *doubt) return freed;
   const auto record = store_->newest(identity_);
   if (!record.is_ok()) return freed;
   const auto collected = store_->collect(identity_, {record->attempt}, chunks_.open_segments(),
@@ -167,16 +167,16 @@ Status AttachedFile::check_writable() const {
 
 // ---- Commit -----------------------------------------------------------------------------------
 
-Result<Attempt*> AttachedFile::attempt(const Id128& id) {
+Result<NodeCommit*> AttachedFile::begin_commit(const Id128& id) {
   DEDUP_TRY(check_writable());
   if (id.is_zero()) return Status(Code::kArgument, "an attempt without an id");
   if (id == aborted_) return Status(Code::kArgument, "the attempt was aborted");
-  if (attempt_ && attempt_->id() == id) return attempt_.get();
+  if (commit_ && commit_->id() == id) return commit_.get();
   // Only one commit of a file is under way at a time: whoever made an older attempt is gone.
-  if (attempt_ && !attempt_->committed()) DEDUP_TRY(attempt_->abandon());
-  attempt_.reset();
-  DEDUP_ASSIGN(attempt_, Attempt::begin(*store_, chunks_, identity_, id));
-  return attempt_.get();
+  if (commit_ && !commit_->committed()) DEDUP_TRY(commit_->abandon());
+  commit_.reset();
+  DEDUP_ASSIGN(commit_, NodeCommit::begin(*store_, chunks_, identity_, id));
+  return commit_.get();
 }
 
 Status AttachedFile::prepare(const Prepare& request) {
@@ -184,40 +184,40 @@ Status AttachedFile::prepare(const Prepare& request) {
   if (record.identity != identity_) {
     return {Code::kArgument, "a commit record of another file"};
   }
-  DEDUP_ASSIGN(Attempt* const current, attempt(record.attempt));
+  DEDUP_ASSIGN(NodeCommit* const current, begin_commit(record.attempt));
   return current->prepare(record, request.flush);
 }
 
 Status AttachedFile::commit(const Id128& id, bool flush) {
-  if (!attempt_ || attempt_->id() != id) {
+  if (!commit_ || commit_->id() != id) {
     return {Code::kArgument, "a commit of an attempt that is not being made here"};
   }
-  return attempt_->commit(flush);
+  return commit_->commit(flush);
 }
 
 Status AttachedFile::abort(const Id128& id) {
   DEDUP_TRY(check_writable());
-  if (!attempt_ || attempt_->id() != id) {
+  if (!commit_ || commit_->id() != id) {
     aborted_ = id;
     return store_->abandon(identity_, id);
   }
   // If the commit failed here and at all other nodes, it is taken back.
-  if (attempt_->committed() && !attempt_->commit_failed()) {
+  if (commit_->committed() && !commit_->commit_failed()) {
     return {Code::kArgument, "the attempt is committed"};
   }
-  DEDUP_TRY(attempt_->abandon());
-  attempt_.reset();
+  DEDUP_TRY(commit_->abandon());
+  commit_.reset();
   aborted_ = id;
   return Status::ok();
 }
 
 Result<CollectReply> AttachedFile::collect(const Id128& id) {
   DEDUP_TRY(check_writable());
-  if (!attempt_ || attempt_->id() != id || !attempt_->committed()) {
+  if (!commit_ || commit_->id() != id || !commit_->committed()) {
     return Status(Code::kArgument, "a generation that was not committed here");
   }
-  attempt_->install();
-  attempt_.reset();
+  commit_->install();
+  commit_.reset();
   generation_lock_.reset();  // of the time before this job wrote: it would keep the old generation
   tidied_ = true;
   may_make_room_ = true;

@@ -9,9 +9,9 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "service/attempt.h"
 #include "service/file_chunks.h"
 #include "service/messages.h"
+#include "service/node_commit.h"
 #include "store/commit_record.h"
 #include "store/store.h"
 
@@ -47,7 +47,7 @@ class AttachedFile {
   // --- Commit -----------------------------------------------------------------------------------
   // The attempt `id`, begun if it is a new one: an older one that was not committed is abandoned.
   // kArgument if `id` was aborted.
-  Result<Attempt*> attempt(const Id128& id);
+  Result<NodeCommit*> begin_commit(const Id128& id);
   Status prepare(const Prepare& request);
   Status commit(const Id128& id, bool flush);
   Status abort(const Id128& id);
@@ -69,7 +69,7 @@ class AttachedFile {
   bool tidied_ = false;
   bool may_make_room_ = true;
   FileChunks chunks_;
-  std::unique_ptr<Attempt> attempt_;
+  std::unique_ptr<NodeCommit> commit_;
   Id128 aborted_;  // the last one
 };
 

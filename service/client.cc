@@ -56,7 +56,7 @@ std::string receive_all(int fd, std::span<std::byte> in, int patience) {
 
 // A connection attempt's outcome: a socket, which has MACs once it is proven; or why not and
 // whether trying again may help.
-struct Attempt {
+struct TriedSocket {
   Socket socket;
   std::string error;
   bool again = false;
@@ -69,7 +69,7 @@ struct Connection {
   FrameMacs macs;
 };
 
-Attempt open_tcp(const std::string& address, std::uint16_t port, int patience) {
+TriedSocket open_tcp(const std::string& address, std::uint16_t port, int patience) {
   sockaddr_storage to;
   socklen_t size;
   if (!parse_address(address, port, to, size)) return {{}, "not a numeric address", false};
@@ -98,7 +98,7 @@ Attempt open_tcp(const std::string& address, std::uint16_t port, int patience) {
 }
 
 // Proves the secret to the service and has it prove the same.
-Attempt shake_hands(Socket s, const Secret& secret, const std::string& name, int patience) {
+TriedSocket shake_hands(Socket s, const Secret& secret, const std::string& name, int patience) {
   std::array<std::byte, kHelloSize> hello;
   std::string error = receive_all(s.fd(), hello, patience);
   if (!error.empty()) return {{}, std::move(error), true};
@@ -251,7 +251,7 @@ class TcpTransport : public Transport {
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t at = (first + i) % count;
         const std::string& address = node.peer.addresses[at];
-        Attempt attempt = open_tcp(address, node.peer.port, kHostPatience[tried]);
+        TriedSocket attempt = open_tcp(address, node.peer.port, kHostPatience[tried]);
         const bool is_there = attempt.socket.is_open();
         if (is_there) {
           attempt = shake_hands(std::move(attempt.socket), secret_, node.server_name,

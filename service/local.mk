@@ -2,8 +2,6 @@
 libdedup_core_la_SOURCES += \
   service/attached_file.cc \
   service/attached_file.h \
-  service/attempt.cc \
-  service/attempt.h \
   service/base_block.cc \
   service/base_block.h \
   service/block_home.cc \
@@ -28,6 +26,8 @@ libdedup_core_la_SOURCES += \
   service/live_chunks.h \
   service/messages.cc \
   service/messages.h \
+  service/node_commit.cc \
+  service/node_commit.h \
   service/node_handler.cc \
   service/reader_cache.h \
   service/server.cc \

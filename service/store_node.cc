@@ -329,7 +329,7 @@ Result<ReadShardReply> StoreNode::on(const ReadShard& request) {
 
 Result<Empty> StoreNode::on(const PutShard& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
-    DEDUP_TRY(file.attempt(request.attempt).status());
+    DEDUP_TRY(file.begin_commit(request.attempt).status());
     return to_reply(file.store().write_shard(request.identity, request.attempt, request.shard,
                                              request.offset, request.bytes));
   });
@@ -337,15 +337,15 @@ Result<Empty> StoreNode::on(const PutShard& request) {
 
 Result<ReferencesReply> StoreNode::on(const References& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<ReferencesReply> {
-    DEDUP_ASSIGN(Attempt* const attempt, file.attempt(request.attempt));
-    return ReferencesReply{attempt->refer(request.fingerprints)};
+    DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
+    return ReferencesReply{commit->refer(request.fingerprints)};
   });
 }
 
 Result<WriteIndexReply> StoreNode::on(const WriteIndex& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<WriteIndexReply> {
-    DEDUP_ASSIGN(Attempt* const attempt, file.attempt(request.attempt));
-    return attempt->write_index(request.flush);
+    DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
+    return commit->write_index(request.flush);
   });
 }
 

@@ -83,8 +83,8 @@ Result<Store::Private::Records> Store::Private::records(const Id128& identity) c
   return result;
 }
 
-Result<Store::Attempts> Store::attempts(const Id128& identity) const {
-  Attempts result;
+Result<Store::Generations> Store::generations(const Id128& identity) const {
+  Generations result;
   DEDUP_ASSIGN(const auto all, p_->attempts(identity));
   for (const auto& attempt : all) {
     auto* into = &result.committed;

@@ -132,13 +132,13 @@ class Store {
   // damaged (it may be the newest), kConflict if two have the highest number.
   Result<CommitRecord> newest(const Id128& identity) const;
   // Every attempt that has a directory, sorted by what became of it. For tools.
-  struct Attempts {
+  struct Generations {
     std::vector<CommitRecord> committed;
     std::vector<CommitRecord> prepared;  // have a record.tmp only: another store may have committed
     std::vector<Id128> begun;            // have neither, or an empty record.tmp
     std::vector<std::string> damaged;    // records that do not hold
   };
-  Result<Attempts> attempts(const Id128& identity) const;
+  Result<Generations> generations(const Id128& identity) const;
   // Makes an attempt's directory, into which its shards and index go. Harmless if it is there.
   Status begin_attempt(const Id128& identity, const Id128& attempt);
   // Writes `bytes` at `offset` of a shard file of an attempt; offset 0 starts the file anew.

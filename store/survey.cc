@@ -46,7 +46,7 @@ bool is_locked(const LockedFiles& locked, const std::string& path) {
 
 // The attempts' part of a survey.
 Status add_attempts(const Store& store, const LockedFiles& locked, FileSurvey& out) {
-  DEDUP_ASSIGN(Store::Attempts attempts, store.attempts(out.identity));
+  DEDUP_ASSIGN(Store::Generations attempts, store.generations(out.identity));
   out.prepared = std::move(attempts.prepared);
   out.damaged = std::move(attempts.damaged);
   out.unfinished = out.prepared.size() + attempts.begun.size();

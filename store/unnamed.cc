@@ -56,7 +56,7 @@ class Names {
 constexpr std::size_t kAtOnce = 64;
 
 bool is_unnamed(const Store& store, const Id128& identity, Names& names) {
-  const auto attempts = store.attempts(identity);
+  const auto attempts = store.generations(identity);
   if (!attempts.is_ok() || attempts->committed.empty() || !attempts->damaged.empty()) return false;
   const auto& records = attempts->committed;
   return std::all_of(records.begin(), records.end(),

@@ -1,5 +1,5 @@
 // An open file as the nodes of a job know it: what opening, reading, committing and closing share,
-// without MPI. engine/open_file.h adds what the ranks need to write to it.
+// without MPI. engine/file_handle.h adds what the ranks need to write to it.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "engine/protocol/leave.h"
 
+#include "engine/protocol/delete_file.h"
 #include "engine/protocol/write_back.h"
 
 namespace dedup::engine {

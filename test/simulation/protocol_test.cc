@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "engine/protocol/attempt.h"
+#include "engine/protocol/find_and_attach.h"
+#include "engine/protocol/generation_commit.h"
 #include "engine/protocol/leave.h"
-#include "engine/protocol/opening.h"
 #include "store/format.h"
 #include "test/simulation/cluster.h"
 
@@ -55,7 +55,7 @@ class Protocol : public testing::Test {
 
   static Status commit(engine::JobFile& file) {
     DEDUP_TRY(file.refresh_view());
-    return engine::Attempt(file).run([] { return Status::ok(); });
+    return engine::GenerationCommit(file).run([] { return Status::ok(); });
   }
 
   Cluster cluster{Breakage::kNone};

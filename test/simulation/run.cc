@@ -5,9 +5,10 @@
 #include <memory>
 #include <set>
 
-#include "engine/protocol/attempt.h"
+#include "engine/protocol/delete_file.h"
+#include "engine/protocol/find_and_attach.h"
+#include "engine/protocol/generation_commit.h"
 #include "engine/protocol/leave.h"
-#include "engine/protocol/opening.h"
 #include "engine/protocol/reader.h"
 #include "store/format.h"
 #include "test/simulation/model.h"
@@ -421,7 +422,7 @@ class Run {
     DEDUP_ASSIGN(const engine::JobLock lock,
                  engine::JobLock::take(file, service::LockKind::kCommit));
     DEDUP_TRY(file.refresh_view());
-    return engine::Attempt(file).run([] { return Status::ok(); });
+    return engine::GenerationCommit(file).run([] { return Status::ok(); });
   }
 
   // True if the job lives on.

@@ -1,7 +1,8 @@
+#include "engine/protocol/delete_file.h"
+
 #include <algorithm>
 
 #include "engine/protocol/fence.h"
-#include "engine/protocol/leave.h"
 #include "engine/protocol/search.h"
 #include "store/real_path.h"
 

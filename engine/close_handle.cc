@@ -1,7 +1,8 @@
+#include "engine/close_handle.h"
+
 #include <cstdio>
 
 #include "engine/commit.h"
-#include "engine/open_close.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leave.h"
 #include "plan/choose.h"
@@ -9,7 +10,7 @@
 namespace dedup::engine {
 namespace {
 
-std::string standing_generation(const OpenFile& file) {
+std::string standing_generation(const FileHandle& file) {
   const auto view = file.view();
   if (!view->committed) return "no generation of it was committed";
   return plan::describe(view->record) + " stands";
@@ -17,7 +18,7 @@ std::string standing_generation(const OpenFile& file) {
 
 }  // namespace
 
-Status close_file(std::unique_ptr<OpenFile> file) {
+Status close_handle(std::unique_ptr<FileHandle> file) {
   Status status;
   if (file->writable && !file->delete_on_close) {
     status = commit(*file);

@@ -1,4 +1,4 @@
-#include "engine/protocol/opening.h"
+#include "engine/protocol/find_and_attach.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -59,9 +59,9 @@ struct Decision {
   }
 };
 
-class Opening {
+class FindAndAttach {
  public:
-  Opening(JobFile& file, const OpenMode& mode) : file_(file), mode_(mode) {}
+  FindAndAttach(JobFile& file, const OpenMode& mode) : file_(file), mode_(mode) {}
 
   Status run() {
     Status status;
@@ -435,9 +435,9 @@ class Opening {
 }  // namespace
 
 Status find_and_attach(JobFile& file, const OpenMode& mode, bool& created) {
-  Opening opening(file, mode);
-  DEDUP_TRY(opening.run());
-  created = opening.created();
+  FindAndAttach open(file, mode);
+  DEDUP_TRY(open.run());
+  created = open.created();
   return Status::ok();
 }
 

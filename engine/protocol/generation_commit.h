@@ -15,9 +15,9 @@ namespace dedup::engine {
 
 // Everything is collective. The caller has the file's commit lock; everything that is to be
 // committed is in chunks, and the view is rank 0's newest.
-class Attempt {
+class GenerationCommit {
  public:
-  explicit Attempt(JobFile& file);
+  explicit GenerationCommit(JobFile& file);
 
   // `wait_for_data` is called on each rank once, before any node is prepared: it returns when the
   // chunks that the rank stored are as durable as they are to be. On failure what stood before

@@ -1,14 +1,15 @@
+#include "engine/open_handle.h"
+
 #include "engine/mpi/agreement.h"
-#include "engine/open_close.h"
+#include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/leave.h"
-#include "engine/protocol/opening.h"
 
 namespace dedup::engine {
 namespace {
 
 // All ranks must have asked for the same: path, mode, hints, and be of one job. They get the
 // handle that rank 0 makes.
-Status check_same(OpenFile& file, int amode) {
+Status check_same(FileHandle& file, int amode) {
   if (file.rank() == 0) file.handle = Id128::random();
   Encoder encoder;
   encoder.put(file.job->id());
@@ -51,7 +52,7 @@ Status check_same(OpenFile& file, int amode) {
 }
 
 // Every rank reads a plain file itself.
-Status open_plain(OpenFile& file) {
+Status open_plain(FileHandle& file) {
   const auto view = file.view();
   const bool has_data =
       view->info.real_path == service::FileInfo::RealPath::kPlain && view->info.plain.size > 0;
@@ -62,14 +63,14 @@ Status open_plain(OpenFile& file) {
 
 }  // namespace
 
-Result<std::unique_ptr<OpenFile>> open_file(MPI_Comm comm, const std::string& path, int amode,
-                                            const Status& mine, const hints::Hints& hints) {
+Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string& path, int amode,
+                                                const Status& mine, const hints::Hints& hints) {
   auto job = Job::get();
   Status status = job.is_ok() ? mine : job.status();
   DEDUP_TRY(agree(comm, status));
   auto topology = Topology::build(comm, (*job)->nodes(), (*job)->my_node());
   DEDUP_TRY(agree(comm, topology.status()));
-  auto file = std::make_unique<OpenFile>(**job, std::move(*topology));
+  auto file = std::make_unique<FileHandle>(**job, std::move(*topology));
   file->path = path;
   file->hints = hints;
   file->home = service::file_home(path, file->job->nodes());

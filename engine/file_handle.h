@@ -18,8 +18,8 @@ struct OpenRanks {
   MpiRanks mpi_ranks{topology};
 };
 
-struct OpenFile : private OpenRanks, public JobFile {
-  OpenFile(Job& the_job, Topology the_topology)
+struct FileHandle : private OpenRanks, public JobFile {
+  FileHandle(Job& the_job, Topology the_topology)
       : OpenRanks{std::move(the_topology)}, JobFile(the_job.client(), mpi_ranks), job(&the_job) {}
 
   using OpenRanks::topology;

@@ -1,4 +1,4 @@
-#include "engine/dump/log_dump.h"
+#include "engine/log_dump.h"
 
 #include <algorithm>
 #include <map>
@@ -19,7 +19,7 @@ constexpr std::uint64_t kViewed = std::uint64_t{1} << 20;
 // One round: the next logged runs, as far as they fit, in memory.
 class Round {
  public:
-  Round(OpenFile& file, std::size_t capacity) : file_(file), capacity_(capacity) {}
+  Round(FileHandle& file, std::size_t capacity) : file_(file), capacity_(capacity) {}
 
   // Takes runs from `logged` at `next`; the last is cut, at a multiple of the chunk size from the
   // start of its contiguous stretch, if it does not fit.
@@ -182,7 +182,7 @@ class Round {
     return status;
   }
 
-  OpenFile& file_;
+  FileHandle& file_;
   std::size_t capacity_;
   std::vector<Slice> slices_;  // what the round consists of, in the order of the file
   std::unique_ptr<std::byte[]> buffer_;
@@ -196,7 +196,7 @@ std::uint64_t log_round(const hints::Hints& hints) {
   return std::max<std::uint64_t>(hints.buffer / 4, hints.chunk_size);
 }
 
-Status dump_logs(OpenFile& file, store::LogWriter::Space space) {
+Status dump_logs(FileHandle& file, store::LogWriter::Space space) {
   std::vector<LoggedRun> logged;
   Status returned;
   {

@@ -23,11 +23,11 @@
 
 namespace dedup::service {
 
-class Attempt {
+class NodeCommit {
  public:
   // Makes the attempt's directory. `store` and `chunks` must outlive it.
-  static Result<std::unique_ptr<Attempt>> begin(store::Store& store, FileChunks& chunks,
-                                                const Id128& identity, const Id128& id);
+  static Result<std::unique_ptr<NodeCommit>> begin(store::Store& store, FileChunks& chunks,
+                                                   const Id128& identity, const Id128& id);
 
   const Id128& id() const { return id_; }
   bool prepared() const { return prepared_; }
@@ -50,7 +50,7 @@ class Attempt {
   void install();
 
  private:
-  Attempt(store::Store& store, FileChunks& chunks, const Id128& identity, const Id128& id)
+  NodeCommit(store::Store& store, FileChunks& chunks, const Id128& identity, const Id128& id)
       : store_(store), chunks_(chunks), identity_(identity), id_(id) {}
 
   // Also fills live_segments_.

@@ -1,4 +1,4 @@
-#include "service/attempt.h"
+#include "service/node_commit.h"
 
 #include <algorithm>
 #include <set>
@@ -9,14 +9,14 @@
 #include "store/shard.h"
 
 namespace dedup::service {
-Result<std::unique_ptr<Attempt>> Attempt::begin(store::Store& store, FileChunks& chunks,
-                                                const Id128& identity, const Id128& id) {
+Result<std::unique_ptr<NodeCommit>> NodeCommit::begin(store::Store& store, FileChunks& chunks,
+                                                      const Id128& identity, const Id128& id) {
   DEDUP_TRY(store.begin_attempt(identity, id));
   chunks.begin_attempt();
-  return std::unique_ptr<Attempt>(new Attempt(store, chunks, identity, id));
+  return std::unique_ptr<NodeCommit>(new NodeCommit(store, chunks, identity, id));
 }
 
-std::vector<std::uint8_t> Attempt::refer(std::span<const Fingerprint> fingerprints) {
+std::vector<std::uint8_t> NodeCommit::refer(std::span<const Fingerprint> fingerprints) {
   const std::vector<store::ChunkLocation> locations = chunks_.locate(fingerprints);
   std::vector<std::uint8_t> missing(fingerprints.size());
   for (std::size_t i = 0; i < fingerprints.size(); ++i) {
@@ -29,7 +29,7 @@ std::vector<std::uint8_t> Attempt::refer(std::span<const Fingerprint> fingerprin
   return missing;
 }
 
-Status Attempt::check_shards(const store::CommitRecord& record) const {
+Status NodeCommit::check_shards(const store::CommitRecord& record) const {
   for (NodeIndex i = 0; i < record.stores.size(); ++i) {
     if (record.stores[i].uuid != store_.uuid()) continue;
     for (std::uint32_t s = 0; s < record.shards.size(); ++s) {
@@ -44,7 +44,7 @@ Status Attempt::check_shards(const store::CommitRecord& record) const {
 }
 
 // Not flushed here: Store::prepare does so, for all of the attempt's files.
-Status Attempt::write_entries(LiveChunks& live, const Compaction& compaction) {
+Status NodeCommit::write_entries(LiveChunks& live, const Compaction& compaction) {
   const std::string path = store_.index_path(identity_, id_);
   DEDUP_TRY(store::fs::remove_file(path));
   DEDUP_ASSIGN(const auto index, store::IndexWriter::create(path, identity_, id_));
@@ -65,7 +65,7 @@ Status Attempt::write_entries(LiveChunks& live, const Compaction& compaction) {
   return index->finish(false);
 }
 
-Result<WriteIndexReply> Attempt::write_index(bool flush) {
+Result<WriteIndexReply> NodeCommit::write_index(bool flush) {
   if (indexed_) return index_;
   LiveChunks live(chunks_, carried_.sorted());
   chunks_.close_own_segment();
@@ -77,7 +77,7 @@ Result<WriteIndexReply> Attempt::write_index(bool flush) {
   return index_;
 }
 
-Status Attempt::prepare(const store::CommitRecord& record, bool flush) {
+Status NodeCommit::prepare(const store::CommitRecord& record, bool flush) {
   if (!indexed_ || prepared_) {
     return {Code::kArgument, "the attempt has no index, or is prepared already"};
   }
@@ -89,7 +89,7 @@ Status Attempt::prepare(const store::CommitRecord& record, bool flush) {
   return Status::ok();
 }
 
-Status Attempt::commit(bool flush) {
+Status NodeCommit::commit(bool flush) {
   if (!prepared_) return {Code::kArgument, "the attempt is not prepared"};
   const Status status = store_.commit(identity_, id_, flush);
   commit_failed_ = !status.is_ok();
@@ -102,13 +102,13 @@ Status Attempt::commit(bool flush) {
   return status;
 }
 
-Status Attempt::abandon() {
+Status NodeCommit::abandon() {
   DEDUP_TRY(commit_failed_ ? store_.withdraw(identity_, id_) : store_.abandon(identity_, id_));
   return compacted_ == 0 ? Status::ok()
                          : store::fs::remove_file(store_.segment_path(identity_, compacted_));
 }
 
-void Attempt::install() {
+void NodeCommit::install() {
   chunks_.committed(id_, first_open_, live_segments_, flushed_);
 }
 

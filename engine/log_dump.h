@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/status.h"
-#include "engine/open_file.h"
+#include "engine/file_handle.h"
 
 namespace dedup::engine {
 
@@ -11,7 +11,7 @@ namespace dedup::engine {
 // log pieces by chunks only where the log still is the newest, so that the order of writes stays as
 // it was. Afterwards the ranks' logs are empty. The caller holds the commit lock.
 // `space`: what becomes of the logs' space.
-Status dump_logs(OpenFile& file, store::LogWriter::Space space);
+Status dump_logs(FileHandle& file, store::LogWriter::Space space);
 
 // Bytes of a log that one round takes.
 std::uint64_t log_round(const hints::Hints& hints);

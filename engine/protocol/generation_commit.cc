@@ -1,4 +1,4 @@
-#include "engine/protocol/attempt.h"
+#include "engine/protocol/generation_commit.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -50,12 +50,12 @@ std::string hash_name(const hints::Hints& hints) {
 
 }  // namespace
 
-Attempt::Attempt(JobFile& file) : file_(file), fence_(file) {
+GenerationCommit::GenerationCommit(JobFile& file) : file_(file), fence_(file) {
   if (file.rank() == 0) id_ = Id128::random();
   file.ranks().broadcast(id_);
 }
 
-Status Attempt::run(const std::function<Status()>& wait_for_data) {
+Status GenerationCommit::run(const std::function<Status()>& wait_for_data) {
   const Status status = prepare(wait_for_data);
   if (!status.is_ok()) {
     give_up();
@@ -66,7 +66,7 @@ Status Attempt::run(const std::function<Status()>& wait_for_data) {
 }
 
 // What takes the processor goes before what waits for the disk, which has the data to write.
-Status Attempt::prepare(const std::function<Status()>& wait_for_data) {
+Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
   DEDUP_TRY(build_shards());
   failpoint("commit.shards");
   DEDUP_TRY(make_record());
@@ -81,7 +81,7 @@ Status Attempt::prepare(const std::function<Status()>& wait_for_data) {
   return file_.ranks().agree(prepared.is_ok() ? fence : prepared, Waiting::kPatient);
 }
 
-Status Attempt::build_shards() {
+Status GenerationCommit::build_shards() {
   ShardBuild build(file_, id_);
   Encoder entries;
   Status status;
@@ -110,7 +110,7 @@ Status Attempt::build_shards() {
 }
 
 // What a rank says of the shards that it built.
-Status Attempt::take_part(const Bytes& part) {
+Status GenerationCommit::take_part(const Bytes& part) {
   Decoder decoder(part);
   facts_.lowest_copies = std::min(facts_.lowest_copies, decoder.get<std::uint64_t>());
   facts_.lost_chunks += decoder.get<std::uint64_t>();
@@ -133,7 +133,7 @@ Status Attempt::take_part(const Bytes& part) {
   return {Code::kInternal, "a rank sent a part of the recipe that cannot be"};
 }
 
-Status Attempt::check_loss() const {
+Status GenerationCommit::check_loss() const {
   if (facts_.lost_chunks == 0 && facts_.unknown_bytes == 0) return Status::ok();
   std::string text = file_.path + ": of " + std::to_string(facts_.lost_chunks) +
                      " chunks there is no good copy on these nodes, so nothing was changed";
@@ -150,7 +150,7 @@ Status Attempt::check_loss() const {
 }
 
 // Rank 0 writes the record; all get it.
-Status Attempt::make_record() {
+Status GenerationCommit::make_record() {
   const std::vector<Bytes> parts = file_.ranks().gather(part_);
   Status status;
   if (file_.rank() == 0) {
@@ -160,7 +160,7 @@ Status Attempt::make_record() {
   return file_.ranks().share(status, encoded_);
 }
 
-Status Attempt::fill_record(const std::vector<Bytes>& parts) {
+Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
   record_.shards.resize(file_.nodes());
   for (const Bytes& part : parts) DEDUP_TRY(take_part(part));
   if (file_.on_loss == OnLoss::kRefuse) DEDUP_TRY(check_loss());
@@ -196,7 +196,7 @@ Status Attempt::fill_record(const std::vector<Bytes>& parts) {
 }
 
 // Phase 2. From the first rename on the generation is committed, whatever else fails.
-Status Attempt::decide() {
+Status GenerationCommit::decide() {
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
   std::uint64_t committed = 0;
   const Status mine =
@@ -224,7 +224,7 @@ Status Attempt::decide() {
 }
 
 // The new generation becomes the base for everybody in the job.
-Status Attempt::install() {
+Status GenerationCommit::install() {
   Status status;
   if (file_.rank() == 0) {
     std::vector<service::StoreRef> stores;
@@ -248,13 +248,13 @@ Status Attempt::install() {
   return file_.ranks().agree(Status::ok());
 }
 
-void Attempt::give_up() {
+void GenerationCommit::give_up() {
   // Whoever does not answer now has nothing that could be mistaken for a commit either.
   (void)at_my_nodes(file_, service::Abort{file_.identity(), id_});
   end_commit(false);
 }
 
-void Attempt::end_commit(bool committed) {
+void GenerationCommit::end_commit(bool committed) {
   (void)at_my_nodes(file_, service::EndCommit{file_.identity(), id_, committed});
   (void)file_.ranks().agree(Status::ok());
 }
