@@ -1,12 +1,14 @@
 libdedup_core_la_SOURCES += \
   base/barrier.h \
   base/codec.h \
+  base/fields.h \
   base/hasher.cc \
   base/hasher.h \
   base/hooks.cc \
   base/hooks.h \
   base/openssl.cc \
   base/openssl.h \
+  base/piece.cc \
   base/piece.h \
   base/status.cc \
   base/status.h \
@@ -23,6 +25,7 @@ libdedup_core_la_SOURCES += \
 
 unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \
+  test/unit/base_fields_test.cc \
   test/unit/base_hasher_test.cc \
   test/unit/base_status_test.cc \
   test/unit/base_text_test.cc \

@@ -6,13 +6,20 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/types.h"
 
 namespace dedup {
 
+class Decoder;
+class Encoder;
+
+// File offsets are signed 64-bit numbers to MPI.
+inline constexpr std::uint64_t kMaxOffset = std::numeric_limits<std::int64_t>::max();
 inline constexpr std::uint64_t kBlockSpan = std::uint64_t{4} << 20;
+inline constexpr std::uint64_t kBlocks = kMaxOffset / kBlockSpan + 1;  // that a file can have
 inline constexpr std::uint32_t kMaxChunkSize = std::uint32_t{1} << 20;
 inline constexpr std::uint32_t kMinChunkSize = 512;
 
@@ -38,6 +45,11 @@ struct Block {
   std::vector<NodeSet> holder_sets;  // distinct sets of nodes that hold a chunk; shared by pieces
 
   bool empty() const { return pieces.empty(); }
+
+  // In recipes and in messages alike; doc/format.md has it byte by byte. Pieces and sets come back
+  // as they were. decode() fails the Decoder on a block that cannot be.
+  void encode(Encoder& out) const;
+  static Block decode(Decoder& in);
 };
 
 // Part of a block whose newest bytes are still in a rank's log on its node.
@@ -49,6 +61,11 @@ struct LogPiece {
   std::uint64_t log_offset = 0;  // the piece's first byte within the log
 
   std::uint32_t end() const { return begin + length; }
+  // Of what came in a message.
+  bool possible() const {
+    return length > 0 && length <= kBlockSpan && begin <= kBlockSpan - length && node != kNoNode &&
+           log_offset <= kMaxOffset;
+  }
 };
 
 }  // namespace dedup

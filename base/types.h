@@ -21,7 +21,7 @@ using Bytes = std::vector<std::byte>;
 void fill_randomly(std::span<std::uint8_t> out);
 
 // A node's position in the job's node table (0 … nodes − 1, the same on all ranks), or, above
-// those, in a file's table of stores (see service/messages.h, FileInfo::stores).
+// those, in a file's table of stores (see service/messages/file_info.h, FileInfo::stores).
 using NodeIndex = std::uint16_t;
 inline constexpr NodeIndex kNoNode = 0xffff;
 

@@ -11,6 +11,7 @@
 #include "engine/take_over.h"
 #include "engine/writer.h"
 #include "hints/hints.h"
+#include "service/messages/file_home.h"
 
 namespace dedup::engine {
 namespace {

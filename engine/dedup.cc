@@ -20,6 +20,7 @@
 #include "engine/set_size.h"
 #include "engine/writer.h"
 #include "hints/hints.h"
+#include "service/messages/file_home.h"
 #include "store/real_path.h"
 
 using dedup::Code;

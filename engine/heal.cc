@@ -9,6 +9,7 @@
 #include "engine/mpi/agreement.h"
 #include "engine/open_handle.h"
 #include "engine/protocol/leave.h"
+#include "service/messages/store_node.h"
 #include "store/chunk_check.h"
 
 namespace dedup::engine {

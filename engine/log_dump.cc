@@ -9,6 +9,8 @@
 #include "engine/mpi/agreement.h"
 #include "engine/writer.h"
 #include "plan/block.h"
+#include "service/messages/block_home.h"
+#include "service/messages/homes.h"
 
 namespace dedup::engine {
 namespace {

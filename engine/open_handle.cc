@@ -3,6 +3,8 @@
 #include "engine/mpi/agreement.h"
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/leave.h"
+#include "service/messages/file_info.h"
+#include "service/messages/homes.h"
 
 namespace dedup::engine {
 namespace {

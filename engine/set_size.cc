@@ -4,6 +4,8 @@
 
 #include "engine/mpi/agreement.h"
 #include "engine/protocol/leases.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
 
 namespace dedup::engine {
 namespace {

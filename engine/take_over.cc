@@ -7,6 +7,9 @@
 #include "engine/protocol/plain_file.h"
 #include "engine/writer.h"
 #include "plan/block.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_info.h"
+#include "service/messages/homes.h"
 
 namespace dedup::engine {
 namespace {

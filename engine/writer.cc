@@ -11,6 +11,9 @@
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
 #include "plan/block.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/homes.h"
 
 namespace dedup::engine {
 namespace {

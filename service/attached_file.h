@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "service/file_chunks.h"
-#include "service/messages.h"
+#include "service/messages/store_node.h"
 #include "service/node_commit.h"
 #include "store/commit_record.h"
 #include "store/store.h"
@@ -23,8 +23,8 @@ class AttachedFile {
   AttachedFile(std::shared_ptr<store::Store> store, const Id128& identity, const Id128& base,
                SegmentReaders& readers);
 
-  // Takes the locks that `request` asks for and are not held yet; see Attach in messages.h. On
-  // failure everything is as before.
+  // Takes the locks that `request` asks for and are not held yet; see Attach in
+  // messages/store_node.h. On failure everything is as before.
   // `own`: the files that this job uses on this node.
   Result<AttachReply> attach(const Attach& request, const std::vector<Id128>& own);
   // Finishes what a broken commit left undone here. kFileInUse, to a reader, if another job commits

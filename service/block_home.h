@@ -1,7 +1,7 @@
 // The block homes of one node: the uncommitted state of the blocks whose home it is.
 //
-// What each request does is said in messages.h, under "Block home"; the layers are there too. All
-// requests but attach() need the file to be attached: kNotFound if it is not. One thread.
+// What each request does is said in messages/block_home.h; the layers are there too. All requests
+// but attach() need the file to be attached: kNotFound if it is not. One thread.
 //
 // Memory: what ranks wrote since the last commit, in pieces (56 bytes each, log pieces 32), and a
 // cache of base blocks that is bounded for the whole node.
@@ -19,7 +19,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "plan/overlay.h"
-#include "service/messages.h"
+#include "service/messages/block_home.h"
 
 namespace dedup::service {
 

@@ -9,15 +9,16 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/codec.h"
+#include "base/fields.h"
 #include "base/status.h"
 #include "base/types.h"
-#include "service/messages.h"
+#include "service/messages/request.h"
 
 namespace dedup::service {
 
@@ -76,10 +77,9 @@ class Client {
         if (!Reply::from_body(std::move(bytes), reply)) return client_->bad_reply(node_);
         return reply;
       } else {
-        Decoder decoder(bytes);
-        Reply reply = Reply::decode(decoder);
-        if (!decoder.ok()) return client_->bad_reply(node_);
-        return reply;
+        std::optional<Reply> reply = decoded<Reply>(bytes);
+        if (!reply) return client_->bad_reply(node_);
+        return *std::move(reply);
       }
     }
 
@@ -92,9 +92,8 @@ class Client {
   // Sends without waiting. Failures (node unreachable) surface in wait().
   template <typename Request>
   Pending<Request> start(NodeIndex node, const Request& request) {
-    Encoder encoder;
-    request.encode(encoder);
-    return Pending<Request>(transport_->send(node, Request::kOpcode, encoder.bytes()), *this, node);
+    return Pending<Request>(transport_->send(node, Request::kOpcode, encoded(request)), *this,
+                            node);
   }
 
   template <typename Request>

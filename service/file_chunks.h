@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "service/chunk_index.h"
-#include "service/messages.h"
+#include "service/messages/store_node.h"
 #include "service/reader_cache.h"
 #include "store/index.h"
 #include "store/segment.h"

@@ -4,16 +4,11 @@
 #include <iterator>
 #include <utility>
 
+#include "base/fields.h"
+
 namespace dedup::service {
 
 namespace {
-
-template <typename Reply>
-Bytes encoded(const Reply& reply) {
-  Encoder encoder;
-  reply.encode(encoder);
-  return encoder.take();
-}
 
 // Within one queue: dumps go together, nothing else does.
 bool excludes(LockKind a, LockKind b) {

@@ -1,6 +1,6 @@
 // The file home of one node: the files whose path's home it is, as this job has them open.
 //
-// What each request does is said in messages.h, under "File home". A file is known from the first
+// What each request does is said in messages/file_home.h. A file is known from the first
 // OpenEnd that is ok to the CloseEnd of its last handle; requests that name an identity or handle
 // that is not known get kNotFound. Requests that may have to wait take a Responder and answer it
 // when their turn or lock comes, in order of arrival. Turns and locks are bound to the connection
@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "service/messages.h"
+#include "service/messages/file_home.h"
 #include "service/server.h"
 
 namespace dedup::service {

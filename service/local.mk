@@ -24,8 +24,15 @@ libdedup_core_la_SOURCES += \
   service/frame_mac.h \
   service/live_chunks.cc \
   service/live_chunks.h \
-  service/messages.cc \
-  service/messages.h \
+  service/messages/block_home.h \
+  service/messages/file_home.h \
+  service/messages/file_info.h \
+  service/messages/homes.cc \
+  service/messages/homes.h \
+  service/messages/lease.h \
+  service/messages/request.cc \
+  service/messages/request.h \
+  service/messages/store_node.h \
   service/node_commit.cc \
   service/node_commit.h \
   service/node_handler.cc \

@@ -17,7 +17,7 @@
 #include "service/file_chunks.h"
 #include "service/fingerprint_set.h"
 #include "service/live_chunks.h"
-#include "service/messages.h"
+#include "service/messages/store_node.h"
 #include "store/commit_record.h"
 #include "store/store.h"
 
@@ -35,10 +35,10 @@ class NodeCommit {
 
   // Remembers these chunks; 1 for each that is not here.
   std::vector<std::uint8_t> refer(std::span<const Fingerprint> fingerprints);
-  // See WriteIndex in messages.h. Again: does nothing.
+  // See WriteIndex in messages/store_node.h. Again: does nothing.
   Result<WriteIndexReply> write_index(bool flush);
-  // Phase 1: see Prepare in messages.h. kCorrupt or kNotFound if a shard that the record says is
-  // here is not, or not whole.
+  // Phase 1: see Prepare in messages/store_node.h. kCorrupt or kNotFound if a shard that the record
+  // says is here is not, or not whole.
   Status prepare(const store::CommitRecord& record, bool flush);
   // Phase 2. The generation may be committed although it fails: committed() says it.
   Status commit(bool flush);

@@ -1,10 +1,15 @@
 // Takes requests apart for the three roles of a node.
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "base/fields.h"
 #include "service/block_home.h"
 #include "service/file_home.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/store_node.h"
 #include "service/server.h"
 #include "service/store_node.h"
 
@@ -58,15 +63,14 @@ class NodeHandler : public Handler {
 
   template <typename Request, typename Home>
   bool answer(Home& home, std::span<const std::byte> body, std::unique_ptr<Responder>& responder) {
-    Decoder decoder(body);
-    const Request request = Request::decode(decoder);
-    if (!decoder.ok() || !decoder.at_end()) {
+    const std::optional<Request> request = decoded<Request>(body);
+    if (!request) {
       reject(*responder,
              "malformed request " + std::to_string(static_cast<unsigned>(Request::kOpcode)));
-    } else if constexpr (requires { home.on(request, std::move(responder)); }) {
-      home.on(request, std::move(responder));
+    } else if constexpr (requires { home.on(*request, std::move(responder)); }) {
+      home.on(*request, std::move(responder));
     } else {
-      Result<typename Request::Reply> result = home.on(request);
+      Result<typename Request::Reply> result = home.on(*request);
       Bytes reply;
       if (result.is_ok()) reply = body_of(*std::move(result));
       responder->reply(result.status(), std::move(reply));
@@ -80,9 +84,7 @@ class NodeHandler : public Handler {
     if constexpr (requires { std::move(reply).take_body(); }) {
       return std::move(reply).take_body();
     } else {
-      Encoder encoder;
-      reply.encode(encoder);
-      return encoder.take();
+      return encoded(reply);
     }
   }
 

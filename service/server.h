@@ -14,7 +14,6 @@
 #include "base/codec.h"
 #include "base/status.h"
 #include "service/client.h"
-#include "service/messages.h"
 
 namespace dedup::service {
 

@@ -1,5 +1,5 @@
-// A node as a store node: what it answers for its own store. The requests are in messages.h, under
-// "Store node".
+// A node as a store node: what it answers for its own store. The requests are in
+// messages/store_node.h.
 //
 // Every error names this node. All requests on an attached file are kInternal if the file is not
 // attached, and need it attached for writing (else kReadOnly) where they change something. One
@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "service/attached_file.h"
-#include "service/messages.h"
+#include "service/messages/store_node.h"
 #include "service/reader_cache.h"
 #include "store/log.h"
 #include "store/shard.h"

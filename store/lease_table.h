@@ -8,7 +8,7 @@
 // after E. W. Dijkstra, "Cooperating sequential processes", 1965, 2.1: each sets its own mark
 // before it looks at the other's.)
 //
-// What a lease is, and who may have one, is said in service/messages.h.
+// What a lease is, and who may have one, is said in service/messages/lease.h.
 #pragma once
 
 #include <cstddef>

@@ -81,18 +81,6 @@ Result<PathState> look_at_plain(const std::string& path, const struct stat& s) {
 
 }  // namespace
 
-void Stamp::encode(Encoder& e) const {
-  for (const std::uint64_t field : {device, inode, size, modified, changed}) e.put(field);
-}
-
-Stamp Stamp::decode(Decoder& d) {
-  Stamp s;
-  for (std::uint64_t* field : {&s.device, &s.inode, &s.size, &s.modified, &s.changed}) {
-    *field = d.get<std::uint64_t>();
-  }
-  return s;
-}
-
 Result<Stamp> stamp_of(const fs::File& file) {
   struct stat s {};
   if (stat_of(file, s) != 0) return fs::failed("look at", file.path());
@@ -145,23 +133,6 @@ Status check_replaceable(const std::string& path) {
 }
 
 // ---- One file system or several ---------------------------------------------------------------
-
-void Seen::encode(Encoder& e) const {
-  e.put(kernel);
-  for (const std::uint64_t field : {directory.type, directory.system, directory.inode, device}) {
-    e.put(field);
-  }
-}
-
-Seen Seen::decode(Decoder& d) {
-  Seen s;
-  s.kernel = d.get_id();
-  for (std::uint64_t* field :
-       {&s.directory.type, &s.directory.system, &s.directory.inode, &s.device}) {
-    *field = d.get<std::uint64_t>();
-  }
-  return s;
-}
 
 Result<DirectoryId> directory_id(const std::string& path) {
   const std::string directory = fs::directory_of(path);

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/codec.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "store/commit_record.h"
@@ -27,9 +26,6 @@ struct Stamp {
   std::uint64_t modified = 0;
   std::uint64_t changed = 0;
   bool operator==(const Stamp&) const = default;
-
-  void encode(Encoder& e) const;
-  static Stamp decode(Decoder& d);
 };
 
 Result<Stamp> stamp_of(const fs::File& file);
@@ -65,9 +61,6 @@ struct Seen {
   Id128 kernel;           // of the running system; the same for simulated nodes
   DirectoryId directory;  // zero: it is not there
   std::uint64_t device = 0;
-
-  void encode(Encoder& e) const;
-  static Seen decode(Decoder& d);
 };
 
 // Of the directory that `path` is in; zero if it is not there.

@@ -17,8 +17,8 @@
 
 namespace dedup::store {
 
-// One block as bytes (compact: adjacent pieces that continue a chunk or a run of zeros are joined,
-// holder sets stored once) and back. Used in shard files and in messages alike.
+// One block as bytes (Block::encode(), but compact: adjacent pieces that continue a chunk or a run
+// of zeros are joined, holder sets stored once) and back.
 Bytes encode_block(const Block& block);
 Result<Block> decode_block(std::span<const std::byte> bytes);
 
@@ -28,6 +28,7 @@ struct EncodedBlock {
   std::uint64_t number = 0;
   Bytes bytes;
   std::uint64_t checksum = 0;
+  bool possible() const { return number < kBlocks; }
 };
 EncodedBlock with_checksum(std::uint64_t number, Bytes bytes);
 bool holds(const EncodedBlock& block);

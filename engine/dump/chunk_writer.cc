@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/hasher.h"
-#include "service/messages.h"
+#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/pace.h"
 #include "engine/protocol/failpoint.h"
-#include "service/messages.h"
+#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 namespace {

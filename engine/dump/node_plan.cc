@@ -5,7 +5,7 @@
 
 #include "engine/mpi/agreement.h"
 #include "plan/slots.h"
-#include "service/messages.h"
+#include "service/messages/store_node.h"
 #include "store/segment.h"
 
 namespace dedup::engine {

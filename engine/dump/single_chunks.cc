@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "service/messages.h"
+#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 namespace {

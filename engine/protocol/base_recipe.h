@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "engine/protocol/file_view.h"
 #include "service/client.h"
+#include "service/messages/store_node.h"
 #include "store/shard.h"
 
 namespace dedup::engine {

@@ -12,6 +12,7 @@
 #include "engine/protocol/file_view.h"
 #include "engine/protocol/local_file.h"
 #include "service/client.h"
+#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 

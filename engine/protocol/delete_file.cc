@@ -4,6 +4,9 @@
 
 #include "engine/protocol/fence.h"
 #include "engine/protocol/search.h"
+#include "service/messages/file_home.h"
+#include "service/messages/homes.h"
+#include "service/messages/store_node.h"
 #include "store/real_path.h"
 
 namespace dedup::engine {

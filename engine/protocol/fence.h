@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "engine/protocol/job_file.h"
+#include "service/messages/file_info.h"
 #include "store/commit_record.h"
 #include "store/real_path.h"
 #include "store/replacement.h"

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "service/messages.h"
+#include "service/messages/file_info.h"
 #include "store/commit_record.h"
 
 namespace dedup::engine {

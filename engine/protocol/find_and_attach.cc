@@ -4,9 +4,12 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/fields.h"
 #include "engine/protocol/fence.h"
 #include "engine/protocol/search.h"
 #include "plan/choose.h"
+#include "service/messages/file_home.h"
+#include "service/messages/store_node.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
 
@@ -27,7 +30,7 @@ struct Decision {
 
   Bytes encode() const {
     Encoder e;
-    info.encode(e);
+    put_fields(e, info);
     e.put(base);
     e.put(static_cast<std::uint8_t>(attach));
     e.put(static_cast<std::uint8_t>(create));
@@ -42,7 +45,7 @@ struct Decision {
   static Decision decode(std::span<const std::byte> bytes) {
     Decoder d(bytes);
     Decision out;
-    out.info = service::FileInfo::decode(d);
+    get_fields(d, out.info);
     out.base = d.get_id();
     out.attach = d.get<std::uint8_t>() != 0;
     out.create = d.get<std::uint8_t>() != 0;

@@ -6,6 +6,10 @@
 
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/homes.h"
+#include "service/messages/store_node.h"
 #include "store/real_path.h"
 
 namespace dedup::engine {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/fields.h"
+
 namespace dedup::engine {
 
 Status JobFile::refresh_view() {
@@ -16,14 +18,13 @@ Status JobFile::refresh_together(const Status& of_rank_0) {
   Bytes info;
   if (rank() == 0 && status.is_ok()) {
     status = refresh_view();
-    Encoder encoder;
-    view()->info.encode(encoder);
-    info = encoder.take();
+    info = encoded(view()->info);
   }
   DEDUP_TRY(ranks().share(status, info));
   if (rank() == 0) return Status::ok();
-  Decoder decoder(info);
-  DEDUP_ASSIGN(FileView fresh, FileView::from(service::FileInfo::decode(decoder)));
+  auto told = decoded<service::FileInfo>(info);
+  if (!told) return {Code::kInternal, path + ": rank 0 told something that cannot be"};
+  DEDUP_ASSIGN(FileView fresh, FileView::from(*std::move(told)));
   set_view(std::move(fresh));
   return Status::ok();
 }

@@ -17,6 +17,7 @@
 #include "engine/protocol/ranks.h"
 #include "hints/hints.h"
 #include "service/client.h"
+#include "service/messages/file_home.h"
 
 namespace dedup::engine {
 

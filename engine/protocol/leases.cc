@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/homes.h"
+#include "service/messages/store_node.h"
+
 namespace dedup::engine {
 
 Status recall(const JobFile& file, std::span<const service::Lease> leases) {

@@ -1,4 +1,4 @@
-// Leases on blocks, for whoever meets them. What they are is said in service/messages.h.
+// Leases on blocks, for whoever meets them. What they are is said in service/messages/lease.h.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "engine/protocol/job_file.h"
 #include "service/client.h"
+#include "service/messages/lease.h"
 
 namespace dedup::engine {
 

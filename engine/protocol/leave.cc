@@ -1,7 +1,10 @@
 #include "engine/protocol/leave.h"
 
+#include "base/fields.h"
 #include "engine/protocol/delete_file.h"
 #include "engine/protocol/write_back.h"
+#include "service/messages/file_home.h"
+#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 namespace {
@@ -51,12 +54,9 @@ Status leave(JobFile& file) {
     }
   }
   status = file.ranks().agree(status);
-  Encoder encoder;
-  reply.encode(encoder);
-  Bytes bytes = encoder.take();
+  Bytes bytes = encoded(reply);
   file.ranks().broadcast(bytes);
-  Decoder decoder(bytes);
-  reply = service::CloseBeginReply::decode(decoder);
+  reply = decoded<service::CloseBeginReply>(bytes).value_or(service::CloseBeginReply{});
   if (reply.last) {
     const Status ended = end_of_file(file, reply);
     if (status.is_ok()) status = ended;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plan/log_runs.h"
+#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 namespace {

@@ -1,5 +1,5 @@
 // The leases that this process has on blocks of a file. What they are is said in
-// service/messages.h.
+// service/messages/lease.h.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "service/messages.h"
+#include "service/messages/lease.h"
 #include "store/lease_table.h"
 
 namespace dedup::engine {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "service/messages.h"
+#include "service/messages/block_home.h"
 #include "store/fs.h"
 #include "store/real_path.h"
 

@@ -12,6 +12,10 @@
 #include "plan/block.h"
 #include "plan/cut.h"
 #include "plan/overlay.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/homes.h"
+#include "service/messages/store_node.h"
 #include "store/format.h"
 
 namespace dedup::engine {

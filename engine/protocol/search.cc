@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/fields.h"
+#include "service/messages/store_node.h"
+
 namespace dedup::engine {
 namespace {
 
@@ -30,7 +33,7 @@ Status ask(service::Client& client, const std::string& path, const Id128& identi
       continue;
     }
     out.put(node);
-    reply->encode(out);
+    put_fields(out, *reply);
   }
   return status;
 }
@@ -44,7 +47,7 @@ Result<SearchResult> decode(const service::Client& client, const std::vector<Byt
     Decoder decoder(bytes);
     while (!decoder.at_end()) {
       const auto node = decoder.get<NodeIndex>();
-      service::FindReply reply = service::FindReply::decode(decoder);
+      auto reply = get_fields<service::FindReply>(decoder);
       if (!decoder.ok() || node >= client.nodes()) {
         return Status(Code::kInternal, "a rank sent a node's answer that cannot be");
       }

@@ -8,7 +8,7 @@
 #include "engine/protocol/ranks.h"
 #include "plan/choose.h"
 #include "service/client.h"
-#include "service/messages.h"
+#include "service/messages/file_info.h"
 
 namespace dedup::engine {
 

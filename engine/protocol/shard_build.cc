@@ -5,6 +5,9 @@
 #include "engine/protocol/base_recipe.h"
 #include "engine/protocol/chunk_source.h"
 #include "plan/block.h"
+#include "service/messages/block_home.h"
+#include "service/messages/homes.h"
+#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 namespace {

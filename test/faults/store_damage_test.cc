@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/choose.h"
+#include "service/messages/store_node.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
 #include "test/faults/memory_system.h"

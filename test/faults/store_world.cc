@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "service/messages/store_node.h"
 #include "store/index.h"
 #include "store/layout.h"
 #include "store/log.h"

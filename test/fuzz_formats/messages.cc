@@ -1,10 +1,13 @@
 // Requests and replies: what decodes is encoded as it was; and a node that is asked whatever
 // decodes, in whatever order, answers or refuses.
-#include "service/messages.h"
 
 #include <tuple>
 
+#include "base/fields.h"
 #include "hints/hints.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/store_node.h"
 #include "service/server.h"
 #include "store/format.h"
 #include "store/shard.h"
@@ -35,16 +38,9 @@ void for_opcode(std::uint8_t opcode, List<Requests...>, Work&& work) {
 }
 
 template <typename Message>
-Bytes encoded(const Message& message) {
-  Encoder encoder;
-  message.encode(encoder);
-  return encoder.take();
-}
-
-template <typename Message>
 void check_message(Input bytes) {
   Decoder decoder(bytes);
-  const Message message = Message::decode(decoder);
+  const auto message = get_fields<Message>(decoder);
   if constexpr (requires(Message & m) { Message::from_body(Bytes(), m); }) {
     Message received;
     require(Message::from_body(Bytes(bytes.begin(), bytes.end()), received) ==
@@ -54,7 +50,7 @@ void check_message(Input bytes) {
   if (!decoder.ok()) return;
   const Bytes again = encoded(message);
   Decoder second(again);
-  const Message twice = Message::decode(second);
+  const auto twice = get_fields<Message>(second);
   require(second.ok() && second.at_end() && encoded(twice) == again,
           "a message is encoded as it was");
 }
@@ -130,9 +126,7 @@ class Answered : public Responder {
       require(!status.message().empty(), "an error says what is wrong");
       return;
     }
-    Decoder decoder(body);
-    (void)Request::Reply::decode(decoder);
-    require(decoder.ok() && decoder.at_end(), "a node's reply can be decoded");
+    require(decoded<typename Request::Reply>(body).has_value(), "a node's reply can be decoded");
   }
 
  private:
@@ -154,7 +148,7 @@ void run_node(Input input) {
     if (opcode == 0) handler->closed(connection);
     for_opcode(opcode, All{}, [&]<typename Request>() {
       Decoder decoder(body);
-      Request request = Request::decode(decoder);
+      auto request = get_fields<Request>(decoder);
       Bytes bytes(body.begin(), body.end());
       if (decoder.ok()) {
         confine(request);

@@ -1,6 +1,7 @@
 // Frames on a connection: a server that is sent anything, before and after a sound handshake, with
 // sound MACs or without, and a client whose service replies anything.
 #include "service/wire.h"
+#include "service/messages/file_home.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

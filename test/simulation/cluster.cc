@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+#include "base/fields.h"
+#include "service/messages/file_home.h"
 #include "test/hooks/forwarding_system.h"
 
 namespace {
@@ -361,10 +363,8 @@ class DirectTransport final : public service::Transport {
     }
     if (cluster_.breakage() == Breakage::kNumberTwice &&
         request->opcode == service::Opcode::kNextGeneration) {
-      Decoder decoder(request->body);
-      Encoder reply;
-      service::GenerationNumber{service::NextGeneration::decode(decoder).after + 1}.encode(reply);
-      request->reply = reply.take();
+      const auto asked = decoded<service::NextGeneration>(request->body).value();
+      request->reply = encoded(service::GenerationNumber{asked.after + 1});
       return;
     }
     if (whole_job_.intercept) request->reply = whole_job_.intercept(request->node, request->opcode);

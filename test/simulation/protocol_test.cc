@@ -3,9 +3,14 @@
 
 #include <array>
 
+#include "base/fields.h"
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/generation_commit.h"
 #include "engine/protocol/leave.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/homes.h"
+#include "service/messages/store_node.h"
 #include "store/format.h"
 #include "test/simulation/cluster.h"
 
@@ -87,9 +92,7 @@ TEST_F(Protocol, ACommitDoesNotCountCopiesThatANodeDoesNotHave) {
   job.intercept = [&](NodeIndex node, Opcode opcode) -> std::optional<Result<Bytes>> {
     if (node != 1 || opcode != Opcode::kReferences) return std::nullopt;
     ++asked;
-    Encoder reply;
-    service::ReferencesReply{{1}}.encode(reply);
-    return reply.take();
+    return encoded(service::ReferencesReply{{1}});
   };
   const Status lacking = commit(*file);
   EXPECT_EQ(asked, 2);

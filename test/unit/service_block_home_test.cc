@@ -14,8 +14,10 @@
 #include <tuple>
 #include <vector>
 
+#include "base/fields.h"
 #include "plan/block.h"
 #include "service/block_home.h"
+#include "service/messages/block_home.h"
 
 namespace dedup::service {
 namespace {
@@ -670,9 +672,7 @@ TEST(BlockHomes, SnapshotsComeInPagesOfOneMoment) {
   for (bool done = false; !done; ++pages) {
     const Result<SnapshotReply> reply = homes.on(Snapshot{id(7), id(1), cursor});
     ASSERT_TRUE(reply.is_ok());
-    Encoder encoder;
-    reply->encode(encoder);
-    EXPECT_LT(encoder.size(), 2 * kPayload);
+    EXPECT_LT(encoded(*reply).size(), 2 * kPayload);
     EXPECT_EQ(reply->base_limit, std::numeric_limits<std::uint64_t>::max());
     for (const BlockUpdate& page : reply->blocks) {
       EXPECT_EQ(page.block, 2 * blocks++);

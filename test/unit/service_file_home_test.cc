@@ -1,5 +1,8 @@
 // The file home, with responders that only note what they were told.
+#include "base/fields.h"
 #include "service/file_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/store_node.h"
 
 #include <gtest/gtest.h>
 
@@ -47,10 +50,9 @@ using Waited = std::shared_ptr<Outcome>;
 template <typename Reply>
 Reply reply_of(const Waited& outcome) {
   EXPECT_TRUE(outcome->is_ok());
-  Decoder decoder(outcome->body);
-  Reply reply = Reply::decode(decoder);
-  EXPECT_TRUE(decoder.ok() && decoder.at_end());
-  return reply;
+  std::optional<Reply> reply = decoded<Reply>(outcome->body);
+  EXPECT_TRUE(reply);
+  return reply.value_or(Reply{});
 }
 
 class FileHomeTest : public testing::Test {

@@ -1,8 +1,6 @@
 // Every message, filled at random: there and back, cut off at every length, and corrupted.
 //
-// Messages are plain aggregates, so their fields are found here by structured bindings: a field
-// that encode() and decode() both forget does not come back and is noticed.
-#include "service/messages.h"
+// Messages are plain aggregates: fields_of() gives all their fields, or does not compile.
 
 #include <gtest/gtest.h>
 
@@ -12,74 +10,18 @@
 #include <tuple>
 #include <type_traits>
 
+#include "base/fields.h"
 #include "plan/block.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/homes.h"
+#include "service/messages/store_node.h"
 
 namespace dedup::service {
 namespace {
 
-// ---- Fields of an aggregate -------------------------------------------------------------------
+// ---- Comparing ---------------------------------------------------------------------------------
 
-struct Anything {
-  template <typename T>
-  operator T() const;  // never defined: used in unevaluated expressions only
-};
-
-template <typename T, std::size_t... I>
-constexpr bool takes(std::index_sequence<I...>) {
-  return requires {
-    T{(static_cast<void>(I), Anything{})...};
-  };
-}
-
-template <typename T, std::size_t N = 12>
-constexpr std::size_t field_count() {
-  if constexpr (N == 0 || takes<T>(std::make_index_sequence<N>())) {
-    return N;
-  } else {
-    return field_count<T, N - 1>();
-  }
-}
-
-template <typename T>
-auto fields_of(T& m) {
-  constexpr std::size_t kCount = field_count<std::remove_const_t<T>>();
-  if constexpr (kCount == 0) {
-    return std::tie();
-  } else if constexpr (kCount == 1) {
-    auto& [a] = m;
-    return std::tie(a);
-  } else if constexpr (kCount == 2) {
-    auto& [a, b] = m;
-    return std::tie(a, b);
-  } else if constexpr (kCount == 3) {
-    auto& [a, b, c] = m;
-    return std::tie(a, b, c);
-  } else if constexpr (kCount == 4) {
-    auto& [a, b, c, d] = m;
-    return std::tie(a, b, c, d);
-  } else if constexpr (kCount == 5) {
-    auto& [a, b, c, d, e] = m;
-    return std::tie(a, b, c, d, e);
-  } else if constexpr (kCount == 6) {
-    auto& [a, b, c, d, e, f] = m;
-    return std::tie(a, b, c, d, e, f);
-  } else if constexpr (kCount == 7) {
-    auto& [a, b, c, d, e, f, g] = m;
-    return std::tie(a, b, c, d, e, f, g);
-  } else if constexpr (kCount == 8) {
-    auto& [a, b, c, d, e, f, g, h] = m;
-    return std::tie(a, b, c, d, e, f, g, h);
-  } else {
-    static_assert(kCount == 12);
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = m;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l);
-  }
-}
-
-template <typename T>
-inline constexpr bool is_vector = false;
-template <typename T>
-inline constexpr bool is_vector<std::vector<T>> = true;
 template <typename T>
 inline constexpr bool is_leaf =
     std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
@@ -90,7 +32,7 @@ template <typename T>
 bool equal(const T& a, const T& b) {
   if constexpr (is_leaf<T>) {
     return a == b;
-  } else if constexpr (is_vector<T>) {
+  } else if constexpr (fields::is_vector<T>) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](const auto& x, const auto& y) { return equal(x, y); });
   } else {
@@ -111,7 +53,7 @@ std::size_t allocated(const T& value) {
     return T(value).take_body().size();
   } else if constexpr (is_leaf<T>) {
     return 0;
-  } else if constexpr (is_vector<T>) {
+  } else if constexpr (fields::is_vector<T>) {
     std::size_t bytes = value.capacity() * sizeof(typename T::value_type);
     for (const auto& item : value) bytes += allocated(item);
     return bytes;
@@ -139,7 +81,7 @@ class Random {
       value = static_cast<T>(random_());
     } else if constexpr (std::is_enum_v<T>) {
       value = static_cast<T>(up_to(3));
-    } else if constexpr (is_vector<T>) {
+    } else if constexpr (fields::is_vector<T>) {
       value.resize(up_to(4));
       for (auto& item : value) fill(item);
     } else {
@@ -318,19 +260,12 @@ using Requests =
          ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard,
          PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, Alike, RecallLease>;
 
-template <typename Message>
-Bytes encoded(const Message& message) {
-  Encoder encoder;
-  message.encode(encoder);
-  return encoder.take();
-}
-
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
 bool decodes(std::span<const std::byte> bytes, Message& message) {
   const Bytes exact(bytes.begin(), bytes.end());
   Decoder decoder(exact);
-  message = Message::decode(decoder);
+  message = get_fields<Message>(decoder);
   return decoder.ok() && decoder.at_end();
 }
 

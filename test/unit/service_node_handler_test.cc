@@ -5,6 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/fields.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/store_node.h"
 #include "service/server.h"
 
 namespace dedup::service {
@@ -52,9 +56,7 @@ class NodeHandlerTest : public testing::Test {
   }
   template <typename Request>
   std::shared_ptr<Outcome> ask(const Request& request, ConnectionId connection = 1) {
-    Encoder encoder;
-    request.encode(encoder);
-    return ask_raw(Request::kOpcode, encoder.bytes(), connection);
+    return ask_raw(Request::kOpcode, encoded(request), connection);
   }
   Attach attach() const {
     Attach request;
@@ -74,12 +76,10 @@ TEST_F(NodeHandlerTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(unknown->answers, 1);
   EXPECT_EQ(unknown->status.code(), Code::kInternal);
   EXPECT_NE(unknown->status.message().find("n3"), std::string::npos);
-  Encoder encoder;
-  OpenBegin{"/f"}.encode(encoder);
-  Bytes shorter = encoder.bytes();
+  Bytes shorter = encoded(OpenBegin{"/f"});
   shorter.pop_back();
   EXPECT_EQ(ask_raw(Opcode::kOpenBegin, shorter)->status.code(), Code::kInternal);
-  Bytes longer = encoder.bytes();
+  Bytes longer = encoded(OpenBegin{"/f"});
   longer.push_back({});
   EXPECT_EQ(ask_raw(Opcode::kOpenBegin, longer)->status.code(), Code::kInternal);
   EXPECT_TRUE(ask(OpenBegin{"/f"})->status.is_ok());
@@ -115,8 +115,9 @@ TEST_F(NodeHandlerTest, BlockHomesKnowWhatIsAttached) {
   EXPECT_TRUE(ask(Space{attach().identity})->status.is_ok());
   const auto resolved = ask(resolve);
   ASSERT_TRUE(resolved->status.is_ok());
-  Decoder decoder(resolved->body);
-  EXPECT_TRUE(ResolveReply::decode(decoder).base.is_zero());
+  const auto reply = decoded<ResolveReply>(resolved->body);
+  ASSERT_TRUE(reply);
+  EXPECT_TRUE(reply->base.is_zero());
   ASSERT_TRUE(decoder.ok());
   EXPECT_TRUE(ask(Detach{attach().identity, false, {}})->status.is_ok());
   EXPECT_EQ(ask(resolve)->status.code(), Code::kNotFound);

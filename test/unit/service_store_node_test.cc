@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "service/messages/store_node.h"
 #include "store/log.h"
 #include "test/unit/store_node_fixture.h"
 

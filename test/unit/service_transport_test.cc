@@ -17,6 +17,7 @@
 
 #include "service/client.h"
 #include "service/frame_mac.h"
+#include "service/messages/store_node.h"
 #include "service/server.h"
 #include "service/wire.h"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/hasher.h"
+#include "service/messages/store_node.h"
 #include "service/store_node.h"
 #include "store/segment.h"
 #include "store/shard.h"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "service/messages/store_node.h"
 #include "test/unit/store_job.h"
 #include "test/unit/temp_dir.h"
 

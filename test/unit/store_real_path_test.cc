@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/fields.h"
 #include "store/store.h"
 #include "store/unnamed.h"
 #include "test/unit/store_helpers.h"
@@ -82,14 +83,11 @@ TEST(SeenDirectory, IsNowhereOnlyIfNothingIsThere) {
 
 TEST(SeenDirectory, SurvivesEncoding) {
   const Seen seen = *see_directory("/tmp/f");
-  Encoder encoder;
-  seen.encode(encoder);
-  Decoder decoder(encoder.bytes());
-  const Seen decoded = Seen::decode(decoder);
-  EXPECT_TRUE(decoder.at_end());
-  EXPECT_EQ(decoded.kernel, seen.kernel);
-  EXPECT_EQ(decoded.directory, seen.directory);
-  EXPECT_EQ(decoded.device, seen.device);
+  const auto back = decoded<Seen>(encoded(seen));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->kernel, seen.kernel);
+  EXPECT_EQ(back->directory, seen.directory);
+  EXPECT_EQ(back->device, seen.device);
   EXPECT_NE(seen.directory.inode, 0u);
 }
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "base/codec.h"
+#include "base/fields.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
 #include "tools/dedupctl/content.h"
@@ -27,24 +27,20 @@ struct Exported {
 
 // Collective: the ranks that see the directory of `path` as rank 0 does.
 std::vector<int> ranks_that_see(Group& group, const std::string& path) {
-  Encoder mine;
   // Whoever cannot look at it has no part in it.
   const auto seen = store::see_directory(path);
-  (seen.is_ok() ? *seen : store::Seen{}).encode(mine);
-  Encoder ranks;
+  const store::Seen here = seen.is_ok() ? *seen : store::Seen{};
+  std::vector<std::uint32_t> ranks;
   std::uint32_t rank = 0;
-  Decoder own(mine.bytes());
-  const store::Seen here = store::Seen::decode(own);
-  for (const Bytes& bytes : group.gather(mine.bytes())) {
-    Decoder d(bytes);
-    if (rank == 0 || store::is_shared(store::Seen::decode(d), here)) ranks.put(rank);
+  for (const Bytes& bytes : group.gather(encoded(here))) {
+    const auto theirs = decoded<store::Seen>(bytes);
+    if (rank == 0 || (theirs && store::is_shared(*theirs, here))) ranks.push_back(rank);
     ++rank;
   }
-  Bytes all = ranks.take();
+  Bytes all = encoded(ranks);
   group.broadcast(0, all);
-  std::vector<int> out;
-  for (Decoder d(all); !d.at_end();) out.push_back(static_cast<int>(d.get<std::uint32_t>()));
-  return out;
+  ranks = decoded<std::vector<std::uint32_t>>(all).value_or(std::vector<std::uint32_t>{0});
+  return {ranks.begin(), ranks.end()};
 }
 
 // Whether it is the file's own placeholder: the one thing that is replaced unasked.

@@ -1,0 +1,157 @@
+// What is asked of a file's home (service/messages/request.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "service/messages/file_info.h"
+#include "service/messages/lease.h"
+#include "service/messages/request.h"
+
+namespace dedup::service {
+
+// The start of an open. Waits (the reply is deferred) while another open or close of this path is
+// between its Begin and its End; from the reply on, this caller has the path's turn.
+struct OpenBeginReply {
+  bool known = false;  // this job has the file open already: info says as what
+  FileInfo info;
+  std::vector<Id128> aside;  // files of that path which were set aside and are still open
+};
+struct OpenBegin {
+  std::string path;
+  static constexpr Opcode kOpcode = Opcode::kOpenBegin;
+  using Reply = OpenBeginReply;
+};
+// The end of an open: gives the turn back. ok: registers `handle` and replaces what is known of the
+// file by `info` (size excepted if it was known already). Not ok: changes nothing.
+struct OpenEnd {
+  std::string path;
+  bool ok = false;
+  Id128 handle;
+  FileInfo info;
+  static constexpr Opcode kOpcode = Opcode::kOpenEnd;
+  using Reply = Empty;
+};
+// The start of a close: removes `handle`, takes the path's turn as OpenBegin does. `last`: nobody
+// in the job has the file open any more, and the caller must detach it everywhere before CloseEnd.
+struct CloseBeginReply {
+  bool last = false;
+  bool deleted = false;  // set aside as deleted: the last one drops the file
+  FileInfo info;
+};
+struct CloseBegin {
+  Id128 identity;
+  Id128 handle;
+  static constexpr Opcode kOpcode = Opcode::kCloseBegin;
+  using Reply = CloseBeginReply;
+};
+struct CloseEnd {
+  Id128 identity;
+  static constexpr Opcode kOpcode = Opcode::kCloseEnd;
+  using Reply = Empty;
+};
+struct GetFile {
+  Id128 identity;
+  static constexpr Opcode kOpcode = Opcode::kGetFile;
+  using Reply = FileInfo;
+};
+struct SizeReply {
+  std::uint64_t size = 0;
+  std::vector<Lease> leases = {};  // see each request
+};
+// `leases`: of blocks that end beyond that size, so that the file may be longer.
+struct GetSize {
+  Id128 identity;
+  static constexpr Opcode kOpcode = Opcode::kGetSize;
+  using Reply = SizeReply;
+};
+// size = max(size, end). With a lease: it begins, or ends if `ended`, and then `end` is what was
+// written under it; ignored if that lease is not known any more.
+struct ExtendSize {
+  Id128 identity;
+  std::uint64_t end = 0;
+  Lease lease = {};
+  bool ended = false;
+  static constexpr Opcode kOpcode = Opcode::kExtendSize;
+  using Reply = SizeReply;
+};
+// `leases`: not empty if the size was not set, since blocks that end beyond it are leased.
+struct SetSize {
+  Id128 identity;
+  std::uint64_t size = 0;
+  static constexpr Opcode kOpcode = Opcode::kSetSize;
+  using Reply = SizeReply;
+};
+// Locks of a file within the job, granted in order of arrival (the reply is deferred). A lock whose
+// connection breaks is freed. kDump is shared, kCommit excludes kDump and itself, kAtomic excludes
+// itself only.
+enum class LockKind : std::uint8_t { kDump = 0, kCommit = 1, kAtomic = 2 };
+constexpr LockKind last_of(LockKind) {
+  return LockKind::kAtomic;
+}
+struct Lock {
+  Id128 identity;
+  LockKind kind = LockKind::kDump;
+  Id128 owner;  // random, chosen by the caller; names the lock in Unlock
+  static constexpr Opcode kOpcode = Opcode::kLock;
+  using Reply = Empty;
+};
+struct Unlock {
+  Id128 identity;
+  LockKind kind = LockKind::kDump;
+  Id128 owner;
+  static constexpr Opcode kOpcode = Opcode::kUnlock;
+  using Reply = Empty;
+};
+// The shared file pointer of a handle; 0 at first.
+struct SharedValue {
+  std::uint64_t value = 0;
+};
+struct SharedAdd {
+  Id128 identity;
+  Id128 handle;
+  std::uint64_t increment = 0;  // modulo 2^64: negative ones work
+  static constexpr Opcode kOpcode = Opcode::kSharedAdd;
+  using Reply = SharedValue;  // the value before
+};
+struct SharedSet {
+  Id128 identity;
+  Id128 handle;
+  std::uint64_t value = 0;
+  static constexpr Opcode kOpcode = Opcode::kSharedSet;
+  using Reply = Empty;
+};
+// A commit succeeded: the new base and the table its NodeSets refer to.
+struct CommitDone {
+  Id128 identity;
+  Bytes record;
+  std::vector<StoreRef> stores;
+  static constexpr Opcode kOpcode = Opcode::kCommitDone;
+  using Reply = Empty;
+  bool possible() const { return stores.size() <= kNoNode; }
+};
+// The number of the next attempt at a generation, larger than that of the base, `after`. No two
+// attempts of a session get the same one, whatever became of the first: so of those that are left
+// anywhere, each was made from those before it.
+struct GenerationNumber {
+  std::uint64_t number = 0;
+};
+struct NextGeneration {
+  Id128 identity;
+  std::uint64_t after = 0;
+  static constexpr Opcode kOpcode = Opcode::kNextGeneration;
+  using Reply = GenerationNumber;
+};
+// The path, whose turn this caller has from OpenBegin, does not lead to this file any more: the
+// next open of the path knows nothing of it, and those who have it open keep it. `deleted`: the
+// last one to close it drops it. Harmless if the file is not open.
+struct SetAside {
+  Id128 identity;
+  bool deleted = false;
+  static constexpr Opcode kOpcode = Opcode::kSetAside;
+  using Reply = Empty;
+};
+
+}  // namespace dedup::service

@@ -1,0 +1,42 @@
+// What is known of an open file all over the job.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "store/real_path.h"
+
+namespace dedup::service {
+
+// A place where chunks of a file are, or were: entry i < job nodes is node i's store, later entries
+// are stores of the committed generation that no node of this job has.
+struct StoreRef {
+  Id128 uuid;
+  std::string node;  // name, for messages
+};
+
+// What every rank that has a file open knows of it.
+struct FileInfo {
+  Id128 identity;
+  std::string path;
+  std::string store_template;    // hint dedup_store, %n not yet replaced
+  Bytes record;                  // CommitRecord of the committed base; empty: never committed
+  std::vector<StoreRef> stores;  // what NodeIndex in every NodeSet of this file refers to
+  std::uint64_t size = 0;
+  bool writable = false;  // the job holds the stores' locks for writing
+  Id128 session;          // of this job's writing (LineageEntry); zero if not writable
+  // What stands at the real path. kNone: the nodes share no file system there, and the stores find
+  // the file by its path. kPlain: the file's committed content, until the first commit.
+  enum class RealPath : std::uint8_t { kNone, kPlaceholder, kPlain };
+  friend constexpr RealPath last_of(RealPath) { return RealPath::kPlain; }
+  RealPath real_path = RealPath::kNone;
+  store::Stamp plain;       // kPlain: of that file when it was opened
+  bool write_back = false;  // some handle that may write wants it when the last one is closed
+  bool deleted = false;     // MPI_File_delete was called since
+
+  bool possible() const { return stores.size() <= kNoNode; }
+};
+
+}  // namespace dedup::service

@@ -1,0 +1,14 @@
+// Which node is a home. The same on every rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/types.h"
+
+namespace dedup::service {
+
+NodeIndex file_home(const std::string& path, NodeIndex nodes);
+NodeIndex block_home(const Id128& identity, std::uint64_t block, NodeIndex nodes);
+
+}  // namespace dedup::service

@@ -1,0 +1,28 @@
+#include "service/messages/request.h"
+
+namespace dedup::service {
+
+bool may_repeat(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kGetFile:
+    case Opcode::kGetSize:
+    case Opcode::kResolve:
+    case Opcode::kInstallBase:
+    case Opcode::kSnapshot:
+    case Opcode::kFind:
+    case Opcode::kSpace:
+    case Opcode::kHeld:
+    case Opcode::kAlike:
+    case Opcode::kLocate:
+    case Opcode::kGetChunks:
+    case Opcode::kReadLog:
+    case Opcode::kListShard:
+    case Opcode::kReadShard:
+    case Opcode::kReferences:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace dedup::service

@@ -1,0 +1,361 @@
+// What is asked of a node about its own store (service/messages/request.h).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/piece.h"
+#include "base/types.h"
+#include "service/chunks_reply.h"
+#include "service/messages/file_info.h"
+#include "service/messages/lease.h"
+#include "service/messages/request.h"
+#include "store/commit_record.h"
+#include "store/real_path.h"
+#include "store/segment.h"
+#include "store/shard.h"
+
+namespace dedup::service {
+
+inline std::size_t count_set(const std::vector<std::uint8_t>& flags) {
+  return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), 1));
+}
+
+// Whether the holders of each are one of so many sets.
+template <typename Chunk>
+bool all_have_holders(const std::vector<Chunk>& chunks, const std::vector<NodeSet>& holder_sets) {
+  return std::all_of(chunks.begin(), chunks.end(),
+                     [&](const Chunk& chunk) { return chunk.holders < holder_sets.size(); });
+}
+
+// Which generations of `path` and of `identity` (zero: none) this node's store has. Creates the
+// store if there is none.
+struct FindReply {
+  StoreRef store;
+  store::Seen seen;  // the directory that the path is in
+  std::uint64_t free_bytes = 0;
+  std::vector<Bytes> records;  // encoded CommitRecords: newest of each identity
+  std::vector<Id128> deleted;  // identities that were deleted
+  std::vector<std::string> damaged;
+};
+struct Find {
+  std::string path;
+  Id128 identity;
+  std::string store_template;
+  static constexpr Opcode kOpcode = Opcode::kFind;
+  using Reply = FindReply;
+};
+// This job begins to use a file on this node (all later requests need it): takes the store's locks
+// (for writing: kFileInUse if another job has it; for reading: shared on generation `base`, if the
+// store has it and nobody is just removing it for a newer one), makes the file's directories if
+// `create`, sets the block homes' base. Again with write = true: upgrades. With write: also removes
+// what earlier jobs left uncommitted.
+struct AttachReply {
+  Id128 newest;  // attempt of the newest generation here, once the lock was tried; zero if none
+  bool overtaken = false;  // to be created, but another job has committed a file of this path
+};
+struct Attach {
+  Id128 identity;
+  std::string path;
+  std::string store_template;
+  Id128 base;  // attempt; zero: none
+  bool write = false;
+  bool create = false;
+  bool by_path = false;  // the stores find the file by its path: there must not be another one
+  static constexpr Opcode kOpcode = Opcode::kAttach;
+  using Reply = AttachReply;
+};
+// Ends it: uncommitted state, logs and attempts are dropped, locks released. `drop`: the whole file
+// goes, and a mark stays that names `stores_left` (stores of the record that were not there).
+struct Detach {
+  Id128 identity;
+  bool drop = false;
+  std::vector<Id128> stores_left;
+  static constexpr Opcode kOpcode = Opcode::kDetach;
+  using Reply = Empty;
+};
+// Makes a generation that is committed elsewhere committed here too.
+struct Adopt {
+  Id128 identity;
+  Bytes record;
+  static constexpr Opcode kOpcode = Opcode::kAdopt;
+  using Reply = Empty;
+};
+// Deletes a file that this job does not have open.
+struct Drop {
+  std::string store_template;
+  Id128 identity;
+  std::vector<Id128> stores_left;
+  static constexpr Opcode kOpcode = Opcode::kDrop;
+  using Reply = Empty;
+};
+// What this node's store has room for. If that is less than `needed`, files that no name leads to
+// any more are dropped first (store/unnamed.h), once for each generation of the file.
+struct SpaceReply {
+  std::uint64_t free_bytes = 0;
+};
+struct Space {
+  Id128 identity;
+  std::uint64_t needed = 0;  // bytes
+  static constexpr Opcode kOpcode = Opcode::kSpace;
+  using Reply = SpaceReply;
+};
+// A new number for a segment or log that the calling rank (on this node) will create in the store's
+// directory. The service keeps the file from being collected until the next commit or detach.
+struct NumberReply {
+  std::uint64_t number = 0;
+  std::string path;
+};
+struct OpenSegment {
+  Id128 identity;
+  static constexpr Opcode kOpcode = Opcode::kOpenSegment;
+  using Reply = NumberReply;
+};
+struct OpenLog {
+  Id128 identity;
+  static constexpr Opcode kOpcode = Opcode::kOpenLog;
+  using Reply = NumberReply;
+};
+// For each fingerprint: does this node hold it (committed or registered), and which nodes are known
+// here to hold it (empty: only that this one does).
+struct HeldReply {
+  std::vector<std::uint8_t> held;  // one per fingerprint
+  std::vector<NodeSet> holders;    // one per fingerprint that is held, in order
+  bool possible() const { return count_set(held) == holders.size(); }
+};
+struct Held {
+  Id128 identity;
+  std::vector<Fingerprint> fingerprints;
+  static constexpr Opcode kOpcode = Opcode::kHeld;
+  using Reply = HeldReply;
+};
+// For each fast hash: is a single chunk with it in this node's store (committed or registered)?
+struct AlikeReply {
+  bool strong = false;              // chunks with strong fingerprints are committed here, too
+  std::vector<std::uint8_t> found;  // one per hash; empty: none
+  std::vector<Fingerprint> names;   // one per hash that was found, in order
+  bool possible() const { return count_set(found) == names.size(); }
+};
+struct Alike {
+  Id128 identity;
+  std::vector<FastHash> hashes;
+  static constexpr Opcode kOpcode = Opcode::kAlike;
+  using Reply = AlikeReply;
+};
+// For each fingerprint: 1 if the caller is to store it, 0 if this node has it or somebody else is
+// storing it. What is claimed must be registered, or released after a failure.
+struct ClaimReply {
+  std::vector<std::uint8_t> granted;
+};
+struct Claim {
+  Id128 identity;
+  std::vector<Fingerprint> fingerprints;
+  static constexpr Opcode kOpcode = Opcode::kClaim;
+  using Reply = ClaimReply;
+};
+// The caller has appended these chunks to a segment of this node's store and written them out.
+struct Registration {
+  Fingerprint fingerprint;
+  store::ChunkLocation location;
+  std::uint32_t holders = 0;  // index into Register::holder_sets
+};
+struct Register {
+  Id128 identity;
+  std::vector<NodeSet> holder_sets;
+  std::vector<Registration> chunks;
+  static constexpr Opcode kOpcode = Opcode::kRegister;
+  using Reply = Empty;
+  bool possible() const { return all_have_holders(chunks, holder_sets); }
+};
+struct Release {
+  Id128 identity;
+  std::vector<Fingerprint> fingerprints;
+  static constexpr Opcode kOpcode = Opcode::kRelease;
+  using Reply = Empty;
+};
+// Chunks that were registered in this segment are not here after all: it could not be flushed.
+struct ForgetSegment {
+  Id128 identity;
+  std::uint64_t number = 0;
+  static constexpr Opcode kOpcode = Opcode::kForgetSegment;
+  using Reply = Empty;
+};
+// What this node's store has of these chunks in the committed generation is bad, as a rank that
+// read it found: it counts as not here, so that the next commit stores them again.
+struct Distrust {
+  Id128 identity;
+  std::vector<Fingerprint> fingerprints;
+  static constexpr Opcode kOpcode = Opcode::kDistrust;
+  using Reply = Empty;
+};
+// Where chunks are in this node's store; length 0: not here.
+struct LocateReply {
+  std::vector<store::ChunkLocation> locations;
+};
+struct Locate {
+  Id128 identity;
+  std::vector<Fingerprint> fingerprints;
+  static constexpr Opcode kOpcode = Opcode::kLocate;
+  using Reply = LocateReply;
+};
+// Chunks' bytes, checked by their checksums; one of another length counts as missing, unless it has
+// no header and its beginning has the same fast hash: who is not sure of a length locates first.
+struct GetChunks {
+  Id128 identity;
+  std::vector<NamedChunk> chunks;  // at most kPayload bytes of them
+  static constexpr Opcode kOpcode = Opcode::kGetChunks;
+  using Reply = ChunksReply;
+};
+// The service stores these chunks (those it does not hold) in a segment of its own, if none was
+// damaged since it was sealed (kCorrupt).
+struct PutChunk {
+  Fingerprint fingerprint;
+  std::uint32_t holders = 0;  // index into PutChunks::holder_sets
+  std::uint64_t seal = 0;     // its checksum, without a salt
+  Bytes data;
+
+  static PutChunk sealed(const Fingerprint& fingerprint, std::uint32_t holders, Bytes data) {
+    const std::uint64_t seal = store::seal_of({fingerprint, data}).checksum;
+    return {fingerprint, holders, seal, std::move(data)};
+  }
+  bool possible() const { return !data.empty() && data.size() <= kMaxChunkSize; }
+};
+struct PutReply {
+  std::uint32_t stored = 0;  // that it did not hold
+};
+struct PutChunks {
+  Id128 identity;
+  std::vector<NodeSet> holder_sets;
+  std::vector<PutChunk> chunks;
+  static constexpr Opcode kOpcode = Opcode::kPutChunks;
+  using Reply = PutReply;
+  bool possible() const { return all_have_holders(chunks, holder_sets); }
+};
+// `checksum`: XXH3 of the bytes, made where they were read.
+struct BytesReply {
+  Bytes bytes;
+  std::uint64_t checksum = 0;
+};
+struct ReadLog {
+  Id128 identity;
+  std::uint64_t log = 0;
+  std::uint64_t offset = 0;
+  std::uint32_t length = 0;
+  static constexpr Opcode kOpcode = Opcode::kReadLog;
+  using Reply = BytesReply;
+  bool possible() const { return offset <= kMaxOffset && length <= kMaxMessage; }
+};
+// Ends a lease of a log of this node: what was written under it. Not `here`: the rank itself has
+// ended it, and told the homes.
+struct RecallReply {
+  bool here = false;
+  std::vector<LogPiece> pieces;  // in the order in which they were written
+};
+struct RecallLease {
+  Id128 identity;
+  Lease lease;
+  static constexpr Opcode kOpcode = Opcode::kRecallLease;
+  using Reply = RecallReply;
+  bool possible() const { return lease.serial != 0; }
+};
+// Block numbers that a committed shard on this node has, from `cursor` on; at most kPayload bytes.
+struct ListShardReply {
+  std::vector<std::uint64_t> blocks;
+  bool done = false;
+};
+struct ListShard {
+  Id128 identity;
+  Id128 attempt;
+  std::uint32_t shard = 0;
+  store::Digest digest{};
+  std::uint64_t cursor = 0;  // first block number wanted
+  static constexpr Opcode kOpcode = Opcode::kListShard;
+  using Reply = ListShardReply;
+};
+// Blocks of a committed shard on this node, with their checksums from its table.
+struct ReadShardReply {
+  std::vector<store::EncodedBlock> blocks;
+};
+struct ReadShard {
+  Id128 identity;
+  Id128 attempt;
+  std::uint32_t shard = 0;
+  store::Digest digest{};
+  std::vector<std::uint64_t> blocks;  // at most kPayload / 64 KiB of them
+  static constexpr Opcode kOpcode = Opcode::kReadShard;
+  using Reply = ReadShardReply;
+};
+// Appends to shard `shard` of the attempt being made; offset 0 creates it anew.
+struct PutShard {
+  Id128 identity;
+  Id128 attempt;
+  std::uint32_t shard = 0;
+  std::uint64_t offset = 0;
+  Bytes bytes;
+  static constexpr Opcode kOpcode = Opcode::kPutShard;
+  using Reply = Empty;
+};
+// The attempt's recipe refers to these chunks as held by this node. Reply: 1 for each that this
+// node does not hold after all.
+struct ReferencesReply {
+  std::vector<std::uint8_t> missing;
+};
+struct References {
+  Id128 identity;
+  Id128 attempt;
+  std::vector<Fingerprint> fingerprints;
+  static constexpr Opcode kOpcode = Opcode::kReferences;
+  using Reply = ReferencesReply;
+};
+// All chunks are referred to: moves live ones out of segments that are less than half live (with
+// `flush`, to the disk), and writes the index of the chunks referred to.
+struct WriteIndexReply {
+  std::uint64_t chunks = 0;  // that the generation has on this node
+  std::uint64_t bytes = 0;
+};
+struct WriteIndex {
+  Id128 identity;
+  Id128 attempt;
+  bool flush = true;
+  static constexpr Opcode kOpcode = Opcode::kWriteIndex;
+  using Reply = WriteIndexReply;
+};
+// Phase 1, after WriteIndex: writes record.tmp; with `flush`, all of the attempt's files are on
+// disk when the reply comes, and the segments it needs (the ranks have flushed those they wrote).
+struct Prepare {
+  Id128 identity;
+  Bytes record;
+  bool flush = true;
+  static constexpr Opcode kOpcode = Opcode::kPrepare;
+  using Reply = Empty;
+};
+// Phase 2.
+struct Commit {
+  Id128 identity;
+  Id128 attempt;
+  bool flush = true;
+  static constexpr Opcode kOpcode = Opcode::kCommit;
+  using Reply = Empty;
+};
+struct Abort {
+  Id128 identity;
+  Id128 attempt;
+  static constexpr Opcode kOpcode = Opcode::kAbort;
+  using Reply = Empty;
+};
+// After the commit everywhere: the generation's chunks become the node's index; frees what only the
+// old generation referred to, and what was dumped but overwritten before it was committed.
+struct CollectReply {
+  std::uint64_t freed_bytes = 0;
+};
+struct Collect {
+  Id128 identity;
+  Id128 attempt;
+  static constexpr Opcode kOpcode = Opcode::kCollect;
+  using Reply = CollectReply;
+};
+
+}  // namespace dedup::service
