@@ -19,6 +19,8 @@ libdedup_core_la_SOURCES += \
   base/types.cc \
   base/types.h \
   base/varint.h \
+  base/warn.cc \
+  base/warn.h \
   base/worker.cc \
   base/worker.h \
   base/xxh3.h
@@ -30,4 +32,5 @@ unit_tests_SOURCES += \
   test/unit/base_status_test.cc \
   test/unit/base_text_test.cc \
   test/unit/base_types_test.cc \
+  test/unit/base_warn_test.cc \
   test/unit/base_worker_test.cc

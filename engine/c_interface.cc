@@ -8,6 +8,8 @@
 #include <set>
 #include <string>
 
+#include "base/warn.h"
+
 namespace dedup::engine {
 namespace {
 
@@ -89,9 +91,7 @@ void print(const hints::Warnings& warnings) {
   static auto& printed = *new std::set<std::string>;  // files are opened while the process ends
   const std::lock_guard lock(mutex);
   for (const hints::Warning& warning : warnings) {
-    if (printed.insert(warning.key).second) {
-      std::fprintf(stderr, "dedup: warning: %s\n", warning.text.c_str());
-    }
+    if (printed.insert(warning.key).second) warn(warning.text);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "engine/close_handle.h"
 
-#include <cstdio>
-
+#include "base/warn.h"
 #include "engine/commit.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leave.h"
@@ -23,14 +22,14 @@ Status close_handle(std::unique_ptr<FileHandle> file) {
   if (file->writable && !file->delete_on_close) {
     status = commit(*file);
     if (!status.is_ok() && file->rank() == 0) {
-      std::fprintf(stderr, "dedup: error: %s: close could not commit: %s; %s\n", file->path.c_str(),
-                   status.message().c_str(), standing_generation(*file).c_str());
+      say_error(file->path + ": close could not commit: " + status.message() + "; " +
+                standing_generation(*file));
     }
   }
   failpoint("close.committed");
   const Status left = leave(*file);
   if (status.is_ok() && !left.is_ok() && file->rank() == 0) {
-    std::fprintf(stderr, "dedup: error: %s\n", left.message().c_str());
+    say_error(left.message());
   }
   return status.is_ok() ? left : status;
 }

@@ -1,8 +1,8 @@
 #include "engine/commit.h"
 
 #include <atomic>
-#include <cstdio>
 
+#include "base/warn.h"
 #include "engine/log_dump.h"
 #include "engine/mpi/agreement.h"
 #include "engine/protocol/failpoint.h"
@@ -20,11 +20,10 @@ namespace {
 void say_that_copies_are_lacking(const FileHandle& file) {
   static std::atomic_flag is_said;
   if (file.copies() >= file.wanted_copies() || is_said.test_and_set()) return;
-  std::fprintf(stderr,
-               "dedup: warning: %s: %u copies are wanted, and this job has %u nodes: each chunk is "
-               "on %u; dedupctl heal, on more nodes, makes the others\n",
-               file.path.c_str(), file.wanted_copies(), static_cast<unsigned>(file.nodes()),
-               file.copies());
+  warn(file.path + ": " + std::to_string(file.wanted_copies()) +
+       " copies are wanted, and this job has " + std::to_string(file.nodes()) +
+       " nodes: each chunk is on " + std::to_string(file.copies()) +
+       "; dedupctl heal, on more nodes, makes the others");
 }
 
 void report(FileHandle& file, const GenerationCommit& generation) {
@@ -40,23 +39,19 @@ void report(FileHandle& file, const GenerationCommit& generation) {
   if (file.rank() != 0) return;
   say_that_copies_are_lacking(file);
   if (facts.lost_chunks != 0) {
-    std::fprintf(stderr,
-                 "dedup: warning: %s: of %llu chunks of generation %llu no copy is left on any "
-                 "node; reading them is an error\n",
-                 file.path.c_str(), static_cast<unsigned long long>(facts.lost_chunks),
-                 static_cast<unsigned long long>(file.last.generation));
+    warn(file.path + ": of " + std::to_string(facts.lost_chunks) + " chunks of generation " +
+         std::to_string(file.last.generation) +
+         " no copy is left on any node; reading them is an error");
   }
   if (facts.unknown_bytes != 0) {
-    std::fprintf(stderr,
-                 "dedup: warning: %s: the recipe of %llu bytes of generation %llu is lost; reading "
-                 "them is an error\n",
-                 file.path.c_str(), static_cast<unsigned long long>(facts.unknown_bytes),
-                 static_cast<unsigned long long>(file.last.generation));
+    warn(file.path + ": the recipe of " + std::to_string(facts.unknown_bytes) +
+         " bytes of generation " + std::to_string(file.last.generation) +
+         " is lost; reading them is an error");
   }
   if (file.hints.report.empty()) return;
   const Status status = append_report(file.hints.report, file.path, file.identity(), file.hints,
                                       file.job->nodes(), file.last);
-  if (!status.is_ok()) std::fprintf(stderr, "dedup: warning: %s\n", status.message().c_str());
+  if (!status.is_ok()) warn(status.message());
 }
 
 Status commit_locked(FileHandle& file) {

@@ -1,10 +1,10 @@
 #include "engine/heal.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <span>
 
 #include "base/hasher.h"
+#include "base/warn.h"
 #include "engine/commit.h"
 #include "engine/mpi/agreement.h"
 #include "engine/open_handle.h"
@@ -38,10 +38,7 @@ Status check_own_part(FileHandle& file, Healed& healed) {
   DEDUP_TRY(checked.status());
   healed.checked = checked->chunks;
   healed.bad = checked->bad.size();
-  for (const std::string& text : checked->texts) {
-    std::fprintf(stderr, "dedup: warning: node %s: %s\n",
-                 file.job->node_name(file.topology.my_node()).c_str(), text.c_str());
-  }
+  for (const std::string& text : checked->texts) warn(text);
   const std::span<const Fingerprint> bad = checked->bad;
   for (std::size_t begin = 0; begin < bad.size(); begin += kDistrustedAtOnce) {
     const auto some = bad.subspan(begin, std::min(kDistrustedAtOnce, bad.size() - begin));

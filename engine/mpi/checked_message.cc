@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
 
+#include "base/warn.h"
 #include "base/xxh3.h"
 
 namespace dedup::engine {
@@ -61,10 +61,10 @@ std::vector<Envelope> exchange_envelopes(MPI_Comm comm, const std::vector<Envelo
 }
 
 void end_on_damage(const char* what) {
-  std::fprintf(stderr,
-               "dedup: error: this rank ends, since MPI delivered something else than was sent in "
-               "the middle of a collective operation on a file (%s); what was committed stands\n",
-               what);
+  say_error(
+      "this rank ends, since MPI delivered something else than was sent in the middle of a "
+      "collective operation on a file (" +
+      std::string(what) + "); what was committed stands");
   PMPI_Abort(MPI_COMM_WORLD, 1);
 }
 

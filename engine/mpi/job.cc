@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/codec.h"
+#include "base/warn.h"
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/hooks.h"
 #include "engine/mpi/yield.h"
@@ -122,6 +122,7 @@ Status Job::start() {
   decide_yielding(host.comm);
   const Result<std::string> named = hints::node_of_rank(world_rank, world_size);
   const std::string name = named.is_ok() ? *named : "";
+  set_speaker("rank " + std::to_string(world_rank) + (name.empty() ? "" : " on " + name));
   node.comm = split_by_name(host.comm, name);
   int node_rank;
   PMPI_Comm_rank(node.comm, &node_rank);
@@ -133,9 +134,7 @@ Status Job::start() {
     service::Secret secret;
   } common{};
   if (world_rank == 0) {
-    for (const hints::Warning& warning : hints::unknown_variables(environ)) {
-      std::fprintf(stderr, "dedup: warning: %s\n", warning.text.c_str());
-    }
+    for (const hints::Warning& warning : hints::unknown_variables(environ)) warn(warning.text);
     common.id = Id128::random();
     fill_randomly(common.secret);
   }
@@ -215,9 +214,7 @@ void Job::begin() {
     int rank;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     // What the user set is told at once, and not only when a file is opened.
-    if (rank == 0 && status.code() == Code::kArgument) {
-      std::fprintf(stderr, "dedup: error: %s\n", status.message().c_str());
-    }
+    if (rank == 0 && status.code() == Code::kArgument) say_error(status.message());
     state().why_not = std::move(status);
   }
 }

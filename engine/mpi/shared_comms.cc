@@ -1,10 +1,11 @@
 #include "engine/mpi/shared_comms.h"
 
 #include <atomic>
-#include <cstdio>
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include "base/warn.h"
 
 namespace dedup::engine {
 namespace {
@@ -20,10 +21,10 @@ void end_this_rank(MPI_Comm*, int* error, ...) {
   // Of the class: the whole error's makes MPICH 4.0.2 with ch3:sock loop for ever (its stack of
   // causes may be a ring), as its own fatal handler does.
   PMPI_Error_string(error_class, text, &length);
-  std::fprintf(stderr,
-               "dedup: error: this rank ends, since MPI lost another one in the middle of a "
-               "collective operation on a file; what was committed stands: %s\n",
-               text);
+  say_error(
+      "this rank ends, since MPI lost another one in the middle of a collective operation on a "
+      "file; what was committed stands: " +
+      std::string(text));
   PMPI_Abort(MPI_COMM_WORLD, 1);
 }
 

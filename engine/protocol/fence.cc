@@ -1,8 +1,8 @@
 #include "engine/protocol/fence.h"
 
-#include <cstdio>
 #include <utility>
 
+#include "base/warn.h"
 #include "engine/protocol/reader.h"
 #include "plan/choose.h"
 
@@ -69,10 +69,8 @@ Status Fence::prepare(const store::CommitRecord& record) {
   const bool gone = now.kind == store::PathState::Kind::kNothing ||
                     now.kind == store::PathState::Kind::kNoDirectory;
   if (gone) {
-    std::fprintf(stderr,
-                 "dedup: warning: %s: was removed while it was open: no name leads to %s, "
-                 "which stays in the stores until they need its space\n",
-                 path_.c_str(), plan::describe(record).c_str());
+    warn(path_ + ": was removed while it was open: no name leads to " + plan::describe(record) +
+         ", which stays in the stores until they need its space");
     return Status::ok();
   }
   DEDUP_TRY(check().status());

@@ -1,10 +1,10 @@
 #include "engine/protocol/find_and_attach.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
 #include "base/fields.h"
+#include "base/warn.h"
 #include "engine/protocol/fence.h"
 #include "engine/protocol/search.h"
 #include "plan/choose.h"
@@ -189,7 +189,7 @@ class FindAndAttach {
 
   void begin_info(const SearchResult& found, Decision& out) const {
     for (const std::string& text : found.damaged) {
-      std::fprintf(stderr, "dedup: warning: %s: %s\n", file_.path.c_str(), text.c_str());
+      warn(file_.path + ": " + text);
     }
     out.attach = true;
     out.info.path = file_.path;
@@ -304,7 +304,7 @@ class FindAndAttach {
       if (file_.writable) {
         DEDUP_TRY(plan::check_quorum(choice));
       } else if (const Status quorum = plan::check_quorum(choice); !quorum.is_ok()) {
-        std::fprintf(stderr, "dedup: warning: %s\n", quorum.message().c_str());
+        warn(quorum.message());
       }
       take(choice, found, out);
     }

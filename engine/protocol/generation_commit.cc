@@ -1,9 +1,9 @@
 #include "engine/protocol/generation_commit.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 
+#include "base/warn.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
 #include "service/messages/block_home.h"
@@ -212,9 +212,8 @@ Status GenerationCommit::decide() {
     return all;
   }
   if (!all.is_ok() && file_.rank() == 0) {
-    std::fprintf(
-        stderr, "dedup: warning: %s: generation %llu is committed, but not everywhere: %s\n",
-        file_.path.c_str(), static_cast<unsigned long long>(record_.number), all.message().c_str());
+    warn(file_.path + ": generation " + std::to_string(record_.number) +
+         " is committed, but not everywhere: " + all.message());
   }
   failpoint("commit.unfenced");
   const Status fenced = file_.ranks().share(file_.rank() == 0 ? fence_.put() : Status::ok());
@@ -245,7 +244,7 @@ Status GenerationCommit::install() {
   // What cannot be freed now is freed by a later commit, or by the next job that writes.
   const Status freed = at_my_nodes(file_, service::Collect{file_.identity(), id_});
   if (!freed.is_ok()) {
-    std::fprintf(stderr, "dedup: warning: %s: %s\n", file_.path.c_str(), freed.message().c_str());
+    warn(file_.path + ": " + freed.message());
   }
   failpoint("commit.collected");
   // The lock goes when all have collected.

@@ -1,0 +1,65 @@
+#include "base/warn.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+namespace dedup {
+namespace {
+
+struct Speaker {
+  std::mutex mutex;
+  std::string who;
+  std::function<void(std::string_view)> listener;
+};
+
+// Never destroyed: files are closed while the process ends.
+Speaker& speaker() {
+  static auto& one = *new Speaker;
+  return one;
+}
+
+// In one call, so that lines of several processes do not mix. There is nobody to tell of a failure.
+void write_to_stderr(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+    if (written < 0 && errno != EINTR) return;
+    line.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+  }
+}
+
+void say(const char* kind, std::string_view text) {
+  Speaker& s = speaker();
+  const std::lock_guard lock(s.mutex);
+  std::string line = std::string("dedup: ") + kind + ": ";
+  if (!s.who.empty()) line += s.who + ": ";
+  line += text;
+  std::replace(line.begin(), line.end(), '\n', ' ');  // of a path
+  if (s.listener) return s.listener(line);
+  write_to_stderr(line + '\n');
+}
+
+}  // namespace
+
+void set_speaker(const std::string& who) {
+  const std::lock_guard lock(speaker().mutex);
+  speaker().who = who;
+}
+
+void warn(std::string_view text) {
+  say("warning", text);
+}
+
+void say_error(std::string_view text) {
+  say("error", text);
+}
+
+void hear_warnings(std::function<void(std::string_view)> listener) {
+  const std::lock_guard lock(speaker().mutex);
+  speaker().listener = std::move(listener);
+}
+
+}  // namespace dedup

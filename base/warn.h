@@ -1,0 +1,26 @@
+// What this process says on standard error unasked: a line each, in one piece, with who says it:
+//
+//   dedup: warning: rank 3 on n1: /scratch/f: …
+//
+// All functions may be called by several threads at once.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace dedup {
+
+// Who this process is; nobody, until it is told.
+void set_speaker(const std::string& who);
+
+// Something is not as the user may think.
+void warn(std::string_view text);
+// Something failed, and whoever called may not be told, or not look.
+void say_error(std::string_view text);
+
+// For tests: takes the lines, without their ends, instead of standard error; an empty one gives
+// them back to it.
+void hear_warnings(std::function<void(std::string_view line)> listener);
+
+}  // namespace dedup

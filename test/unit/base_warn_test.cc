@@ -1,0 +1,59 @@
+#include "base/warn.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace dedup {
+namespace {
+
+class WarnTest : public testing::Test {
+ protected:
+  WarnTest() {
+    hear_warnings([this](std::string_view line) { lines_.emplace_back(line); });
+  }
+  ~WarnTest() override {
+    hear_warnings(nullptr);
+    set_speaker("");
+  }
+
+  std::vector<std::string> lines_;
+};
+
+TEST_F(WarnTest, ALineSaysWhoSaysIt) {
+  warn("/f: is old");
+  set_speaker("rank 3 on n1");
+  warn("/f: is old");
+  say_error("/f: is gone");
+  EXPECT_EQ(lines_, (std::vector<std::string>{"dedup: warning: /f: is old",
+                                              "dedup: warning: rank 3 on n1: /f: is old",
+                                              "dedup: error: rank 3 on n1: /f: is gone"}));
+}
+
+TEST_F(WarnTest, IsOneLineWhateverAPathHas) {
+  warn("/a\nb\n: is old");
+  EXPECT_EQ(lines_, std::vector<std::string>{"dedup: warning: /a b : is old"});
+}
+
+TEST_F(WarnTest, LinesOfThreadsComeWhole) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([] {
+      for (int i = 0; i < 100; ++i) warn("abc");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(lines_, std::vector<std::string>(400, "dedup: warning: abc"));
+}
+
+TEST(Warn, GoesToStandardErrorAsItIs) {
+  testing::internal::CaptureStderr();
+  warn("one");
+  say_error(std::string(100000, 'x'));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "dedup: warning: one\ndedup: error: " + std::string(100000, 'x') + "\n");
+}
+
+}  // namespace
+}  // namespace dedup
