@@ -34,7 +34,7 @@ Status check_own_part(FileHandle& file, Healed& healed) {
   // A store without an index has no chunk of the generation, as far as anybody knows; the commit
   // finds out what it should have.
   const Code code = checked.status().code();
-  if (code == Code::kNoSuchFile || code == Code::kCorrupt) return Status::ok();
+  if (code == Code::kNotFound || code == Code::kCorrupt) return Status::ok();
   DEDUP_TRY(checked.status());
   healed.checked = checked->chunks;
   healed.bad = checked->bad.size();

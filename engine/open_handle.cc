@@ -97,8 +97,8 @@ Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string
     return status;
   }
   if (file->writable) {
-    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), file->identity(),
-                                            directory, file->hints);
+    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), *file->local,
+                                            file->identity(), file->hints);
     file->dumper_base = file->view()->base();
   }
   return file;

@@ -3,14 +3,13 @@
 #include <utility>
 
 #include "store/deletion.h"
-#include "store/fs.h"
 #include "store/unnamed.h"
 
 namespace dedup::service {
 
 AttachedFile::AttachedFile(std::shared_ptr<store::Store> store, const Id128& identity,
-                           const Id128& base, SegmentReaders& readers)
-    : store_(std::move(store)), identity_(identity), chunks_(*store_, identity, base, readers) {}
+                           const Id128& base)
+    : store_(std::move(store)), identity_(identity), chunks_(*store_, identity, base) {}
 
 Result<Id128> AttachedFile::newest() const {
   const auto record = store_->newest(identity_);
@@ -23,8 +22,7 @@ Result<Id128> AttachedFile::newest() const {
 Result<bool> AttachedFile::in_doubt() const {
   if (commit_ && commit_->prepared() && !commit_->committed()) return true;
   if (chunks_.base().is_zero()) return false;
-  DEDUP_ASSIGN(const bool here,
-               store::fs::exists(store_->generation_directory(identity_, chunks_.base())));
+  DEDUP_ASSIGN(const bool here, store_->has_attempt(identity_, chunks_.base()));
   if (!here) return false;
   DEDUP_ASSIGN(const Id128 committed, newest());
   return committed != chunks_.base();

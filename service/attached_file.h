@@ -19,9 +19,8 @@ namespace dedup::service {
 
 class AttachedFile {
  public:
-  // Not attached yet: call attach(). `readers` must outlive it.
-  AttachedFile(std::shared_ptr<store::Store> store, const Id128& identity, const Id128& base,
-               SegmentReaders& readers);
+  // Not attached yet: call attach().
+  AttachedFile(std::shared_ptr<store::Store> store, const Id128& identity, const Id128& base);
 
   // Takes the locks that `request` asks for and are not held yet; see Attach in
   // messages/store_node.h. On failure everything is as before.

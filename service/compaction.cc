@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "store/fs.h"
 #include "store/segment.h"
 
 namespace dedup::service {
@@ -87,7 +86,7 @@ Status copy_all(const store::Store& store, const Id128& identity, store::Segment
     const std::uint64_t segment = entries[begin].location.segment;
     end = begin;
     while (end < entries.size() && entries[end].location.segment == segment) ++end;
-    const auto reader = store::SegmentReader::open(store.segment_path(identity, segment));
+    const auto reader = store.segment(identity, segment);
     if (!reader.is_ok()) continue;
     bool sound;
     const Status status = copy_segment(
@@ -105,11 +104,10 @@ Compaction compact(store::Store& store, FileChunks& chunks, const Id128& identit
   if (sparse.empty()) return {};
   const auto number = chunks.open_segment();
   if (!number.is_ok()) return {};
-  const std::string path = store.segment_path(identity, *number);
   Compaction out{*number, {}};
   Status status;
   {
-    auto writer = store::SegmentWriter::create(path, identity, *number);
+    auto writer = store.create_segment(identity, *number);
     status = writer.status();
     if (status.is_ok()) {
       status = copy_all(store, identity, **writer, live, sparse, flush, out.moved);
@@ -117,7 +115,7 @@ Compaction compact(store::Store& store, FileChunks& chunks, const Id128& identit
   }
   if (!status.is_ok() || out.moved.empty()) {
     // If even that fails, the next collection finds a segment that nobody refers to.
-    (void)store::fs::remove_file(path);
+    (void)store.remove_segment(identity, *number);
     return {};
   }
   std::sort(out.moved.begin(), out.moved.end(),

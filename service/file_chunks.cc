@@ -6,13 +6,11 @@
 
 #include "base/hasher.h"
 #include "store/chunk_reader.h"
-#include "store/fs.h"
 
 namespace dedup::service {
 
-FileChunks::FileChunks(store::Store& store, const Id128& identity, const Id128& base,
-                       SegmentReaders& readers)
-    : store_(store), identity_(identity), base_(base), readers_(readers) {}
+FileChunks::FileChunks(store::Store& store, const Id128& identity, const Id128& base)
+    : store_(store), identity_(identity), base_(base) {}
 
 void FileChunks::set_base(const Id128& base) {
   base_ = base;
@@ -29,19 +27,19 @@ void FileChunks::set_base(const Id128& base) {
 // disk may pass: what it hides must not be taken for gone.
 const store::IndexReader* FileChunks::base_index() {
   if (!base_opened_ && !base_.is_zero()) {
-    auto opened = store::IndexReader::open(store_.index_path(identity_, base_));
+    auto opened = store_.index(identity_, base_);
     if (!opened.is_ok() && opened.status().code() == Code::kIo) return nullptr;
-    if (opened.is_ok() && (*opened)->attempt() == base_) base_index_ = std::move(*opened);
+    if (opened.is_ok()) base_index_ = std::move(*opened);
   }
   base_opened_ = true;
   return base_index_.get();
 }
 
 std::uint64_t FileChunks::segment_size(std::uint64_t segment) {
-  const auto about = store::fs::info(store_.segment_path(identity_, segment));
-  if (about.is_ok()) return segment_sizes_[segment] = about->size;
+  const auto size = store_.segment_size(identity_, segment);
+  if (size.is_ok()) return segment_sizes_[segment] = *size;
   // Only one that is not there is gone for good; another error may pass.
-  if (about.status().code() == Code::kNoSuchFile) segment_sizes_[segment] = 0;
+  if (size.status().code() == Code::kNotFound) segment_sizes_[segment] = 0;
   return 0;
 }
 
@@ -128,10 +126,8 @@ class FileChunks::Reader : public store::ChunkReader {
       std::span<const Fingerprint> fingerprints) override {
     return file_.locate(fingerprints);
   }
-  const store::SegmentReader* segment(std::uint64_t number) override {
-    const auto reader = file_.readers_.get({file_.identity_, {}, number}, [&] {
-      return store::SegmentReader::open(file_.store_.segment_path(file_.identity_, number));
-    });
+  std::shared_ptr<const store::SegmentReader> segment(std::uint64_t number) override {
+    const auto reader = file_.store_.segment(file_.identity_, number);
     return reader.is_ok() ? *reader : nullptr;
   }
 
@@ -215,8 +211,7 @@ Status FileChunks::distrust(std::span<const Fingerprint> fingerprints) {
   Bytes buffer;
   for (std::size_t i = 0; i < fingerprints.size(); ++i) {
     if (locations[i].length == 0) continue;
-    const std::string path = store_.segment_path(identity_, locations[i].segment);
-    const auto reader = store::SegmentReader::open(path);
+    const auto reader = store_.segment(identity_, locations[i].segment);
     buffer.resize(locations[i].length);
     if (!reader.is_ok() || !(*reader)->read(locations[i], fingerprints[i], buffer).is_ok()) {
       continue;
@@ -224,7 +219,7 @@ Status FileChunks::distrust(std::span<const Fingerprint> fingerprints) {
     // What reads well but is not what it is named after would be taken by readers that come upon
     // it without its being looked up (store/chunk_reader.h).
     DEDUP_ASSIGN(const bool holds, check.holds(fingerprints[i], buffer));
-    if (!holds) DEDUP_TRY(store::spoil_chunk(path, locations[i]));
+    if (!holds) DEDUP_TRY(store_.spoil_chunk(identity_, locations[i]));
   }
   return Status::ok();
 }
@@ -240,7 +235,7 @@ Status FileChunks::add(const Register& request) {
                                    ", which is not open"};
     }
     if (!present(chunk.fingerprint, l)) {
-      return {Code::kIo, store_.segment_path(identity_, l.segment) + ": no chunk can be at byte " +
+      return {Code::kIo, store_.segment_name(identity_, l.segment) + ": no chunk can be at byte " +
                              std::to_string(l.offset) + ": the file is gone or shorter"};
     }
   }
@@ -256,8 +251,7 @@ Status FileChunks::append(const PutChunks& request, std::span<const std::uint32_
                           std::vector<store::ChunkLocation>& locations) {
   if (!own_) {
     DEDUP_ASSIGN(const std::uint64_t number, open_segment());
-    DEDUP_ASSIGN(own_, store::SegmentWriter::create(store_.segment_path(identity_, number),
-                                                    identity_, number));
+    DEDUP_ASSIGN(own_, store_.create_segment(identity_, number));
   }
   std::vector<store::SegmentChunk> chunks;
   for (const std::uint32_t i : which) {
@@ -328,8 +322,7 @@ void FileChunks::forget_segment(std::uint64_t number) {
 Status FileChunks::flush(std::span<const std::uint64_t> segments) {
   for (const std::uint64_t segment : segments) {
     if (!unflushed_.contains(segment)) continue;
-    const auto file = store::fs::open_read(store_.segment_path(identity_, segment));
-    const Status status = file.is_ok() ? store::fs::sync_data(*file) : file.status();
+    const Status status = store_.flush_segment(identity_, segment);
     if (!status.is_ok()) {
       forget_segment(segment);
       return status;

@@ -17,20 +17,16 @@
 #include "base/types.h"
 #include "service/chunk_index.h"
 #include "service/messages/store_node.h"
-#include "service/reader_cache.h"
 #include "store/index.h"
 #include "store/segment.h"
 #include "store/store.h"
 
 namespace dedup::service {
 
-using SegmentReaders = ReaderCache<store::SegmentReader>;
-
 class FileChunks {
  public:
-  // `store` and `readers` must outlive it. `base`: attempt of the committed generation; zero: none.
-  FileChunks(store::Store& store, const Id128& identity, const Id128& base,
-             SegmentReaders& readers);
+  // `store` must outlive it. `base`: attempt of the committed generation; zero: none.
+  FileChunks(store::Store& store, const Id128& identity, const Id128& base);
 
   const Id128& base() const { return base_; }
   // Another generation is the base, or the same one came to be here: its index is opened anew.
@@ -93,7 +89,6 @@ class FileChunks {
   store::Store& store_;
   Id128 identity_;
   Id128 base_;
-  SegmentReaders& readers_;
 
   ChunkIndex index_;
   std::unique_ptr<store::IndexReader> base_index_;

@@ -36,7 +36,6 @@ libdedup_core_la_SOURCES += \
   service/node_commit.cc \
   service/node_commit.h \
   service/node_handler.cc \
-  service/reader_cache.h \
   service/server.cc \
   service/server.h \
   service/store_node.cc \

@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "store/fs.h"
 #include "store/index.h"
 #include "store/shard.h"
 
@@ -35,9 +34,7 @@ Status NodeCommit::check_shards(const store::CommitRecord& record) const {
     for (std::uint32_t s = 0; s < record.shards.size(); ++s) {
       const store::ShardEntry& shard = record.shards[s];
       if (std::find(shard.stores.begin(), shard.stores.end(), i) == shard.stores.end()) continue;
-      DEDUP_TRY(store::ShardReader::open(store_.shard_path(identity_, id_, s), identity_, id_, s,
-                                         shard.digest)
-                    .status());
+      DEDUP_TRY(store_.shard(identity_, id_, s, shard.digest).status());
     }
   }
   return Status::ok();
@@ -45,9 +42,7 @@ Status NodeCommit::check_shards(const store::CommitRecord& record) const {
 
 // Not flushed here: Store::prepare does so, for all of the attempt's files.
 Status NodeCommit::write_entries(LiveChunks& live, const Compaction& compaction) {
-  const std::string path = store_.index_path(identity_, id_);
-  DEDUP_TRY(store::fs::remove_file(path));
-  DEDUP_ASSIGN(const auto index, store::IndexWriter::create(path, identity_, id_));
+  DEDUP_ASSIGN(const auto index, store_.create_index(identity_, id_));
   index_ = {};
   std::set<std::uint64_t> segments;
   auto moved = compaction.moved.begin();
@@ -60,7 +55,7 @@ Status NodeCommit::write_entries(LiveChunks& live, const Compaction& compaction)
     segments.insert(entry.location.segment);
     return index->add(entry);
   });
-  if (!status.is_ok()) return status.with_context(store_.file_directory(identity_));
+  if (!status.is_ok()) return status.with_context(store_.directory() + ": file " + identity_.hex());
   live_segments_.assign(segments.begin(), segments.end());
   return index->finish(false);
 }
@@ -104,8 +99,7 @@ Status NodeCommit::commit(bool flush) {
 
 Status NodeCommit::abandon() {
   DEDUP_TRY(commit_failed_ ? store_.withdraw(identity_, id_) : store_.abandon(identity_, id_));
-  return compacted_ == 0 ? Status::ok()
-                         : store::fs::remove_file(store_.segment_path(identity_, compacted_));
+  return compacted_ == 0 ? Status::ok() : store_.remove_segment(identity_, compacted_);
 }
 
 void NodeCommit::install() {

@@ -6,7 +6,6 @@
 #include "hints/hints.h"
 #include "store/deletion.h"
 #include "store/format.h"
-#include "store/fs.h"
 
 namespace dedup::service {
 namespace {
@@ -31,8 +30,9 @@ Status drop_marked(store::Store& store, const std::unordered_map<Id128, Attached
 
 }  // namespace
 
-StoreNode::StoreNode(std::string node_name, NodeIndex self, NodeIndex nodes)
-    : node_name_(std::move(node_name)), self_(self), nodes_(nodes) {}
+StoreNode::StoreNode(std::string node_name, NodeIndex self, NodeIndex nodes,
+                     store::StoreOpener opener)
+    : node_name_(std::move(node_name)), self_(self), nodes_(nodes), opener_(std::move(opener)) {}
 
 Status StoreNode::explain(const Status& status) const {
   // A file of the store that is missing is not the program's file that is missing.
@@ -64,18 +64,11 @@ auto StoreNode::with_writable(const Id128& identity, Work&& work)
 Result<std::shared_ptr<store::Store>> StoreNode::open_store(const std::string& store_template,
                                                             bool create) {
   const std::string directory = hints::expand_store(store_template, node_name_);
-  auto opened = store::Store::open(directory, create);
+  auto opened = opener_(directory, create);
   if (!opened.is_ok()) return opened.status().with_context("node " + node_name_);
   std::shared_ptr<store::Store>& known = stores_[directory];
   if (!known || known->uuid() != (*opened)->uuid()) known = std::move(*opened);
   return known;
-}
-
-void StoreNode::close_readers(const Id128& identity) {
-  segments_.forget(identity);
-  logs_.forget(identity);
-  leases_.forget(identity);
-  shards_.forget(identity);
 }
 
 Status StoreNode::check_holders(const std::vector<NodeSet>& sets) const {
@@ -118,9 +111,7 @@ Result<AttachReply> StoreNode::on(const Attach& request) {
   const bool is_new = it == files_.end();
   if (is_new) {
     DEDUP_ASSIGN(auto store, open_store(request.store_template, request.create));
-    it = files_
-             .try_emplace(request.identity, std::move(store), request.identity, request.base,
-                          segments_)
+    it = files_.try_emplace(request.identity, std::move(store), request.identity, request.base)
              .first;
   }
   auto reply = it->second.attach(request, attached());
@@ -132,8 +123,8 @@ Result<AttachReply> StoreNode::on(const Attach& request) {
 
 Result<Empty> StoreNode::on(const Detach& request) {
   if (!request.drop && !files_.contains(request.identity)) return Empty{};
-  close_readers(request.identity);
   auto reply = with_file(request.identity, [&](AttachedFile& file) {
+    file.store().close_readers(request.identity);
     return to_reply(request.drop ? file.drop(request.stores_left) : file.detach());
   });
   files_.erase(request.identity);
@@ -177,7 +168,7 @@ std::vector<Id128> StoreNode::attached() const {
 Result<NumberReply> StoreNode::on(const OpenSegment& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<NumberReply> {
     DEDUP_ASSIGN(const std::uint64_t number, file.chunks().open_segment());
-    return NumberReply{number, file.store().segment_path(request.identity, number)};
+    return NumberReply{number};
   });
 }
 
@@ -250,15 +241,13 @@ Result<PutReply> StoreNode::on(const PutChunks& request) {
 Result<NumberReply> StoreNode::on(const OpenLog& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<NumberReply> {
     DEDUP_ASSIGN(const std::uint64_t number, file.chunks().open_log());
-    return NumberReply{number, file.store().log_path(request.identity, number)};
+    return NumberReply{number};
   });
 }
 
 Result<BytesReply> StoreNode::on(const ReadLog& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<BytesReply> {
-    DEDUP_ASSIGN(const auto* reader, logs_.get({request.identity, {}, request.log}, [&] {
-      return store::LogReader::open(file.store().log_path(request.identity, request.log));
-    }));
+    DEDUP_ASSIGN(const auto reader, file.store().log(request.identity, request.log));
     BytesReply reply;
     reply.bytes.resize(request.length);
     DEDUP_TRY(reader->read(request.offset, reply.bytes));
@@ -270,9 +259,7 @@ Result<BytesReply> StoreNode::on(const ReadLog& request) {
 Result<RecallReply> StoreNode::on(const RecallLease& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<RecallReply> {
     const Lease& lease = request.lease;
-    DEDUP_ASSIGN(auto* const table, leases_.get({request.identity, {}, lease.log}, [&] {
-      return store::open_leases(file.store().log_path(request.identity, lease.log));
-    }));
+    DEDUP_ASSIGN(const auto table, file.store().leases(request.identity, lease.log));
     const auto writes = table->recall(lease.slot, lease.serial);
     RecallReply reply;
     reply.here = writes.has_value();
@@ -283,25 +270,10 @@ Result<RecallReply> StoreNode::on(const RecallLease& request) {
 
 // ---- Recipe shards ----------------------------------------------------------------------------
 
-Result<const store::ShardReader*> StoreNode::shard(AttachedFile& file, const Id128& identity,
-                                                   const Id128& attempt, std::uint32_t number,
-                                                   const store::Digest& digest) {
-  const std::string path = file.store().shard_path(identity, attempt, number);
-  const auto open = [&]() -> Result<std::unique_ptr<OpenShard>> {
-    DEDUP_ASSIGN(auto reader, store::ShardReader::open(path, identity, attempt, number, digest));
-    return std::make_unique<OpenShard>(OpenShard{digest, std::move(reader)});
-  };
-  DEDUP_ASSIGN(const OpenShard* const known, shards_.get({identity, attempt, number}, open));
-  if (known->digest != digest) {
-    return Status(Code::kCorrupt, path + ": not the shard that was asked for");
-  }
-  return const_cast<const store::ShardReader*>(known->reader.get());
-}
-
 Result<ListShardReply> StoreNode::on(const ListShard& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<ListShardReply> {
-    DEDUP_ASSIGN(const auto* reader,
-                 shard(file, request.identity, request.attempt, request.shard, request.digest));
+    DEDUP_ASSIGN(const auto reader, file.store().shard(request.identity, request.attempt,
+                                                       request.shard, request.digest));
     const std::vector<std::uint64_t> all = reader->block_numbers();
     const auto begin = std::lower_bound(all.begin(), all.end(), request.cursor);
     const auto count =
@@ -315,8 +287,8 @@ Result<ReadShardReply> StoreNode::on(const ReadShard& request) {
     if (request.blocks.size() > kBlocksAtOnce) {
       return Status(Code::kArgument, "too many blocks asked for at once");
     }
-    DEDUP_ASSIGN(const auto* reader,
-                 shard(file, request.identity, request.attempt, request.shard, request.digest));
+    DEDUP_ASSIGN(const auto reader, file.store().shard(request.identity, request.attempt,
+                                                       request.shard, request.digest));
     ReadShardReply reply;
     for (const std::uint64_t block : request.blocks) {
       DEDUP_ASSIGN(reply.blocks.emplace_back(), reader->read_encoded(block));
@@ -369,8 +341,6 @@ Result<Empty> StoreNode::on(const Abort& request) {
 
 Result<CollectReply> StoreNode::on(const Collect& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<CollectReply> {
-    // Open files would keep the space of what is removed.
-    close_readers(request.identity);
     return file.collect(request.attempt);
   });
 }

@@ -17,7 +17,6 @@
 #include "base/types.h"
 #include "service/attached_file.h"
 #include "service/messages/store_node.h"
-#include "service/reader_cache.h"
 #include "store/log.h"
 #include "store/shard.h"
 #include "store/store.h"
@@ -27,7 +26,8 @@ namespace dedup::service {
 class StoreNode {
  public:
   // `node_name` replaces %n in store templates.
-  StoreNode(std::string node_name, NodeIndex self, NodeIndex nodes);
+  StoreNode(std::string node_name, NodeIndex self, NodeIndex nodes,
+            store::StoreOpener opener = store::Store::open);
 
   // Also drops files that are marked as deleted and came back. The Status of Store::open() if the
   // store cannot be used.
@@ -72,16 +72,7 @@ class StoreNode {
  private:
   // The store of a template; the same object for as long as the directory holds the same store.
   Result<std::shared_ptr<store::Store>> open_store(const std::string& store_template, bool create);
-  struct OpenShard {
-    store::Digest digest{};  // as checked when it was opened
-    std::unique_ptr<store::ShardReader> reader;
-  };
-
-  Result<const store::ShardReader*> shard(AttachedFile& file, const Id128& identity,
-                                          const Id128& attempt, std::uint32_t number,
-                                          const store::Digest& digest);
   std::vector<Id128> attached() const;
-  void close_readers(const Id128& identity);
   Status check_holders(const std::vector<NodeSet>& sets) const;
   Status explain(const Status& status) const;
   // Calls work(file), a Result; its error, or that there is no such file, is made to name the node.
@@ -96,11 +87,7 @@ class StoreNode {
   std::string node_name_;
   NodeIndex self_;
   NodeIndex nodes_;
-  // Open files, for all attached files together.
-  SegmentReaders segments_{64};
-  ReaderCache<store::LogReader> logs_{64};
-  ReaderCache<store::LeaseTable> leases_{64};
-  ReaderCache<OpenShard> shards_{16};
+  store::StoreOpener opener_;
   std::map<std::string, std::shared_ptr<store::Store>> stores_;  // by directory
   std::unordered_map<Id128, AttachedFile> files_;
 };

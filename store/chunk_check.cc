@@ -39,8 +39,9 @@ std::vector<IndexEntry> entries_of(const IndexReader& index, unsigned part, unsi
 // Chunks of one segment.
 class SegmentCheck {
  public:
-  SegmentCheck(std::string path, ChunkCheck& check) : path_(std::move(path)), check_(check) {
-    auto opened = SegmentReader::open(path_);
+  SegmentCheck(const Store& store, const Id128& identity, std::uint64_t number, ChunkCheck& check)
+      : name_(store.segment_name(identity, number)), check_(check) {
+    auto opened = store.segment(identity, number);
     if (opened.is_ok()) {
       reader_ = std::move(*opened);
     } else {
@@ -50,7 +51,7 @@ class SegmentCheck {
 
   ~SegmentCheck() {
     if (bad_ == 0) return;
-    check_.texts.push_back(path_ + ": " + std::to_string(bad_) + " of " + std::to_string(chunks_) +
+    check_.texts.push_back(name_ + ": " + std::to_string(bad_) + " of " + std::to_string(chunks_) +
                            " chunks are bad; the first: " + why_);
   }
 
@@ -79,9 +80,9 @@ class SegmentCheck {
     return Status::ok();
   }
 
-  std::string path_;
+  std::string name_;
   ChunkCheck& check_;
-  std::unique_ptr<SegmentReader> reader_;  // null if it cannot be opened
+  std::shared_ptr<const SegmentReader> reader_;  // null if it cannot be opened
   std::string why_;
   std::uint64_t chunks_ = 0;
   std::uint64_t bad_ = 0;
@@ -91,14 +92,14 @@ class SegmentCheck {
 
 Result<ChunkCheck> check_chunks(const Store& store, const Id128& identity, const Id128& attempt,
                                 unsigned part, unsigned parts) {
-  DEDUP_ASSIGN(const auto index, IndexReader::open(store.index_path(identity, attempt)));
+  DEDUP_ASSIGN(const auto index, store.index(identity, attempt));
   ChunkCheck check;
   const std::vector<IndexEntry> entries = entries_of(*index, part, parts, check);
   FingerprintCheck fingerprints;
   Bytes buffer;
   for (std::size_t i = 0; i < entries.size();) {
     const std::uint64_t number = entries[i].location.segment;
-    SegmentCheck segment(store.segment_path(identity, number), check);
+    SegmentCheck segment(store, identity, number, check);
     for (; i < entries.size() && entries[i].location.segment == number; ++i) {
       DEDUP_TRY(segment.check(entries[i], fingerprints, buffer));
     }

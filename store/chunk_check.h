@@ -26,7 +26,7 @@ struct ChunkCheck {
 // are `part`'s. Memory: 56 bytes for each chunk of the part, and one chunk. The generation must
 // stay meanwhile: lock it before.
 //
-// kNoSuchFile if there is no index (the store has no chunk of the generation), kCorrupt if it is no
+// kNotFound if there is no index (the store has no chunk of the generation), kCorrupt if it is no
 // index at all. Where a page of it is damaged, its chunks are left out, which `texts` says.
 Result<ChunkCheck> check_chunks(const Store& store, const Id128& identity, const Id128& attempt,
                                 unsigned part = 0, unsigned parts = 1);

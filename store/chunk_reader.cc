@@ -106,7 +106,7 @@ std::optional<ChunkReader::Positions> ChunkReader::read_stretches(
     }
     seals.assign(outs.size(), {});
     const ChunkLocation& first = (*locations)[s];
-    const SegmentReader* const reader = first.length == 0 ? nullptr : segment(first.segment);
+    const auto reader = first.length == 0 ? nullptr : segment(first.segment);
     std::size_t done = 0;
     for (std::uint64_t offset = first.offset; reader != nullptr && done < outs.size();) {
       const std::size_t asked = std::min(guess_, outs.size() - done);
@@ -162,7 +162,7 @@ std::optional<ChunkReader::Positions> ChunkReader::read_located(std::span<const 
       outs.push_back(chunks[found[end].index].out);
     }
     seals.resize(run.size());
-    const SegmentReader* const reader = segment(number);
+    const auto reader = segment(number);
     const bool all = reader != nullptr && reader->read_run(run, fingerprints, outs, seals).is_ok();
     for (std::size_t k = 0; k < run.size(); ++k) {
       // One by one, so that a damaged chunk costs that chunk only.

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -42,8 +43,8 @@ class ChunkReader {
   // Where each of them is; length 0: not here. Nothing if nobody knows: then nothing can be had.
   virtual std::optional<std::vector<ChunkLocation>> locate(
       std::span<const Fingerprint> fingerprints) = 0;
-  // Null if it cannot be read. Needed until the next call.
-  virtual const SegmentReader* segment(std::uint64_t number) = 0;
+  // Null if it cannot be read.
+  virtual std::shared_ptr<const SegmentReader> segment(std::uint64_t number) = 0;
 
   using Positions = std::vector<std::size_t>;
   // Both return those of `which` that they did not get; nothing if nobody knows where chunks are.

@@ -1,14 +1,11 @@
 // A generation's index on one store: which chunks of that generation it holds, and where.
 //
-// Written at commit (file `index` in the generation's directory), sorted by fingerprint. It is also
-// what decides which segments are live: a segment that no generation's index names is garbage.
+// Written at commit, sorted by fingerprint. It is also what decides which segments are live: a
+// segment that no generation's index names is garbage.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "base/hasher.h"
@@ -23,62 +20,45 @@ struct IndexEntry {
   ChunkLocation location;
 };
 
-// Writes an index file front to back, checksummed per page of entries. Memory: 1 MiB and 0.4 bytes
-// an entry. One thread.
+// Writes an index front to back. Memory: 1 MiB and 0.4 bytes an entry. One thread.
 class IndexWriter {
  public:
-  // kFileExists if there is a file.
-  static Result<std::unique_ptr<IndexWriter>> create(const std::string& path, const Id128& identity,
-                                                     const Id128& attempt);
-  ~IndexWriter();
+  virtual ~IndexWriter() = default;
   // In ascending order of fingerprints, each once: kInternal otherwise.
-  Status add(const IndexEntry& entry);
-  // Without it the file is none; flushes it if asked.
-  Status finish(bool flush);
-
- private:
-  struct Private;
-  explicit IndexWriter(std::unique_ptr<Private> p);
-  std::unique_ptr<Private> p_;
+  virtual Status add(const IndexEntry& entry) = 0;
+  // Without it the index is none; makes it durable if asked.
+  virtual Status finish(bool flush) = 0;
 };
 
-// Looks chunks up in an index file, which is never loaded as a whole: each page's first fingerprint
-// stands in memory (0.4 bytes a chunk), pages are read and checked when used, and up to 4 MiB of
-// them kept. (Read, not mapped: a bad sector is an error here, and would be a SIGBUS there.) One
-// thread at a time.
+// Looks chunks up in an index, which is never loaded as a whole: 0.4 bytes of memory a chunk and
+// 4 MiB. One thread at a time.
 class IndexReader {
  public:
-  static Result<std::unique_ptr<IndexReader>> open(const std::string& path);
-  ~IndexReader();
+  virtual ~IndexReader() = default;
 
-  std::uint64_t size() const;  // entries
-  const Id128& attempt() const;
-  // kNotFound if the store does not hold the chunk in this generation; kCorrupt if the page that
-  // would say so is damaged.
-  Result<ChunkLocation> find(const Fingerprint& fingerprint) const;
+  virtual std::uint64_t size() const = 0;  // entries
+  virtual const Id128& attempt() const = 0;
+  // kNotFound if the store does not hold the chunk in this generation; kCorrupt if what would say
+  // so is damaged.
+  virtual Result<ChunkLocation> find(const Fingerprint& fingerprint) const = 0;
   // The chunk's place in the order of fingerprints, as at() takes it; fails as find() does.
-  Result<std::uint64_t> position(const Fingerprint& fingerprint) const;
-  Result<IndexEntry> at(std::uint64_t i) const;  // in order of fingerprints
+  virtual Result<std::uint64_t> position(const Fingerprint& fingerprint) const = 0;
+  virtual Result<IndexEntry> at(std::uint64_t i) const = 0;  // in order of fingerprints
   // A chunk whose name says that it had no twin and that it has this fast hash; fails as find().
-  Result<Fingerprint> find_single(const FastHash& hash) const;
+  virtual Result<Fingerprint> find_single(const FastHash& hash) const = 0;
   // Whether there are chunks with strong fingerprints (also if the writer did not say).
-  bool has_strong() const;
+  virtual bool has_strong() const = 0;
   // Segments that the index names, each with the bytes of its live chunks (stored_size()).
   struct SegmentUse {
     std::uint64_t segment;
     std::uint64_t live_bytes;
   };
-  const std::vector<SegmentUse>& segments() const;
-
- private:
-  struct Private;
-  explicit IndexReader(std::unique_ptr<Private> p);
-  std::unique_ptr<Private> p_;
+  virtual const std::vector<SegmentUse>& segments() const = 0;
 };
 
 struct SegmentSize {
   std::uint64_t segment;
-  std::uint64_t bytes;  // of the file
+  std::uint64_t bytes;  // that it has, whatever they are
 };
 
 // Segments of which the index names less than half the bytes: worth rewriting, by appending their

@@ -55,13 +55,14 @@ std::vector<LogPiece> log_pieces(std::span<const LeasedWrite> writes, NodeIndex 
   return out;
 }
 
-LeaseTable::LeaseTable(fs::Mapping mapping) : mapping_(std::move(mapping)) {
+LeaseTable::LeaseTable(std::shared_ptr<void> memory, std::span<std::byte> bytes)
+    : memory_(std::move(memory)), bytes_(bytes) {
   static_assert(sizeof(Slot) * kSlots == kBytes);
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 }
 
 std::span<LeaseTable::Slot> LeaseTable::slots() const {
-  return {reinterpret_cast<Slot*>(mapping_.bytes().data()), kSlots};
+  return {reinterpret_cast<Slot*>(bytes_.data()), kSlots};
 }
 
 void LeaseTable::begin(std::uint32_t number, std::uint64_t serial) {

@@ -13,13 +13,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/piece.h"
 #include "base/types.h"
-#include "store/fs.h"
 
 namespace dedup::store {
 
@@ -40,8 +40,8 @@ class LeaseTable {
   static constexpr std::uint32_t kWrites = 254;  // that do not continue each other, in a slot
   static constexpr std::size_t kBytes = std::size_t{kSlots} * 4096;
 
-  // `mapping`: kBytes of a log, zeros at first.
-  explicit LeaseTable(fs::Mapping mapping);
+  // `bytes`: kBytes of a log, zeros at first, that `memory` holds.
+  LeaseTable(std::shared_ptr<void> memory, std::span<std::byte> bytes);
 
   // --- The process that writes the log: one thread at a time ------------------------------------
   // A slot that is free gets lease `serial`, never used before in this table, nor 0.
@@ -64,7 +64,8 @@ class LeaseTable {
   struct Slot;
   std::span<Slot> slots() const;
 
-  fs::Mapping mapping_;
+  std::shared_ptr<void> memory_;
+  std::span<std::byte> bytes_;
 };
 
 }  // namespace dedup::store

@@ -2,29 +2,42 @@ libdedup_core_la_SOURCES += \
   store/block_encoding.cc \
   store/chunk_check.cc \
   store/chunk_check.h \
+  store/chunk_header.h \
   store/chunk_reader.cc \
   store/chunk_reader.h \
   store/commit_record.cc \
   store/commit_record.h \
   store/deletion.cc \
   store/deletion.h \
+  store/files/contents.cc \
+  store/files/file_store.cc \
+  store/files/file_store.h \
+  store/files/generations.cc \
+  store/files/index_file.cc \
+  store/files/index_file.h \
+  store/files/layout.cc \
+  store/files/layout.h \
+  store/files/log_file.cc \
+  store/files/log_file.h \
+  store/files/open_store.cc \
+  store/files/open_store.h \
+  store/files/path_entries.cc \
+  store/files/path_entries.h \
+  store/files/reader_cache.h \
+  store/files/segment_file.cc \
+  store/files/segment_file.h \
+  store/files/shard_file.cc \
+  store/files/shard_file.h \
   store/format.cc \
   store/format.h \
   store/fs.cc \
   store/fs.h \
-  store/generations.cc \
   store/index.cc \
   store/index.h \
-  store/layout.cc \
-  store/layout.h \
   store/lease_table.cc \
   store/lease_table.h \
-  store/log.cc \
   store/log.h \
-  store/open_store.cc \
-  store/open_store.h \
-  store/path_entries.cc \
-  store/path_entries.h \
+  store/may_be_store.h \
   store/placeholder.cc \
   store/placeholder.h \
   store/placed.cc \
@@ -37,9 +50,9 @@ libdedup_core_la_SOURCES += \
   store/segment.h \
   store/shard.cc \
   store/shard.h \
-  store/store.cc \
+  store/shard_content.cc \
+  store/shard_content.h \
   store/store.h \
-  store/store_private.h \
   store/survey.cc \
   store/survey.h \
   store/system.cc \
@@ -48,9 +61,14 @@ libdedup_core_la_SOURCES += \
   store/unnamed.h
 
 unit_tests_SOURCES += \
+  test/unit/memory_store.cc \
+  test/unit/memory_store.h \
+  test/unit/memory_store_parts.cc \
+  test/unit/memory_store_parts.h \
   test/unit/store_chunk_check_test.cc \
   test/unit/store_chunk_reader_test.cc \
   test/unit/store_commit_record_test.cc \
+  test/unit/store_contract_test.cc \
   test/unit/store_generations_test.cc \
   test/unit/store_helpers.h \
   test/unit/store_index_test.cc \
@@ -58,6 +76,7 @@ unit_tests_SOURCES += \
   test/unit/store_log_test.cc \
   test/unit/store_open_test.cc \
   test/unit/store_placeholder_test.cc \
+  test/unit/store_reader_cache_test.cc \
   test/unit/store_real_path_test.cc \
   test/unit/store_replacement_test.cc \
   test/unit/store_segment_test.cc \

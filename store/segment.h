@@ -1,4 +1,4 @@
-// Segments: append-only files of chunks. Format in doc/format.md.
+// Segments: chunks, appended one after the other. Format in doc/format.md.
 //
 // A reader who knows (segment, offset) finds out from what stands there whether it is the chunk it
 // looks for and whether it is sound. A chunk that had no twin is named after its fast hash, which
@@ -12,11 +12,9 @@
 // header, and no header whose bytes are taken for a chunk with the same fast hash.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <span>
-#include <string>
 
 #include "base/status.h"
 #include "base/types.h"
@@ -68,44 +66,37 @@ ChunkSeal seal_of(const SegmentChunk& chunk);
 // Whether these are the bytes that were sealed, or, without a header, named so.
 bool holds(const ChunkSeal& seal, const SegmentChunk& chunk);
 
-// Appends chunks to one segment file. One thread, one process.
+// Appends chunks to one segment. One thread, one process.
 class SegmentWriter {
  public:
-  // Creates the file `path` exclusively (directories must be there).
-  static Result<std::unique_ptr<SegmentWriter>> create(const std::string& path,
-                                                       const Id128& identity, std::uint64_t number);
-  ~SegmentWriter();
+  virtual ~SegmentWriter() = default;
 
   // Little at a time is buffered (up to 1 MiB); much goes out by writev, from where it is. After a
   // failure every further call fails with the same status. `locations`: as many as chunks; what is
   // in them after a failure means nothing.
-  Status append(std::span<const SegmentChunk> chunks, std::span<ChunkLocation> locations);
+  virtual Status append(std::span<const SegmentChunk> chunks,
+                        std::span<ChunkLocation> locations) = 0;
   Result<ChunkLocation> append(const Fingerprint& fingerprint, std::span<const std::byte> data);
   // Hands everything to the kernel: readers in other processes see it.
-  Status write_out();
+  virtual Status write_out() = 0;
   // write_out, then fsync. A failed fsync is never tried again: the writer stays failed.
-  Status flush();
+  virtual Status flush() = 0;
   // The same in two steps: begun by write_out here and fsync in `worker`, ended by waiting for it.
   // Harmless to end what was not begun.
-  Status begin_flush(Worker& worker);
-  Status end_flush();
+  virtual Status begin_flush(Worker& worker) = 0;
+  virtual Status end_flush() = 0;
   // `worker` sees to it that what the kernel has is on its way to the disk, once it is much, so
   // that flushing takes less long.
-  void start_write_back(Worker& worker);
-  std::uint64_t number() const;
-  std::uint64_t size() const;  // bytes appended, whatever stands beside the data included
-
- private:
-  struct Private;
-  explicit SegmentWriter(std::unique_ptr<Private> p);
-  std::unique_ptr<Private> p_;
+  virtual void start_write_back(Worker& worker) = 0;
+  virtual std::uint64_t number() const = 0;
+  // Bytes appended, whatever stands beside the data included.
+  virtual std::uint64_t size() const = 0;
 };
 
-// Reads chunks of one segment file by position. Safe for several threads at once (pread).
+// Reads chunks of one segment by position. Safe for several threads at once.
 class SegmentReader {
  public:
-  static Result<std::unique_ptr<SegmentReader>> open(const std::string& path);
-  ~SegmentReader();
+  virtual ~SegmentReader() = default;
 
   // Reads and checks a whole chunk into `out` (location.length bytes). kCorrupt if it is not
   // `fingerprint`'s chunk or its checksum does not hold, kIo if it cannot be read. In this and the
@@ -113,34 +104,19 @@ class SegmentReader {
   Status read(const ChunkLocation& location, const Fingerprint& fingerprint,
               std::span<std::byte> out, std::span<ChunkSeal> seals = {}) const;
   // Reads chunks of one segment, those that stand one after the other with one system call.
-  Status read_run(std::span<const ChunkLocation> locations,
-                  std::span<const Fingerprint> fingerprints,
-                  std::span<const std::span<std::byte>> outs,
-                  std::span<ChunkSeal> seals = {}) const;
+  virtual Status read_run(std::span<const ChunkLocation> locations,
+                          std::span<const Fingerprint> fingerprints,
+                          std::span<const std::span<std::byte>> outs,
+                          std::span<ChunkSeal> seals = {}) const = 0;
   // For a reader that guesses: reads chunks from `offset` on, as if they stood there one after the
   // other, with one system call for kRunChunks of them. How many do, up to the first that does not
   // or is damaged; what is in the others' `outs` means nothing. A chunk without a header is taken
   // for the one that is wanted if there is data and its fast hash is the same: that it is there
   // must follow from its name's number (store/chunk_reader.h).
-  std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
-                             std::span<const std::span<std::byte>> outs,
-                             std::span<ChunkSeal> seals = {}) const;
-
-  // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
-  // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be
-  // found. For checking and for tests.
-  using Visit = std::function<void(const Fingerprint&, const ChunkLocation&)>;
-  Status scan(const Visit& visit) const;
-
- private:
-  struct Private;
-  explicit SegmentReader(std::unique_ptr<Private> p);
-  std::unique_ptr<Private> p_;
+  virtual std::size_t read_following(std::uint64_t offset,
+                                     std::span<const Fingerprint> fingerprints,
+                                     std::span<const std::span<std::byte>> outs,
+                                     std::span<ChunkSeal> seals = {}) const = 0;
 };
-
-// Makes no chunk of a sound one whose content is not what it is named after, so that whoever comes
-// upon it does not take it: overwrites its checksum. On the disk when this returns. Twice undoes
-// it. Of a chunk with a header: one without is what it is named after if it can be read.
-Status spoil_chunk(const std::string& path, const ChunkLocation& location);
 
 }  // namespace dedup::store

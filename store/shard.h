@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
+#include <vector>
 
 #include "base/piece.h"
 #include "base/status.h"
@@ -53,26 +53,17 @@ class ShardBuilder {
   std::unique_ptr<Private> p_;
 };
 
-// Reads blocks of a shard file. One thread at a time.
+// Reads blocks of a shard. One thread at a time.
 class ShardReader {
  public:
-  // kCorrupt if the file is not this shard of this attempt or its digest is not `digest`.
-  static Result<std::unique_ptr<ShardReader>> open(const std::string& path, const Id128& identity,
-                                                   const Id128& attempt, std::uint32_t shard,
-                                                   const Digest& digest);
-  ~ShardReader();
+  virtual ~ShardReader() = default;
 
   // The block as encode_block() made it (checked against its checksum); empty bytes if the shard
   // has no such block, which means that it was never written.
   Result<Bytes> read(std::uint64_t block_number) const;
-  Result<EncodedBlock> read_encoded(std::uint64_t block_number) const;
+  virtual Result<EncodedBlock> read_encoded(std::uint64_t block_number) const = 0;
   // Numbers of the blocks it has, ascending.
-  std::vector<std::uint64_t> block_numbers() const;
-
- private:
-  struct Private;
-  explicit ShardReader(std::unique_ptr<Private> p);
-  std::unique_ptr<Private> p_;
+  virtual std::vector<std::uint64_t> block_numbers() const = 0;
 };
 
 }  // namespace dedup::store

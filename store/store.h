@@ -1,27 +1,29 @@
-// A node's store: the directory that keeps segments, logs, recipe shards and commit records.
+// A node's store: a chunk store behind one interface. What it has goes in and comes out by what it
+// is (a file's identity, an attempt, a number), never by where it stands: segments, logs, indexes
+// and shards may be in files (store/files/), in memory (test/unit/memory_store.h), in another
+// directory than yesterday, or gone.
 //
-// doc/format.md gives the layout and every format. In short, below the store's directory:
+//   put    segments of chunks, logs of writes that are no chunks yet, a generation's shards and
+//          index, its record: prepared, then committed
+//   read   chunks, logs, shards, indexes; what is read again and again is kept open, a bounded
+//          number of each kind
+//   pin    locks, which are values: they unlock when they are destroyed
+//   live   what records, indexes and marks name
+//   drop   generations, segments and files that nobody needs
+//   space  what is free, and what is taken
 //
-//   STORE                                   magic, version, the store's UUID
-//   paths/<sha256 of the absolute path>     which identities that path had on this store
-//   marks/<identity>                        a deleted file, until every store has dropped it
-//   files/<identity>/lock                   flock: exclusive while a job has the file for writing
-//   files/<identity>/path-<sha256>          empty: the path entries that name this file
-//   files/<identity>/segments/<number>.seg  chunks; immutable once committed
-//   files/<identity>/logs/<number>.log      independent writes that are not chunks yet
-//   files/<identity>/generations/<attempt>/ record (renamed from record.tmp: the commit),
-//                                           index, shard-<n>; flock on the directory's file `lock`,
-//                                           shared while some job reads this generation
-//   files/drop-<identity>                   a file being removed
+// doc/format.md has what the store of a node is on its disk. Directories are 0700, files 0600.
+// Nothing taken from a file's name becomes part of a path: names are hashed. No path outside the
+// store's directory is ever touched; the directory itself may be created (one level), and must
+// belong to the user and be a real directory, not a symbolic link. If others may enter it, it is
+// made private when it is empty or a store, and refused (kAccess) when it holds other things.
 //
-// Directories are 0700, files 0600. Nothing taken from a file's name becomes part of a path: names
-// are hashed. No path outside the store's directory is ever touched; the directory itself may be
-// created (one level), and must belong to the user and be a real directory, not a symbolic link. If
-// others may enter it, it is made private when it is empty or a store, and refused (kAccess) when
-// it holds other things.
+// What is not here is kNotFound, if nothing else is said. An error's text may say where on the disk
+// it happened: for people, and for nothing else.
 //
-// No MPI. A Store object is used by one thread at a time; several processes of a node may have one
-// each on the same directory.
+// No MPI. A Store object is used by one thread at a time, what it gives out as its own header says;
+// several processes of a node may have an object each of the same store, and see what the others
+// do.
 #pragma once
 
 #include <cstdint>
@@ -37,12 +39,11 @@
 #include "base/types.h"
 #include "store/commit_record.h"
 #include "store/index.h"
+#include "store/log.h"
+#include "store/segment.h"
+#include "store/shard.h"
 
 namespace dedup::store {
-
-namespace fs {
-class File;
-}
 
 class Store {
  public:
@@ -50,9 +51,8 @@ class Store {
   // kNoSpace, kNoSuchFile (parent missing), kVersion (written by newer software), kCorrupt.
   static Result<std::unique_ptr<Store>> open(const std::string& directory, bool create);
 
-  const std::string& directory() const;
-  const Id128& uuid() const;
-  Result<std::uint64_t> free_bytes() const;  // what an unprivileged user may still write
+  virtual const std::string& directory() const = 0;
+  virtual const Id128& uuid() const = 0;
 
   // --- Finding files ---------------------------------------------------------------------------
   // Newest committed record (on this store) of every identity that `path` had here, and of
@@ -65,47 +65,75 @@ class Store {
     std::vector<Id128> deleted;
     std::vector<std::string> damaged;
   };
-  Result<PathEntry> find(const std::string& path, const Id128& identity = {}) const;
+  virtual Result<PathEntry> find(const std::string& path, const Id128& identity = {}) const = 0;
   // The newest committed record of every identity here, damaged ones left out (for tools and for
   // freeing space).
-  Result<std::vector<CommitRecord>> list() const;
+  virtual Result<std::vector<CommitRecord>> list() const = 0;
   // The paths that a file here was opened at, going by the path entries that are sound.
-  Result<std::vector<std::string>> paths(const Id128& identity) const;
+  virtual Result<std::vector<std::string>> paths(const Id128& identity) const = 0;
   // Every directory in which a file here was opened, going by the path entries that are sound.
-  Result<std::set<std::string>> directories() const;
+  virtual Result<std::set<std::string>> directories() const = 0;
   // Identities that have a directory here, with a committed generation or without.
-  Result<std::vector<Id128>> identities() const;
+  virtual Result<std::vector<Id128>> identities() const = 0;
 
   // --- Files ------------------------------------------------------------------------------------
   // Makes the directories of a file and enters `path`; durable when it returns. Harmless if there.
-  Status create_file(const Id128& identity, const std::string& path);
+  virtual Status create_file(const Id128& identity, const std::string& path) = 0;
   // Enters another path of a file that is here, under which it was found; durable when it returns.
-  Status add_path(const Id128& identity, const std::string& path);
+  virtual Status add_path(const Id128& identity, const std::string& path) = 0;
   class Lock;  // see below
   // Removes everything of a file at once (segments, logs, generations, path entry), by who has it
   // locked as a whole. Returns the bytes freed.
-  Result<std::uint64_t> drop_file(const Id128& identity, std::unique_ptr<Lock> whole);
+  virtual Result<std::uint64_t> drop_file(const Id128& identity, std::unique_ptr<Lock> whole) = 0;
   // The same where nothing has to be looked at before: takes that lock. Harmless if the file is not
   // there; kFileInUse as lock_whole(), also for the caller's own locks.
-  Result<std::uint64_t> drop_file(const Id128& identity);
+  virtual Result<std::uint64_t> drop_file(const Id128& identity) = 0;
   // Remembers that an identity was deleted, and which stores still have to drop it; replaces an
   // older mark. With no stores left the mark goes. Durable when it returns.
-  Status put_mark(const Id128& identity, const std::vector<Id128>& stores_left);
-  Result<std::vector<Id128>> marks() const;
+  virtual Status put_mark(const Id128& identity, const std::vector<Id128>& stores_left) = 0;
+  virtual Result<std::vector<Id128>> marks() const = 0;
   // The stores that a mark names; kNotFound if there is no such mark.
-  Result<std::vector<Id128>> mark_stores(const Id128& identity) const;
+  virtual Result<std::vector<Id128>> mark_stores(const Id128& identity) const = 0;
   // Takes those for which `is_done` says true out of a mark. Harmless if there is none.
-  Status shorten_mark(const Id128& identity, const std::function<bool(const Id128&)>& is_done);
+  virtual Status shorten_mark(const Id128& identity,
+                              const std::function<bool(const Id128&)>& is_done) = 0;
 
-  std::string file_directory(const Id128& identity) const;
-  std::string segment_path(const Id128& identity, std::uint64_t number) const;
-  std::string log_path(const Id128& identity, std::uint64_t number) const;
-  std::string generation_directory(const Id128& identity, const Id128& attempt) const;
-  std::string index_path(const Id128& identity, const Id128& attempt) const;
-  std::string shard_path(const Id128& identity, const Id128& attempt, std::uint32_t shard) const;
-  // Segments and logs that are there, ascending, with the size of their files.
-  Result<std::vector<SegmentSize>> segments(const Id128& identity) const;
-  Result<std::vector<std::uint64_t>> logs(const Id128& identity) const;
+  // Whether anything of a file is here.
+  virtual Result<bool> has_file(const Id128& identity) const = 0;
+
+  // --- Segments and logs ------------------------------------------------------------------------
+  // Those that are there, ascending, with the bytes that they have.
+  virtual Result<std::vector<SegmentSize>> segments(const Id128& identity) const = 0;
+  virtual Result<std::vector<std::uint64_t>> logs(const Id128& identity) const = 0;
+  // A number that no segment or log of the file has: kFileExists if one does.
+  virtual Result<std::unique_ptr<SegmentWriter>> create_segment(const Id128& identity,
+                                                                std::uint64_t number) = 0;
+  virtual Result<std::unique_ptr<LogWriter>> create_log(const Id128& identity,
+                                                        std::uint64_t number) = 0;
+  // To read one that some process of this node has written, or still appends to. Kept open for the
+  // next who asks.
+  virtual Result<std::shared_ptr<const SegmentReader>> segment(const Id128& identity,
+                                                               std::uint64_t number) const = 0;
+  virtual Result<std::shared_ptr<const LogReader>> log(const Id128& identity,
+                                                       std::uint64_t number) const = 0;
+  // The table of leases of a log whose make_leases() has succeeded.
+  virtual Result<std::shared_ptr<const LeaseTable>> leases(const Id128& identity,
+                                                           std::uint64_t log) const = 0;
+  // What is kept open of a file keeps the space of what was removed since.
+  virtual void close_readers(const Id128& identity) const = 0;
+
+  // As segments() has it, of one.
+  virtual Result<std::uint64_t> segment_size(const Id128& identity, std::uint64_t number) const = 0;
+  // Makes durable what another process wrote out. Never call it again on a segment where it failed.
+  virtual Status flush_segment(const Id128& identity, std::uint64_t number) = 0;
+  // Harmless if it is not there.
+  virtual Status remove_segment(const Id128& identity, std::uint64_t number) = 0;
+  // Makes no chunk of a sound one whose content is not what it is named after, so that whoever
+  // comes upon it does not take it. Durable when it returns. Twice undoes it. Of a chunk with a
+  // header: one without is what it is named after if it can be read.
+  virtual Status spoil_chunk(const Id128& identity, const ChunkLocation& location) = 0;
+  // What to call a segment in a message to people.
+  virtual std::string segment_name(const Id128& identity, std::uint64_t number) const = 0;
 
   // --- Locks (kernel locks, freed when the process dies) -----------------------------------------
   // A Lock unlocks when it is destroyed.
@@ -113,24 +141,37 @@ class Store {
   // kFileInUse if another job has it, kNoSuchFile (file) or kNotFound (generation) if it is not
   // here or was removed meanwhile. A lock belongs to the object, not to the process: taking one a
   // second time through any Store fails while the first is held.
-  Result<std::unique_ptr<Lock>> lock_for_writing(const Id128& identity);
+  virtual Result<std::unique_ptr<Lock>> lock_for_writing(const Id128& identity) = 0;
   // Against writers and against readers of any generation: who removes a file takes it, looks
   // whether it still is to go, and drops it. `writing`: the lock for writing of who has it already;
   // it becomes part of this one, and is freed if that is not to be had.
-  Result<std::unique_ptr<Lock>> lock_whole(const Id128& identity,
-                                           std::unique_ptr<Lock> writing = nullptr);
+  virtual Result<std::unique_ptr<Lock>> lock_whole(const Id128& identity,
+                                                   std::unique_ptr<Lock> writing = nullptr) = 0;
   // create_file and lock_for_writing in one step, for a file that is new. kFileInUse if another job
   // has a file of this path locked for writing here; with `by_path`, kFileExists if one was
   // committed. Files in `own`, those of the caller's job, do not count. Of several callers at once
   // one wins.
-  Result<std::unique_ptr<Lock>> create_for_writing(const Id128& identity, const std::string& path,
-                                                   const std::vector<Id128>& own, bool by_path);
-  Result<std::unique_ptr<Lock>> lock_generation(const Id128& identity, const Id128& attempt);
+  virtual Result<std::unique_ptr<Lock>> create_for_writing(const Id128& identity,
+                                                           const std::string& path,
+                                                           const std::vector<Id128>& own,
+                                                           bool by_path) = 0;
+  virtual Result<std::unique_ptr<Lock>> lock_generation(const Id128& identity,
+                                                        const Id128& attempt) = 0;
+
+  // What is locked, as far as can be told without taking a lock: that could get in the way of a job
+  // that is just opening the file. One look, for all files.
+  class Locked {
+   public:
+    virtual ~Locked() = default;
+    virtual bool writing(const Id128& identity) const = 0;
+    virtual bool reading(const Id128& identity, const Id128& attempt) const = 0;
+  };
+  virtual std::unique_ptr<const Locked> look_at_locks() const = 0;
 
   // --- Generations ------------------------------------------------------------------------------
   // Newest committed generation of a file here; kNotFound if there is none, kCorrupt if a record is
   // damaged (it may be the newest), kConflict if two have the highest number.
-  Result<CommitRecord> newest(const Id128& identity) const;
+  virtual Result<CommitRecord> newest(const Id128& identity) const = 0;
   // Every attempt that has a directory, sorted by what became of it. For tools.
   struct Generations {
     std::vector<CommitRecord> committed;
@@ -138,28 +179,41 @@ class Store {
     std::vector<Id128> begun;            // have neither, or an empty record.tmp
     std::vector<std::string> damaged;    // records that do not hold
   };
-  Result<Generations> generations(const Id128& identity) const;
+  virtual Result<Generations> generations(const Id128& identity) const = 0;
   // Makes an attempt's directory, into which its shards and index go. Harmless if it is there.
-  Status begin_attempt(const Id128& identity, const Id128& attempt);
-  // Writes `bytes` at `offset` of a shard file of an attempt; offset 0 starts the file anew.
-  Status write_shard(const Id128& identity, const Id128& attempt, std::uint32_t shard,
-                     std::uint64_t offset, std::span<const std::byte> bytes);
+  virtual Status begin_attempt(const Id128& identity, const Id128& attempt) = 0;
+  // Whether the attempt has been begun here, or more than that.
+  virtual Result<bool> has_attempt(const Id128& identity, const Id128& attempt) const = 0;
+  // The index of an attempt, or of a generation; one that is there already is replaced.
+  virtual Result<std::unique_ptr<IndexWriter>> create_index(const Id128& identity,
+                                                            const Id128& attempt) = 0;
+  // kCorrupt if it is damaged, or another attempt's.
+  virtual Result<std::unique_ptr<IndexReader>> index(const Id128& identity,
+                                                     const Id128& attempt) const = 0;
+  // kCorrupt if it is not this shard of this attempt, or its digest is not `digest`. Kept open.
+  virtual Result<std::shared_ptr<const ShardReader>> shard(const Id128& identity,
+                                                           const Id128& attempt,
+                                                           std::uint32_t number,
+                                                           const Digest& digest) const = 0;
+  // Writes `bytes` at `offset` of a shard of an attempt; offset 0 starts it anew.
+  virtual Status write_shard(const Id128& identity, const Id128& attempt, std::uint32_t shard,
+                             std::uint64_t offset, std::span<const std::byte> bytes) = 0;
   // Phase 1, after segments, shards and index were written: writes record.tmp (a new one if there
   // is one). With `flush`, flushes it, every other file of the attempt, and the directories that
   // name them and the segments; the segments' content is flushed by their writers.
-  Status prepare(const CommitRecord& record, bool flush);
+  virtual Status prepare(const CommitRecord& record, bool flush) = 0;
   // Phase 2: renames it, flushes the directory. Harmless if already renamed; kNotFound if there is
   // nothing to rename. After an error of the flush the generation is committed all the same.
-  Status commit(const Id128& identity, const Id128& attempt, bool flush);
+  virtual Status commit(const Id128& identity, const Id128& attempt, bool flush) = 0;
   // For a node that lacks a committed record: create_file, prepare and commit in one. Harmless if
   // it is there.
-  Status adopt(const CommitRecord& record);
+  virtual Status adopt(const CommitRecord& record) = 0;
   // Removes an attempt that was not committed: its shards, index and record.tmp. Harmless if it is
   // not there; kArgument if it was committed.
-  Status abandon(const Id128& identity, const Id128& attempt);
+  virtual Status abandon(const Id128& identity, const Id128& attempt) = 0;
   // Removes an attempt whose commit failed, or that was not committed: durably, and its record
   // before anything else. Only as long as nobody has relied on it.
-  Status withdraw(const Id128& identity, const Id128& attempt);
+  virtual Status withdraw(const Id128& identity, const Id128& attempt) = 0;
   // Removes generations that are not in `keep` and that nobody has locked, every uncommitted
   // attempt that is not, and every segment (and, if `with_logs` is set, log) that no remaining
   // generation's index refers to. The caller holds the lock for writing, and names in
@@ -169,31 +223,38 @@ class Store {
   // kKeep: attempts that were prepared here and on other stores on top of one in `keep` stay: a
   // killed job may have committed them on nodes that are not here to say so.
   enum class Prepared { kDrop, kKeep };
-  Result<std::uint64_t> collect(const Id128& identity, const std::vector<Id128>& keep,
-                                const std::vector<std::uint64_t>& open_segments, bool with_logs,
-                                Prepared prepared = Prepared::kDrop);
+  virtual Result<std::uint64_t> collect(const Id128& identity, const std::vector<Id128>& keep,
+                                        const std::vector<std::uint64_t>& open_segments,
+                                        bool with_logs, Prepared prepared = Prepared::kDrop) = 0;
 
-  ~Store();
+  // --- Space ------------------------------------------------------------------------------------
+  virtual Result<std::uint64_t> free_bytes()
+      const = 0;  // what an unprivileged user may still write
+  // What is taken, by all of the store and by one file, whatever it is for.
+  virtual Result<std::uint64_t> taken_bytes() const = 0;
+  virtual Result<std::uint64_t> taken_bytes(const Id128& identity) const = 0;
+  virtual Result<std::uint64_t> log_bytes(const Id128& identity, std::uint64_t number) const = 0;
+
+  virtual ~Store() = default;
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
- private:
-  struct Private;
-  explicit Store(std::unique_ptr<Private> p);
-  std::unique_ptr<Private> p_;
+ protected:
+  Store() = default;
 };
 
-// Held as long as the object lives and the process does. May be moved between threads.
 class Store::Lock {
  public:
-  explicit Lock(std::vector<std::unique_ptr<fs::File>> files);
-  ~Lock();
+  virtual ~Lock() = default;
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
- private:
-  friend class Store;
-  std::vector<std::unique_ptr<fs::File>> files_;
+ protected:
+  Lock() = default;
 };
+
+// How stores are opened: Store::open, where a test has nothing else.
+using StoreOpener =
+    std::function<Result<std::unique_ptr<Store>>(const std::string& directory, bool create)>;
 
 }  // namespace dedup::store

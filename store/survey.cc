@@ -1,51 +1,14 @@
 #include "store/survey.h"
 
-#include <sys/sysmacros.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <set>
-#include <sstream>
 #include <tuple>
 #include <utility>
-
-#include "store/fs.h"
-#include "store/index.h"
 
 namespace dedup::store {
 namespace {
 
-// What /proc/locks says of flocks: device and inode of the files. Asking by taking a lock would get
-// in the way of a job that is just opening a file.
-using LockedFiles = std::set<std::pair<dev_t, ino_t>>;
-
-LockedFiles locked_files() {
-  LockedFiles locked;
-  // Its length is not known before it is read.
-  std::FILE* const file = std::fopen("/proc/locks", "re");
-  if (file == nullptr) return locked;
-  char line[256];
-  while (std::fgets(line, sizeof line, file) != nullptr) {
-    unsigned major_number = 0;
-    unsigned minor_number = 0;
-    unsigned long inode = 0;
-    // "1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF"
-    if (std::sscanf(line, "%*s FLOCK %*s %*s %*s %x:%x:%lu", &major_number, &minor_number,
-                    &inode) == 3) {
-      locked.emplace(makedev(major_number, minor_number), inode);
-    }
-  }
-  std::fclose(file);
-  return locked;
-}
-
-bool is_locked(const LockedFiles& locked, const std::string& path) {
-  const auto about = fs::info(path);
-  return about.is_ok() && locked.contains({about->device, about->inode});
-}
-
 // The attempts' part of a survey.
-Status add_attempts(const Store& store, const LockedFiles& locked, FileSurvey& out) {
+Status add_attempts(const Store& store, const Store::Locked* locked, FileSurvey& out) {
   DEDUP_ASSIGN(Store::Generations attempts, store.generations(out.identity));
   out.prepared = std::move(attempts.prepared);
   out.damaged = std::move(attempts.damaged);
@@ -54,8 +17,7 @@ Status add_attempts(const Store& store, const LockedFiles& locked, FileSurvey& o
   for (const CommitRecord& record : attempts.committed) {
     out.committed.push_back(record.attempt);
     highest = std::max(highest, record.number);
-    const std::string lock = store.generation_directory(out.identity, record.attempt) + "/lock";
-    out.reading = out.reading || is_locked(locked, lock);
+    out.reading = out.reading || (locked && locked->reading(out.identity, record.attempt));
   }
   for (CommitRecord& record : attempts.committed) {
     if (record.number == highest) out.newest.push_back(std::move(record));
@@ -65,18 +27,17 @@ Status add_attempts(const Store& store, const LockedFiles& locked, FileSurvey& o
 
 void add_index(const Store& store, FileSurvey& out) {
   if (out.newest.empty()) return;
-  const std::string path = store.index_path(out.identity, out.newest.front().attempt);
-  const auto index = IndexReader::open(path);
+  const auto index = store.index(out.identity, out.newest.front().attempt);
   out.has_index = index.is_ok();
   if (!index.is_ok()) {
-    if (index.status().code() != Code::kNoSuchFile) out.index_damage = index.status().message();
+    if (index.status().code() != Code::kNotFound) out.index_damage = index.status().message();
     return;
   }
   out.chunks = (*index)->size();
   for (const auto& use : (*index)->segments()) out.live_bytes += use.live_bytes;
 }
 
-Result<FileSurvey> survey_with_locks(const Store& store, const LockedFiles& locked,
+Result<FileSurvey> survey_with_locks(const Store& store, const Store::Locked* locked,
                                      const Id128& identity) {
   FileSurvey out;
   out.identity = identity;
@@ -87,14 +48,14 @@ Result<FileSurvey> survey_with_locks(const Store& store, const LockedFiles& lock
   }
   DEDUP_ASSIGN(const auto segments, store.segments(identity));
   for (const SegmentSize& segment : segments) out.segment_bytes += segment.bytes;
-  DEDUP_ASSIGN(out.disk_bytes, fs::allocated_below(store.file_directory(identity)));
+  DEDUP_ASSIGN(out.disk_bytes, store.taken_bytes(identity));
   DEDUP_ASSIGN(const auto logs, store.logs(identity));
   for (const std::uint64_t log : logs) {
-    const auto about = fs::info(store.log_path(identity, log));
-    if (about.is_ok()) out.log_bytes += about->size;
+    const auto bytes = store.log_bytes(identity, log);
+    if (bytes.is_ok()) out.log_bytes += *bytes;
   }
   out.logs = logs.size();
-  out.writing = is_locked(locked, store.file_directory(identity) + "/lock");
+  out.writing = locked && locked->writing(identity);
   return out;
 }
 
@@ -201,7 +162,7 @@ Result<StoreSurvey> StoreSurvey::decode(Decoder& d) {
 }
 
 Result<FileSurvey> survey_file(const Store& store, const Id128& identity) {
-  return survey_with_locks(store, {}, identity);
+  return survey_with_locks(store, nullptr, identity);
 }
 
 Result<StoreSurvey> survey(const Store& store) {
@@ -209,7 +170,7 @@ Result<StoreSurvey> survey(const Store& store) {
   out.uuid = store.uuid();
   out.directory = store.directory();
   DEDUP_ASSIGN(out.free_bytes, store.free_bytes());
-  DEDUP_ASSIGN(out.disk_bytes, fs::allocated_below(store.directory()));
+  DEDUP_ASSIGN(out.disk_bytes, store.taken_bytes());
   DEDUP_ASSIGN(const auto marks, store.marks());
   for (const Id128& identity : marks) {
     Mark mark{identity, {}};
@@ -219,10 +180,10 @@ Result<StoreSurvey> survey(const Store& store) {
   }
   DEDUP_ASSIGN(const auto directories, store.directories());
   out.directories.assign(directories.begin(), directories.end());
-  const LockedFiles locked = locked_files();
+  const auto locked = store.look_at_locks();
   DEDUP_ASSIGN(const auto identities, store.identities());
   for (const Id128& identity : identities) {
-    DEDUP_ASSIGN(FileSurvey file, survey_with_locks(store, locked, identity));
+    DEDUP_ASSIGN(FileSurvey file, survey_with_locks(store, locked.get(), identity));
     out.files.push_back(std::move(file));
   }
   return out;

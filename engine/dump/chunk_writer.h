@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "base/worker.h"
 #include "engine/dump/verdict.h"
+#include "engine/protocol/local_file.h"
 #include "service/client.h"
 #include "store/segment.h"
 
@@ -33,8 +34,8 @@ struct StoredChunk {
 class ChunkWriter {
  public:
   // `flush`: whether finish_segments() will be asked to flush; the disk may begin before.
-  ChunkWriter(service::Client& client, const Id128& identity, bool flush)
-      : client_(client), identity_(identity), flush_(flush) {}
+  ChunkWriter(service::Client& client, LocalFile& local, const Id128& identity, bool flush)
+      : client_(client), local_(local), identity_(identity), flush_(flush) {}
   ChunkWriter(const ChunkWriter&) = delete;
   ChunkWriter& operator=(const ChunkWriter&) = delete;
   ~ChunkWriter() { new_segment(); }
@@ -90,6 +91,7 @@ class ChunkWriter {
   Status release_all();
 
   service::Client& client_;
+  LocalFile& local_;
   Id128 identity_;
   bool flush_;
   Numbered<NodeSet> holder_sets_;

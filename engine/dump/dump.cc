@@ -50,9 +50,9 @@ DumpStats& DumpStats::operator+=(const DumpStats& other) {
 }
 
 struct Dumper::Private {
-  Private(const Topology& topology, service::Client& client, const Id128& identity,
-          const hints::Hints& hints)
-      : state(topology, client, identity, hints) {
+  Private(const Topology& topology, service::Client& client, LocalFile& local,
+          const Id128& identity, const hints::Hints& hints)
+      : state(topology, client, local, identity, hints) {
     make_exchange();
   }
 
@@ -96,9 +96,9 @@ struct Dumper::Private {
   hints::Exchange exchange_kind = hints::Exchange::kSend;  // of state.exchange
 };
 
-Dumper::Dumper(const Topology& topology, service::Client& client, const Id128& identity,
-               std::string, const hints::Hints& hints)
-    : p_(std::make_unique<Private>(topology, client, identity, hints)) {}
+Dumper::Dumper(const Topology& topology, service::Client& client, LocalFile& local,
+               const Id128& identity, const hints::Hints& hints)
+    : p_(std::make_unique<Private>(topology, client, local, identity, hints)) {}
 
 Dumper::~Dumper() = default;
 

@@ -10,12 +10,12 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/mpi/topology.h"
+#include "engine/protocol/local_file.h"
 #include "hints/hints.h"
 #include "service/client.h"
 
@@ -68,10 +68,10 @@ struct DumpResult {
 // (at most F fingerprints), so that later ones find their chunks. One thread at a time.
 class Dumper {
  public:
-  // `topology`, `client` and `hints` must outlive the Dumper. Nothing communicates here.
-  // `store_directory`: this node's store, where this rank's segment is appended to.
-  Dumper(const Topology& topology, service::Client& client, const Id128& identity,
-         std::string store_directory, const hints::Hints& hints);
+  // All but `identity` must outlive the Dumper. Nothing communicates here. `local`: by way of it
+  // this rank's segment is appended to this node's store.
+  Dumper(const Topology& topology, service::Client& client, LocalFile& local, const Id128& identity,
+         const hints::Hints& hints);
   ~Dumper();
 
   // Collective; ranks may have no runs. On success every chunk of every rank is, or is being kept,

@@ -55,16 +55,14 @@ class OwnStore : public store::ChunkReader {
     if (!reply.is_ok()) return std::nullopt;
     return reply->locations;
   }
-  const store::SegmentReader* segment(std::uint64_t number) override {
+  std::shared_ptr<const store::SegmentReader> segment(std::uint64_t number) override {
     const auto reader = local_.segment(number);
-    segment_ = reader.is_ok() ? *reader : nullptr;
-    return segment_.get();
+    return reader.is_ok() ? *reader : nullptr;
   }
 
   service::Client& client_;
   LocalFile& local_;
   const Id128& identity_;
-  std::shared_ptr<const store::SegmentReader> segment_;  // the last one
 };
 
 }  // namespace

@@ -10,8 +10,6 @@
 namespace dedup::engine {
 namespace {
 
-constexpr std::size_t kOpenReaders = 64;  // of each kind
-
 std::mutex registry_mutex;
 // A process has one client, but where one program plays several jobs each has its own.
 using Key = std::pair<const service::Client*, Id128>;
@@ -19,28 +17,6 @@ using Key = std::pair<const service::Client*, Id128>;
 std::map<Key, std::weak_ptr<LocalFile>>& registry() {
   static auto& map = *new std::map<Key, std::weak_ptr<LocalFile>>;
   return map;
-}
-
-// The cached reader of `number`, moved to the front, or what open() makes.
-template <typename Reader, typename Open>
-Result<std::shared_ptr<Reader>> cached(
-    std::list<std::pair<std::uint64_t, std::shared_ptr<Reader>>>& readers, std::uint64_t number,
-    Open&& open) {
-  const auto it = std::find_if(readers.begin(), readers.end(),
-                               [&](const auto& entry) { return entry.first == number; });
-  if (it != readers.end()) {
-    readers.splice(readers.begin(), readers, it);
-    return readers.front().second;
-  }
-  auto opened = open();
-  if (!opened.is_ok()) {
-    const Status& status = opened.status();
-    if (status.code() == Code::kNoSuchFile) return Status(Code::kNotFound, status.message());
-    return status;
-  }
-  readers.emplace_front(number, std::shared_ptr<Reader>(std::move(*opened)));
-  if (readers.size() > kOpenReaders) readers.pop_back();
-  return readers.front().second;
 }
 
 }  // namespace
@@ -72,7 +48,7 @@ Result<LocalFile::Appended> LocalFile::append(std::span<const std::byte> data) {
   if (!log_) {
     DEDUP_ASSIGN(const service::NumberReply reply,
                  client_->call(client_->self(), service::OpenLog{identity_}));
-    DEDUP_ASSIGN(log_, store::LogWriter::create(reply.path, identity_, reply.number));
+    DEDUP_ASSIGN(log_, store_->create_log(identity_, reply.number));
     log_number_ = reply.number;
   }
   auto offset = log_->append(data);
@@ -137,28 +113,27 @@ Result<store::LogView> LocalFile::view_log(std::uint64_t offset, std::uint64_t b
 }
 
 Status LocalFile::read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out) {
-  std::shared_ptr<store::LogReader> reader;
+  std::shared_ptr<const store::LogReader> reader;
   {
     const std::lock_guard lock(mutex_);
-    DEDUP_ASSIGN(reader, cached(logs_, number, [&] {
-                   return store::LogReader::open(store_->log_path(identity_, number));
-                 }));
+    DEDUP_ASSIGN(reader, store_->log(identity_, number));
   }
   return reader->read(offset, out);
 }
 
 Result<std::shared_ptr<const store::SegmentReader>> LocalFile::segment(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  DEDUP_ASSIGN(std::shared_ptr<const store::SegmentReader> reader, cached(segments_, number, [&] {
-                 return store::SegmentReader::open(store_->segment_path(identity_, number));
-               }));
-  return reader;
+  return store_->segment(identity_, number);
+}
+
+Result<std::unique_ptr<store::SegmentWriter>> LocalFile::create_segment(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  return store_->create_segment(identity_, number);
 }
 
 void LocalFile::forget_segments() {
   const std::lock_guard lock(mutex_);
-  segments_.clear();
-  logs_.clear();
+  store_->close_readers(identity_);
 }
 
 }  // namespace dedup::engine

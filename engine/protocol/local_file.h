@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -70,6 +69,8 @@ class LocalFile {
   // Reading this node's store. kNotFound if the file is gone (a commit made something else of it).
   Status read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out);
   Result<std::shared_ptr<const store::SegmentReader>> segment(std::uint64_t number);
+  // A segment to append to, of a number that the service gave.
+  Result<std::unique_ptr<store::SegmentWriter>> create_segment(std::uint64_t number);
   // A commit may have removed segments: forget what is open.
   void forget_segments();
 
@@ -82,7 +83,7 @@ class LocalFile {
   service::Client* client_;
   Id128 identity_;
   std::string store_directory_;
-  std::unique_ptr<store::Store> store_;  // for paths
+  std::unique_ptr<store::Store> store_;  // while mutex_ is held
 
   std::mutex writing_;  // before mutex_
   OwnLeases leases_;
@@ -92,9 +93,6 @@ class LocalFile {
   std::uint64_t log_number_ = 0;
   std::vector<LoggedRun> runs_;  // in the order of writing
   std::size_t sealed_ = 0;       // of them
-  // Open readers, bounded: most recently used first.
-  std::list<std::pair<std::uint64_t, std::shared_ptr<store::SegmentReader>>> segments_;
-  std::list<std::pair<std::uint64_t, std::shared_ptr<store::LogReader>>> logs_;
 };
 
 }  // namespace dedup::engine

@@ -103,11 +103,10 @@ struct Space {
   static constexpr Opcode kOpcode = Opcode::kSpace;
   using Reply = SpaceReply;
 };
-// A new number for a segment or log that the calling rank (on this node) will create in the store's
-// directory. The service keeps the file from being collected until the next commit or detach.
+// A new number for a segment or log that the calling rank (on this node) will create in the node's
+// store. The service keeps the file from being collected until the next commit or detach.
 struct NumberReply {
   std::uint64_t number = 0;
-  std::string path;
 };
 struct OpenSegment {
   Id128 identity;

@@ -3,10 +3,11 @@
 #include <set>
 
 #include "service/messages/store_node.h"
+#include "store/files/index_file.h"
+#include "store/files/layout.h"
+#include "store/files/path_entries.h"
 #include "store/index.h"
-#include "store/layout.h"
 #include "store/log.h"
-#include "store/path_entries.h"
 
 namespace dedup::test {
 
@@ -63,7 +64,8 @@ Status StoreWorld::commit_generation(const std::vector<Chunk>& what) {
 
 Status StoreWorld::use_log() {
   DEDUP_ASSIGN(const auto log, node_->on(service::OpenLog{identity_}));
-  DEDUP_ASSIGN(const auto writer, store::LogWriter::create(log.path, identity_, log.number));
+  DEDUP_ASSIGN(const auto store, open_store());
+  DEDUP_ASSIGN(const auto writer, store->create_log(identity_, log.number));
   const Bytes data = random_bytes(random_, 3000);
   DEDUP_ASSIGN(const std::uint64_t at, writer->append(data));
   DEDUP_ASSIGN(const auto read, node_->on(service::ReadLog{identity_, log.number, at, 3000}));
@@ -235,7 +237,7 @@ std::string StoreWorld::check_files() {
                                     generation + "record",
                                     generation + "index",
                                     generation + "shard-0"};
-  const auto index = store::IndexReader::open(layout.generation(identity_, base_) + "/index");
+  const auto index = store::IndexFileReader::open(layout.generation(identity_, base_) + "/index");
   if (!index.is_ok()) return "index: " + index.status().message();
   for (const auto& use : (*index)->segments()) {
     expected.insert(file + "segments/" + store::number_name(use.segment, store::kSegmentSuffix));

@@ -6,6 +6,10 @@
 #include "base/hasher.h"
 #include "hints/hints.h"
 #include "store/commit_record.h"
+#include "store/files/index_file.h"
+#include "store/files/log_file.h"
+#include "store/files/segment_file.h"
+#include "store/files/shard_file.h"
 #include "store/format.h"
 #include "store/fs.h"
 #include "store/index.h"
@@ -159,7 +163,7 @@ std::vector<Bytes> block_seeds() {
 // ---- Segment ----------------------------------------------------------------------------------
 
 void check_segment(const std::string& path) {
-  const auto reader = store::SegmentReader::open(path);
+  const auto reader = store::SegmentFileReader::open(path);
   if (!reader.is_ok()) return;
   std::vector<store::ChunkLocation> locations;
   std::vector<Fingerprint> fingerprints;
@@ -246,7 +250,7 @@ void run_segment(Input input) {
 std::vector<Bytes> segment_seeds() {
   const std::string path = kDirectory + "/segment";
   require(store::fs::remove_file(path).is_ok(), "a file can be removed");
-  auto writer = store::SegmentWriter::create(path, some_id(0), 1);
+  auto writer = store::SegmentFileWriter::create(path, some_id(0), 1);
   require(writer.is_ok(), "a segment can be made");
   const Bytes data(20, std::byte{7});
   for (std::uint8_t i = 0; i < 3; ++i) {
@@ -267,7 +271,7 @@ std::vector<Bytes> segment_seeds() {
 // ---- Log --------------------------------------------------------------------------------------
 
 void check_log(const std::string& path, std::uint64_t offset, std::uint16_t length) {
-  const auto reader = store::LogReader::open(path);
+  const auto reader = store::LogFileReader::open(path);
   if (!reader.is_ok()) return;
   Bytes out(length);
   (void)(*reader)->read(offset, out);
@@ -302,7 +306,7 @@ std::vector<Bytes> log_seeds() {
 constexpr std::size_t kPage = 4096;
 
 void check_index(const std::string& path) {
-  const auto index = store::IndexReader::open(path);
+  const auto index = store::IndexFileReader::open(path);
   if (!index.is_ok()) return;
   std::vector<store::SegmentSize> sizes;
   for (const auto& use : (*index)->segments()) sizes.push_back({use.segment, 1000});
@@ -359,7 +363,7 @@ std::vector<Bytes> index_seeds() {
   std::vector<Bytes> seeds;
   for (const int entries : {0, 3, 100}) {
     require(store::fs::remove_file(path).is_ok(), "a file can be removed");
-    auto writer = store::IndexWriter::create(path, some_id(0), some_id(1));
+    auto writer = store::IndexFileWriter::create(path, some_id(0), some_id(1));
     require(writer.is_ok(), "an index can be made");
     for (int i = 0; i < entries; ++i) {
       const auto number = static_cast<std::uint8_t>(i);
@@ -382,7 +386,7 @@ constexpr std::size_t kShardHeader = 64;
 constexpr std::size_t kShardEntry = 32;
 
 void check_shard(const std::string& path, const store::Digest& digest) {
-  const auto shard = store::ShardReader::open(path, some_id(0), some_id(1), 2, digest);
+  const auto shard = store::ShardFileReader::open(path, some_id(0), some_id(1), 2, digest);
   if (!shard.is_ok()) return;
   for (const std::uint64_t number : (*shard)->block_numbers()) {
     const auto bytes = (*shard)->read(number);

@@ -1,10 +1,10 @@
 // A whole store with one damaged file in it: STORE, a path entry, a mark, a commit record.
 #include "store/store.h"
 
+#include "store/files/layout.h"
+#include "store/files/path_entries.h"
 #include "store/format.h"
 #include "store/fs.h"
-#include "store/layout.h"
-#include "store/path_entries.h"
 #include "test/fuzz_formats/targets.h"
 
 namespace dedup::fuzz {

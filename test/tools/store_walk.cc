@@ -27,6 +27,10 @@
 
 #include "base/hasher.h"
 #include "base/piece.h"
+#include "store/files/index_file.h"
+#include "store/files/layout.h"
+#include "store/files/segment_file.h"
+#include "store/files/shard_file.h"
 #include "store/fs.h"
 #include "store/index.h"
 #include "store/segment.h"
@@ -35,6 +39,10 @@
 
 namespace dedup::store {
 namespace {
+
+Layout layout_of(const Store& store) {
+  return {store.directory()};
+}
 
 using Json = nlohmann::json;
 
@@ -113,12 +121,12 @@ class FileWalk {
     if (chunk == chunks_.end()) return false;
     for (const NodeIndex node : chunk->second.held) {
       const auto index =
-          IndexReader::open(stores_[node]->index_path(record_.identity, record_.attempt));
+          IndexFileReader::open(layout_of(*stores_[node]).index(record_.identity, record_.attempt));
       if (!index.is_ok()) continue;
       const auto location = (*index)->find(fingerprint);
       if (!location.is_ok()) continue;
-      const auto segment =
-          SegmentReader::open(stores_[node]->segment_path(record_.identity, location->segment));
+      const auto segment = SegmentFileReader::open(
+          layout_of(*stores_[node]).segment(record_.identity, location->segment));
       if (!segment.is_ok()) continue;
       out.resize(location->length);
       if ((*segment)->read(*location, fingerprint, out).is_ok()) return true;
@@ -160,9 +168,10 @@ class FileWalk {
   }
 
   Status read_shard(std::uint32_t s, const Store& store, bool use, std::vector<Block>* content) {
-    DEDUP_ASSIGN(const auto reader,
-                 ShardReader::open(store.shard_path(record_.identity, record_.attempt, s),
-                                   record_.identity, record_.attempt, s, record_.shards[s].digest));
+    DEDUP_ASSIGN(
+        const auto reader,
+        ShardFileReader::open(layout_of(store).shard(record_.identity, record_.attempt, s),
+                              record_.identity, record_.attempt, s, record_.shards[s].digest));
     std::vector<std::pair<std::uint64_t, Block>> blocks;
     for (const std::uint64_t number : reader->block_numbers()) {
       if (number % record_.shards.size() != s) {
@@ -226,7 +235,7 @@ class FileWalk {
       bytes += segment.bytes;
       if (!live.contains(segment.segment)) ++dead;
       const auto reader =
-          SegmentReader::open(store.segment_path(record_.identity, segment.segment));
+          SegmentFileReader::open(layout_of(store).segment(record_.identity, segment.segment));
       if (!reader.is_ok()) {
         problem("segment on " + name + ": " + reader.status().message());
         continue;
@@ -253,7 +262,7 @@ class FileWalk {
     out["cut_segments"] = cut;
     const auto logs = store.logs(record_.identity);
     out["logs"] = logs.is_ok() ? logs->size() : 0;
-    const auto attempts = fs::list(store.file_directory(record_.identity) + "/generations");
+    const auto attempts = fs::list(layout_of(store).file(record_.identity) + "/generations");
     if (attempts.is_ok()) {
       out["other_attempts"] =
           attempts->size() - static_cast<std::size_t>(std::count(attempts->begin(), attempts->end(),
@@ -267,14 +276,15 @@ class FileWalk {
                     std::map<Fingerprint, ChunkLocation>& in_use) {
     const Store& store = *stores_[node];
     DEDUP_ASSIGN(const auto index,
-                 IndexReader::open(store.index_path(record_.identity, record_.attempt)));
+                 IndexFileReader::open(layout_of(store).index(record_.identity, record_.attempt)));
     if (index->attempt() != record_.attempt) return {Code::kCorrupt, "of another attempt"};
     std::map<std::uint64_t, std::unique_ptr<SegmentReader>> readers;
     std::uint64_t live_bytes = 0;
     for (const IndexReader::SegmentUse& use : index->segments()) {
       live.insert(use.segment);
       live_bytes += use.live_bytes;
-      auto reader = SegmentReader::open(store.segment_path(record_.identity, use.segment));
+      auto reader =
+          SegmentFileReader::open(layout_of(store).segment(record_.identity, use.segment));
       if (reader.is_ok()) {
         readers[use.segment] = std::move(*reader);
       } else {

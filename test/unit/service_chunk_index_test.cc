@@ -8,7 +8,6 @@
 
 #include "base/piece.h"
 #include "service/fingerprint_set.h"
-#include "service/reader_cache.h"
 #include "test/unit/store_helpers.h"
 
 namespace dedup::service {
@@ -218,50 +217,6 @@ TEST(ServiceFingerprintSet, TakesAtMost48BytesEachHoweverOftenTheyCome) {
   EXPECT_LE(most, 48000u);
   EXPECT_GE(most, 32000u);
   EXPECT_EQ(set.sorted().size(), 100000u);
-}
-
-struct CountedReader {
-  explicit CountedReader(int& open_readers) : open(open_readers) { ++open; }
-  ~CountedReader() { --open; }
-  int& open;
-};
-
-TEST(ServiceReaderCache, KeepsTheMostRecentlyUsed) {
-  int open = 0, opened = 0;
-  ReaderCache<CountedReader> cache(2);
-  const auto get = [&](const ReaderKey& key) {
-    const auto reader = cache.get(key, [&]() -> Result<std::unique_ptr<CountedReader>> {
-      ++opened;
-      return std::make_unique<CountedReader>(open);
-    });
-    EXPECT_TRUE(reader.is_ok());
-  };
-  Random random(1);
-  const Id128 a = test::random_id(random), b = test::random_id(random);
-  get({a, {}, 1});
-  get({b, {}, 1});
-  get({a, {}, 1});
-  EXPECT_EQ(opened, 2);
-  get({a, {}, 2});  // closes b's
-  EXPECT_EQ(open, 2);
-  get({a, {}, 1});
-  EXPECT_EQ(opened, 3);
-  get({b, {}, 1});
-  EXPECT_EQ(opened, 4);
-  cache.forget(a);
-  EXPECT_EQ(open, 1);
-  EXPECT_EQ(cache.size(), 1u);
-  get({b, {}, 1});
-  EXPECT_EQ(opened, 4);
-}
-
-TEST(ServiceReaderCache, SaysThatAFileIsNotThere) {
-  ReaderCache<CountedReader> cache(2);
-  const auto reader = cache.get({}, []() -> Result<std::unique_ptr<CountedReader>> {
-    return Status(Code::kNoSuchFile, "gone");
-  });
-  EXPECT_EQ(reader.status().code(), Code::kNotFound);
-  EXPECT_EQ(cache.size(), 0u);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "service/messages/store_node.h"
+#include "store/files/log_file.h"
+#include "store/files/segment_file.h"
 #include "store/log.h"
 #include "test/unit/store_node_fixture.h"
 
@@ -63,7 +65,7 @@ TEST_F(ServiceStoreNode, ANewAttemptReplacesOneThatNobodyAborted) {
   expect_absent(slice(what, 6, 10));
 }
 
-TEST_F(ServiceStoreNode, PrepareFailsIfAShardIsNotWhole) {
+TEST_P(ServiceStoreNodeOnAny, PrepareFailsIfAShardIsNotWhole) {
   ASSERT_OK(attach(true));
   const auto what = chunks(10);
   ASSERT_OK(put(what));
@@ -157,7 +159,7 @@ TEST_F(ServiceStoreNode, PrepareFailsIfASegmentCannotBeFlushed) {
   expect_held(what);
 }
 
-TEST_F(ServiceStoreNode, ForgetsASegmentThatARankCouldNotFlush) {
+TEST_P(ServiceStoreNodeOnAny, ForgetsASegmentThatARankCouldNotFlush) {
   ASSERT_OK(attach(true));
   const auto lost = chunks(10), kept = chunks(10);
   const auto segment = store_as_rank(lost);
@@ -175,7 +177,7 @@ TEST_F(ServiceStoreNode, ForgetsASegmentThatARankCouldNotFlush) {
   expect_held(lost);
 }
 
-TEST_F(ServiceStoreNode, PreparesWhatHasAnIndexOnly) {
+TEST_P(ServiceStoreNodeOnAny, PreparesWhatHasAnIndexOnly) {
   ASSERT_OK(attach(true));
   const auto what = chunks(10);
   ASSERT_OK(put(what));
@@ -193,7 +195,7 @@ TEST_F(ServiceStoreNode, PreparesWhatHasAnIndexOnly) {
   expect_held(what);
 }
 
-TEST_F(ServiceStoreNode, TakesOneCopyOfAChunkThatIsThereTwice) {
+TEST_P(ServiceStoreNodeOnAny, TakesOneCopyOfAChunkThatIsThereTwice) {
   ASSERT_OK(attach(true));
   const auto what = chunks(10);
   ASSERT_OK(put(what));
@@ -203,7 +205,7 @@ TEST_F(ServiceStoreNode, TakesOneCopyOfAChunkThatIsThereTwice) {
   // A rank that never asked whether it is to store it.
   const auto segment = node_->on(OpenSegment{identity_});
   ASSERT_OK(segment);
-  auto writer = store::SegmentWriter::create(segment->path, identity_, segment->number);
+  auto writer = (*open_store())->create_segment(identity_, segment->number);
   ASSERT_OK(writer);
   const auto location = (*writer)->append(what[0].fingerprint, what[0].data);
   ASSERT_OK(location);
@@ -361,7 +363,7 @@ TEST_F(ServiceStoreNode, AStoreThatCannotBeUsedSaysWhyAndWhere) {
   EXPECT_CODE(node_->on(Space{identity_}), kInternal);
 }
 
-TEST_F(ServiceStoreNode, EveryRequestSaysThatAFileIsNotAttached) {
+TEST_P(ServiceStoreNodeOnAny, EveryRequestSaysThatAFileIsNotAttached) {
   EXPECT_CODE(node_->on(Adopt{identity_, {}}), kInternal);
   EXPECT_CODE(node_->on(Detach{identity_, true, {}}), kInternal);
   EXPECT_CODE(node_->on(OpenSegment{identity_}), kInternal);
@@ -390,7 +392,7 @@ TEST_F(ServiceStoreNode, TheNextJobRemovesWhatADeadOneLeft) {
   ASSERT_OK(put(first));
   ASSERT_OK(commit(first));
   const auto log = node_->on(OpenLog{identity_});
-  ASSERT_OK(store::LogWriter::create(log->path, identity_, log->number));
+  ASSERT_OK((*open_store())->create_log(identity_, log->number));
   const auto second = chunks(20);
   const auto segment = store_as_rank(second);
   ASSERT_OK(segment);

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "service/messages/store_node.h"
+#include "store/files/log_file.h"
+#include "store/files/segment_file.h"
 #include "store/log.h"
 #include "test/unit/store_node_fixture.h"
 
@@ -15,7 +17,7 @@ namespace {
 
 // ---- The life of a file ------------------------------------------------------------------------
 
-TEST_F(ServiceStoreNode, FindsNothingInANewStore) {
+TEST_P(ServiceStoreNodeOnAny, FindsNothingInANewStore) {
   const auto reply = find();
   ASSERT_OK(reply);
   EXPECT_FALSE(reply->store.uuid.is_zero());
@@ -26,7 +28,7 @@ TEST_F(ServiceStoreNode, FindsNothingInANewStore) {
   EXPECT_EQ(find()->store.uuid, reply->store.uuid);
 }
 
-TEST_F(ServiceStoreNode, StoresNoChunkThatWasDamagedOnItsWay) {
+TEST_P(ServiceStoreNodeOnAny, StoresNoChunkThatWasDamagedOnItsWay) {
   ASSERT_OK(attach(true));
   const auto what = chunks(2);
   PutChunks request{identity_, {{1, 2}}, {}};
@@ -42,7 +44,7 @@ TEST_F(ServiceStoreNode, StoresNoChunkThatWasDamagedOnItsWay) {
   expect_held(what);
 }
 
-TEST_F(ServiceStoreNode, CommitsAGenerationThatTheNextJobReads) {
+TEST_P(ServiceStoreNodeOnAny, CommitsAGenerationThatTheNextJobReads) {
   const auto attached = attach(true);
   ASSERT_OK(attached);
   EXPECT_TRUE(attached->newest.is_zero());
@@ -76,7 +78,7 @@ TEST_F(ServiceStoreNode, CommitsAGenerationThatTheNextJobReads) {
   EXPECT_CODE(put(chunks(1)), kReadOnly);
 }
 
-TEST_F(ServiceStoreNode, ReadsTheRecipe) {
+TEST_P(ServiceStoreNodeOnAny, ReadsTheRecipe) {
   ASSERT_OK(attach(true));
   const auto what = chunks(10);
   ASSERT_OK(put(what));
@@ -149,7 +151,7 @@ TEST_F(ServiceStoreNode, KeepsWhatGenerationsShareAndFreesTheRest) {
   expect_held(third);
 }
 
-TEST_F(ServiceStoreNode, StoresAgainWhatIsDistrusted) {
+TEST_P(ServiceStoreNodeOnAny, StoresAgainWhatIsDistrusted) {
   ASSERT_OK(attach(true));
   const auto all = chunks(20);
   const auto segment = store_as_rank(all);
@@ -180,7 +182,7 @@ TEST_F(ServiceStoreNode, StoresAgainWhatIsDistrusted) {
 }
 
 // A chunk with a sound checksum over bytes that it is not named after, between two good ones.
-TEST_F(ServiceStoreNode, NeverReadsWhatIsDistrustedBesideItsNeighbours) {
+TEST_P(ServiceStoreNodeOnAny, NeverReadsWhatIsDistrustedBesideItsNeighbours) {
   ASSERT_OK(attach(true));
   auto good = chunks(4);
   good.erase(good.begin());  // so that the one in the middle has a header
@@ -269,7 +271,7 @@ TEST_F(ServiceStoreNode, TellsAReaderWhoseGenerationIsJustBeingRemovedOfTheNewer
   const auto lock = [&](const Id128& generation) {
     const auto store = store::Store::open(directory(), false);
     auto file =
-        store::fs::open_read((*store)->generation_directory(identity_, generation) + "/lock");
+        store::fs::open_read(test::layout_of(**store).generation(identity_, generation) + "/lock");
     EXPECT_TRUE(file.is_ok() && *store::fs::try_lock(*file, true));
     return std::move(*file);
   };
@@ -307,7 +309,7 @@ TEST_F(ServiceStoreNode, ReadsThenWritesInOneJob) {
   EXPECT_EQ(files_in("generations"), std::set<std::string>{base_.hex()});
 }
 
-TEST_F(ServiceStoreNode, SaysThatAnotherJobWrites) {
+TEST_P(ServiceStoreNodeOnAny, SaysThatAnotherJobWrites) {
   ASSERT_OK(attach(true));
   StoreNode other("n1", 0, 1);
   const auto reply = other.on(Attach{identity_, path_, template_, {}, true, true});
@@ -328,7 +330,7 @@ TEST_F(ServiceStoreNode, RemovesAFileThatWasNeverCommitted) {
 
 // ---- Claims ------------------------------------------------------------------------------------
 
-TEST_F(ServiceStoreNode, GrantsEachChunkOnce) {
+TEST_P(ServiceStoreNodeOnAny, GrantsEachChunkOnce) {
   ASSERT_OK(attach(true));
   const auto what = chunks(4);
   auto twice = names(what);
@@ -357,7 +359,7 @@ TEST_F(ServiceStoreNode, GrantsNothingThatIsCommitted) {
   EXPECT_EQ(files_in("segments").size(), 1u);
 }
 
-TEST_F(ServiceStoreNode, ForgetsClaimsAtACommit) {
+TEST_P(ServiceStoreNodeOnAny, ForgetsClaimsAtACommit) {
   ASSERT_OK(attach(true));
   const auto kept = chunks(3), claimed = chunks(3);
   ASSERT_OK(node_->on(Claim{identity_, names(claimed)}));
@@ -366,7 +368,7 @@ TEST_F(ServiceStoreNode, ForgetsClaimsAtACommit) {
   EXPECT_EQ(node_->on(Claim{identity_, names(claimed)})->granted, std::vector<std::uint8_t>(3, 1));
 }
 
-TEST_F(ServiceStoreNode, KnowsTheHoldersOfWhatCameSinceTheCommit) {
+TEST_P(ServiceStoreNodeOnAny, KnowsTheHoldersOfWhatCameSinceTheCommit) {
   ASSERT_OK(attach(true));
   const auto first = chunks(2), second = chunks(2);
   ASSERT_OK(put(first, {0, 1, 3}));
@@ -381,7 +383,7 @@ TEST_F(ServiceStoreNode, KnowsTheHoldersOfWhatCameSinceTheCommit) {
   EXPECT_EQ(held->holders, (std::vector<NodeSet>{{1}, {}}));
 }
 
-TEST_F(ServiceStoreNode, RefusesRegistrationsThatCannotBe) {
+TEST_P(ServiceStoreNodeOnAny, RefusesRegistrationsThatCannotBe) {
   ASSERT_OK(attach(true));
   const auto what = chunks(1);
   const auto segment = store_as_rank(what);
@@ -412,7 +414,7 @@ TEST_F(ServiceStoreNode, ReadsLogsUntilTheyAreCleared) {
   const auto number = node_->on(OpenLog{identity_});
   ASSERT_OK(number);
   EXPECT_NE(node_->on(OpenLog{identity_})->number, number->number);
-  auto log = store::LogWriter::create(number->path, identity_, number->number);
+  auto log = (*open_store())->create_log(identity_, number->number);
   ASSERT_OK(log);
   const Bytes data = random_bytes(random_, 10000);
   const auto offset = (*log)->append(data);
@@ -432,13 +434,13 @@ TEST_F(ServiceStoreNode, ReadsLogsUntilTheyAreCleared) {
   EXPECT_EQ(files_in("logs").size(), 0u);
 }
 
-TEST_F(ServiceStoreNode, RecallsLeases) {
+TEST_P(ServiceStoreNodeOnAny, RecallsLeases) {
   ASSERT_OK(attach(true));
   const auto number = node_->on(OpenLog{identity_});
   ASSERT_OK(number);
   const RecallLease recall{identity_, {3, 0, number->number, 2, 9}};
   EXPECT_CODE(node_->on(recall), kNotFound);
-  auto log = store::LogWriter::create(number->path, identity_, number->number);
+  auto log = (*open_store())->create_log(identity_, number->number);
   ASSERT_OK(log);
   EXPECT_CODE(node_->on(recall), kCorrupt);
   auto table = (*log)->make_leases();
@@ -588,7 +590,7 @@ TEST_F(ServiceStoreNode, KeepsExactlyWhatGenerationsReferTo) {
     std::map<Fingerprint, int> copies;
     for (const auto& name : files_in("segments")) {
       const std::string path = file_directory() + "/segments/" + name;
-      const auto reader = store::SegmentReader::open(path);
+      const auto reader = store::SegmentFileReader::open(path);
       ASSERT_OK(reader);
       std::uint64_t live = 0;
       ASSERT_OK((*reader)->scan([&](const Fingerprint& f, const store::ChunkLocation& location) {
@@ -603,6 +605,8 @@ TEST_F(ServiceStoreNode, KeepsExactlyWhatGenerationsReferTo) {
     if (HasFailure()) return;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Stores, ServiceStoreNodeOnAny, testing::Bool(), name_of_kind);
 
 }  // namespace
 }  // namespace dedup::service

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/hasher.h"
+#include "store/files/segment_file.h"
 #include "store/segment.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
@@ -27,7 +28,8 @@ class ChunkCheckTest : public testing::Test {
     auto hasher = Hasher::create(FingerprintKind::kSha256);
     ASSERT_TRUE(hasher.is_ok());
     for (std::uint64_t s = 1; s <= kSegments; ++s) {
-      auto writer = SegmentWriter::create(store_->segment_path(identity_, s), identity_, s);
+      auto writer =
+          SegmentFileWriter::create(test::layout_of(*store_).segment(identity_, s), identity_, s);
       ASSERT_TRUE(writer.is_ok());
       for (std::uint64_t i = 0; i < kChunks; ++i) {
         const Bytes data = test::random_bytes(random_, 100 + i);
@@ -40,9 +42,9 @@ class ChunkCheckTest : public testing::Test {
   }
 
   void write_index() {
-    std::filesystem::remove(store_->index_path(identity_, attempt_));
-    ASSERT_TRUE(test::write_index(store_->index_path(identity_, attempt_), identity_, attempt_,
-                                  entries_, false)
+    std::filesystem::remove(test::layout_of(*store_).index(identity_, attempt_));
+    ASSERT_TRUE(test::write_index(test::layout_of(*store_).index(identity_, attempt_), identity_,
+                                  attempt_, entries_, false)
                     .is_ok());
   }
 
@@ -72,7 +74,8 @@ TEST_F(ChunkCheckTest, FindsASoundStoreSound) {
 TEST_F(ChunkCheckTest, ReadsChunksThatAreNamedAfterTheirSha1AndSaysSo) {
   auto hasher = Hasher::create(FingerprintKind::kSha1);
   ASSERT_TRUE(hasher.is_ok());
-  auto writer = SegmentWriter::create(store_->segment_path(identity_, 9), identity_, 9);
+  auto writer =
+      SegmentFileWriter::create(test::layout_of(*store_).segment(identity_, 9), identity_, 9);
   ASSERT_TRUE(writer.is_ok());
   for (int i = 0; i < 5; ++i) {
     const Bytes data = test::random_bytes(random_, 4096);
@@ -100,7 +103,7 @@ TEST_F(ChunkCheckTest, PartsShareTheChunks) {
 }
 
 TEST_F(ChunkCheckTest, FindsAChangedByte) {
-  const std::string path = store_->segment_path(identity_, 2);
+  const std::string path = test::layout_of(*store_).segment(identity_, 2);
   Bytes bytes = test::get_file(path);
   bytes[entries_[25].location.offset + kChunkHeaderSize + 3] ^= std::byte{1};
   test::put_file(path, bytes);
@@ -113,7 +116,8 @@ TEST_F(ChunkCheckTest, FindsAChangedByte) {
 
 // As if a chunk was stored under a wrong name: its checksum holds.
 TEST_F(ChunkCheckTest, FindsAChunkThatIsNotWhatItIsNamed) {
-  auto writer = SegmentWriter::create(store_->segment_path(identity_, 9), identity_, 9);
+  auto writer =
+      SegmentFileWriter::create(test::layout_of(*store_).segment(identity_, 9), identity_, 9);
   ASSERT_TRUE(writer.is_ok());
   entries_[4].location =
       *(*writer)->append(entries_[4].fingerprint, test::random_bytes(random_, 50));
@@ -125,8 +129,8 @@ TEST_F(ChunkCheckTest, FindsAChunkThatIsNotWhatItIsNamed) {
 }
 
 TEST_F(ChunkCheckTest, FindsALostAndACutSegment) {
-  std::filesystem::remove(store_->segment_path(identity_, 1));
-  std::filesystem::resize_file(store_->segment_path(identity_, 3),
+  std::filesystem::remove(test::layout_of(*store_).segment(identity_, 1));
+  std::filesystem::resize_file(test::layout_of(*store_).segment(identity_, 3),
                                entries_[50].location.offset + kChunkHeaderSize);
   ChunkCheck result = check();
   EXPECT_EQ(result.chunks, kSegments * kChunks);
@@ -140,7 +144,7 @@ TEST_F(ChunkCheckTest, FindsALostAndACutSegment) {
 }
 
 TEST_F(ChunkCheckTest, SaysThatAPageOfTheIndexIsDamaged) {
-  const std::string path = store_->index_path(identity_, attempt_);
+  const std::string path = test::layout_of(*store_).index(identity_, attempt_);
   Bytes bytes = test::get_file(path);
   bytes[4096 + 100] ^= std::byte{1};  // the first page of entries, of one
   test::put_file(path, bytes);
@@ -150,7 +154,7 @@ TEST_F(ChunkCheckTest, SaysThatAPageOfTheIndexIsDamaged) {
 }
 
 TEST_F(ChunkCheckTest, NeedsAnIndex) {
-  std::filesystem::remove(store_->index_path(identity_, attempt_));
+  std::filesystem::remove(test::layout_of(*store_).index(identity_, attempt_));
   EXPECT_EQ(check_chunks(*store_, identity_, attempt_).status().code(), Code::kNoSuchFile);
 }
 

@@ -1,4 +1,5 @@
 #include "store/chunk_reader.h"
+#include "store/files/segment_file.h"
 
 #include <gtest/gtest.h>
 
@@ -30,7 +31,7 @@ class Chunks : public ChunkReader {
   std::map<Fingerprint, ChunkLocation> locations;
 
   void write(std::uint64_t number, std::span<const Chunk> chunks) {
-    auto writer = SegmentWriter::create(path(number), test::random_id(random), number);
+    auto writer = SegmentFileWriter::create(path(number), test::random_id(random), number);
     ASSERT_TRUE(writer.is_ok());
     std::vector<SegmentChunk> what;
     std::vector<ChunkLocation> where(chunks.size());
@@ -96,15 +97,12 @@ class Chunks : public ChunkReader {
     }
     return out;
   }
-  const SegmentReader* segment(std::uint64_t number) override {
-    auto opened = SegmentReader::open(path(number));
-    if (!opened.is_ok()) return nullptr;
-    reader_ = std::move(*opened);
-    return reader_.get();
+  std::shared_ptr<const SegmentReader> segment(std::uint64_t number) override {
+    auto opened = SegmentFileReader::open(path(number));
+    return opened.is_ok() ? std::move(*opened) : nullptr;
   }
 
   TempDir dir_;
-  std::unique_ptr<SegmentReader> reader_;
 };
 
 const std::vector<std::size_t> kNone;

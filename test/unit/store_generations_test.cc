@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "store/files/log_file.h"
+#include "store/files/segment_file.h"
 #include "store/index.h"
 #include "store/log.h"
 #include "store/segment.h"
@@ -37,7 +39,8 @@ class StoreGenerations : public testing::Test {
 
   // A segment with one chunk; returns its index entry.
   IndexEntry segment(std::uint64_t number, std::size_t size = 20000) {
-    auto writer = SegmentWriter::create(store_->segment_path(identity_, number), identity_, number);
+    auto writer = SegmentFileWriter::create(test::layout_of(*store_).segment(identity_, number),
+                                            identity_, number);
     EXPECT_TRUE(writer.is_ok()) << writer.status().message();
     IndexEntry entry{test::random_fingerprint(random_), {}};
     entry.location = *(*writer)->append(entry.fingerprint, Bytes(size));
@@ -50,8 +53,8 @@ class StoreGenerations : public testing::Test {
                           bool committed = true) {
     const CommitRecord r = record(number);
     EXPECT_TRUE(store_->begin_attempt(identity_, r.attempt).is_ok());
-    EXPECT_TRUE(test::write_index(store_->index_path(identity_, r.attempt), identity_, r.attempt,
-                                  entries, false)
+    EXPECT_TRUE(test::write_index(test::layout_of(*store_).index(identity_, r.attempt), identity_,
+                                  r.attempt, entries, false)
                     .is_ok());
     EXPECT_TRUE(store_->write_shard(identity_, r.attempt, 0, 0, Bytes(3000)).is_ok());
     EXPECT_TRUE(store_->prepare(r, number % 2 == 0).is_ok());
@@ -66,7 +69,7 @@ class StoreGenerations : public testing::Test {
   }
 
   bool exists(const CommitRecord& r) {
-    return std::filesystem::exists(store_->generation_directory(identity_, r.attempt));
+    return std::filesystem::exists(test::layout_of(*store_).generation(identity_, r.attempt));
   }
 
   // What taking the lock gives in another process.
@@ -116,13 +119,14 @@ TEST_F(StoreGenerations, KeepTheirShardsAsWritten) {
   const std::span<const std::byte> all = bytes;
   ASSERT_TRUE(store_->write_shard(identity_, r.attempt, 12, 0, all.first(1000)).is_ok());
   ASSERT_TRUE(store_->write_shard(identity_, r.attempt, 12, 1000, all.subspan(1000)).is_ok());
-  EXPECT_EQ(test::get_file(store_->shard_path(identity_, r.attempt, 12)), bytes);
+  EXPECT_EQ(test::get_file(test::layout_of(*store_).shard(identity_, r.attempt, 12)), bytes);
 }
 
 TEST_F(StoreGenerations, AreNotChosenSilentlyOverADamagedOne) {
   const CommitRecord old = generation(1, {});
   const CommitRecord young = generation(2, {});
-  const std::string path = store_->generation_directory(identity_, young.attempt) + "/record";
+  const std::string path =
+      test::layout_of(*store_).generation(identity_, young.attempt) + "/record";
   const Bytes whole = test::get_file(path);
   Bytes damaged = whole;
   damaged[60] ^= std::byte{4};
@@ -137,8 +141,8 @@ TEST_F(StoreGenerations, AreNotChosenSilentlyOverADamagedOne) {
   ASSERT_TRUE(store_->adopt(young).is_ok());
   EXPECT_EQ(*store_->newest(identity_), young);
 
-  test::put_file(path,
-                 test::get_file(store_->generation_directory(identity_, old.attempt) + "/record"));
+  test::put_file(path, test::get_file(test::layout_of(*store_).generation(identity_, old.attempt) +
+                                      "/record"));
   EXPECT_EQ(store_->newest(identity_).status().code(), Code::kCorrupt);
   Bytes newer = whole;
   newer[8] = std::byte{2};
@@ -248,8 +252,10 @@ TEST_F(StoreGenerations, CollectKeepsWhatLives) {
   const CommitRecord old = generation(1, {shared, old_only});
   const CommitRecord failed = generation(2, {old_only}, false);
   const CommitRecord young = generation(3, {shared, new_only});
-  ASSERT_TRUE(LogWriter::create(store_->log_path(identity_, 0x123), identity_, 0x123).is_ok());
-  test::put_file(store_->file_directory(identity_) + "/segments/README", {});
+  ASSERT_TRUE(
+      LogFileWriter::create(test::layout_of(*store_).log(identity_, 0x123), identity_, 0x123)
+          .is_ok());
+  test::put_file(test::layout_of(*store_).file(identity_) + "/segments/README", {});
 
   const auto freed = store_->collect(identity_, {young.attempt}, {5}, false);
   ASSERT_TRUE(freed.is_ok()) << freed.status().message();
@@ -259,7 +265,8 @@ TEST_F(StoreGenerations, CollectKeepsWhatLives) {
   EXPECT_FALSE(exists(failed));
   EXPECT_EQ(*store_->newest(identity_), young);
   EXPECT_EQ(*store_->logs(identity_), std::vector<std::uint64_t>{0x123});
-  EXPECT_TRUE(std::filesystem::exists(store_->file_directory(identity_) + "/segments/README"));
+  EXPECT_TRUE(
+      std::filesystem::exists(test::layout_of(*store_).file(identity_) + "/segments/README"));
 
   ASSERT_TRUE(store_->collect(identity_, {young.attempt}, {}, true).is_ok());
   EXPECT_EQ(segment_numbers(), (std::vector<std::uint64_t>{1, 3}));
@@ -296,7 +303,7 @@ TEST_F(StoreGenerations, CollectCanKeepWhatMayHaveBeenCommittedElsewhere) {
 TEST_F(StoreGenerations, CollectRemovesNoSegmentThatADamagedIndexMayName) {
   const CommitRecord young = generation(1, {segment(1)});
   segment(2);
-  const std::string path = store_->index_path(identity_, young.attempt);
+  const std::string path = test::layout_of(*store_).index(identity_, young.attempt);
   Bytes bytes = test::get_file(path);
   bytes[20] ^= std::byte{1};
   test::put_file(path, bytes);
@@ -324,7 +331,7 @@ TEST_F(StoreGenerations, DropTakesEverything) {
   }
   ASSERT_TRUE(store_->drop_file(identity_).is_ok());
   ASSERT_TRUE(store_->drop_file(identity_).is_ok());
-  EXPECT_FALSE(std::filesystem::exists(store_->file_directory(identity_)));
+  EXPECT_FALSE(std::filesystem::exists(test::layout_of(*store_).file(identity_)));
   EXPECT_EQ(store_->find("/scratch/a")->records, std::vector<CommitRecord>{kept});
   EXPECT_EQ(store_->lock_for_writing(identity_).status().code(), Code::kNoSuchFile);
   ASSERT_TRUE(store_->drop_file(other).is_ok());
@@ -335,7 +342,7 @@ TEST_F(StoreGenerations, DropTakesEverything) {
 
 TEST_F(StoreGenerations, ADropThatWasInterruptedIsFinishedAtTheNextOpen) {
   generation(1, {segment(1)});
-  std::filesystem::rename(store_->file_directory(identity_),
+  std::filesystem::rename(test::layout_of(*store_).file(identity_),
                           dir_ / "s/files/drop-" + identity_.hex());
   EXPECT_TRUE(store_->find("/scratch/a")->records.empty());
   ASSERT_TRUE(Store::open(dir_ / "s", true).is_ok());
@@ -364,9 +371,9 @@ TEST_F(StoreGenerations, ReadersAndACollectorNeverHurtEachOther) {
   for (const auto& r : generations) {
     const auto lock = store_->lock_generation(identity_, r.attempt);
     if (lock.is_ok()) {
-      EXPECT_TRUE(std::filesystem::exists(store_->index_path(identity_, r.attempt)));
-      EXPECT_TRUE(
-          std::filesystem::exists(store_->generation_directory(identity_, r.attempt) + "/record"));
+      EXPECT_TRUE(std::filesystem::exists(test::layout_of(*store_).index(identity_, r.attempt)));
+      EXPECT_TRUE(std::filesystem::exists(
+          test::layout_of(*store_).generation(identity_, r.attempt) + "/record"));
     } else {
       EXPECT_TRUE(lock.status().code() == Code::kNotFound ||
                   lock.status().code() == Code::kFileInUse)

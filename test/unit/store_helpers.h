@@ -19,9 +19,11 @@
 #include <string>
 
 #include "base/types.h"
-#include "store/index.h"
+#include "store/files/index_file.h"
+#include "store/files/layout.h"
 #include "store/placeholder.h"
 #include "store/replacement.h"
+#include "store/store.h"
 
 namespace dedup::test {
 
@@ -49,12 +51,17 @@ inline Id128 random_id(Random& random) {
   return id;
 }
 
+// Where a store of files has what.
+inline store::Layout layout_of(const store::Store& store) {
+  return {store.directory()};
+}
+
 // Writes an index of `entries`, in any order.
 inline Status write_index(const std::string& path, const Id128& identity, const Id128& attempt,
                           std::vector<store::IndexEntry> entries, bool flush) {
   std::sort(entries.begin(), entries.end(),
             [](const auto& a, const auto& b) { return a.fingerprint < b.fingerprint; });
-  DEDUP_ASSIGN(const auto writer, store::IndexWriter::create(path, identity, attempt));
+  DEDUP_ASSIGN(const auto writer, store::IndexFileWriter::create(path, identity, attempt));
   for (const auto& entry : entries) DEDUP_TRY(writer->add(entry));
   return writer->finish(flush);
 }

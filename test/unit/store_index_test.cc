@@ -1,3 +1,4 @@
+#include "store/files/index_file.h"
 #include "store/index.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ TEST(Index, KnowsTheirPositions) {
   ASSERT_TRUE(
       test::write_index(path, test::random_id(random), test::random_id(random), entries, false)
           .is_ok());
-  const auto reader = IndexReader::open(path);
+  const auto reader = IndexFileReader::open(path);
   ASSERT_TRUE(reader.is_ok());
   for (std::uint64_t i = 0; i < (*reader)->size(); ++i) {
     const auto position = (*reader)->position((*reader)->at(i)->fingerprint);
@@ -62,7 +63,7 @@ TEST(Index, FindsWhatItHasAndNothingElse) {
     const Id128 attempt = test::random_id(random);
     const std::string path = dir / std::to_string(count);
     ASSERT_TRUE(test::write_index(path, Id128::random(), attempt, entries, count == 79).is_ok());
-    auto reader = IndexReader::open(path);
+    auto reader = IndexFileReader::open(path);
     ASSERT_TRUE(reader.is_ok()) << reader.status().message();
     EXPECT_EQ((*reader)->attempt(), attempt);
     ASSERT_EQ((*reader)->size(), entries.size());
@@ -112,7 +113,7 @@ TEST(Index, FindsSingleChunksByTheirFastHash) {
     ASSERT_TRUE(
         test::write_index(path, test::random_id(random), test::random_id(random), entries, false)
             .is_ok());
-    const auto reader = IndexReader::open(path);
+    const auto reader = IndexFileReader::open(path);
     ASSERT_TRUE(reader.is_ok());
     EXPECT_EQ((*reader)->has_strong(), strong);
     for (const Fingerprint& single : singles) {
@@ -138,7 +139,7 @@ TEST(Index, NeverGivesWrongLocations) {
   const auto size = test::get_file(dir / "i").size();
   const auto absent = random_fingerprint(random);
   test::for_each_file_damage(dir / "i", [&] {
-    auto reader = IndexReader::open(dir / "i");
+    auto reader = IndexFileReader::open(dir / "i");
     if (!reader.is_ok()) return;
     EXPECT_EQ(std::filesystem::file_size(dir / "i"), size);
     int failures = 0;
@@ -167,7 +168,7 @@ TEST(Index, RefusesPagesOfAnotherIndex) {
   const Bytes b = test::get_file(dir / "b");
   std::copy_n(b.begin() + 4096, 4096, a.begin() + 4096);
   test::put_file(dir / "a", a);
-  auto reader = IndexReader::open(dir / "a");
+  auto reader = IndexFileReader::open(dir / "a");
   ASSERT_TRUE(reader.is_ok());
   EXPECT_EQ((*reader)->find(entries[0].fingerprint).status().code(), Code::kCorrupt);
 }
@@ -178,7 +179,7 @@ TEST(Index, RefusesANewerVersion) {
   Bytes bytes = test::get_file(dir / "i");
   bytes[8] = std::byte{2};
   test::put_file(dir / "i", bytes);
-  EXPECT_EQ(IndexReader::open(dir / "i").status().code(), Code::kVersion);
+  EXPECT_EQ(IndexFileReader::open(dir / "i").status().code(), Code::kVersion);
 }
 
 TEST(Index, RefusesDuplicatesAndOverwriting) {
@@ -209,7 +210,7 @@ TEST(SparseSegments, AreThoseWithLessThanHalfLive) {
     entries.push_back(entry);
   }
   ASSERT_TRUE(test::write_index(dir / "i", Id128::random(), {}, entries, false).is_ok());
-  auto index = IndexReader::open(dir / "i");
+  auto index = IndexFileReader::open(dir / "i");
   ASSERT_TRUE(index.is_ok());
   const std::vector<SegmentSize> sizes{{0, 1064}, {1, 2000}, {2, 2002}, {9, 50000}};
   EXPECT_EQ(sparse_segments(**index, sizes), (std::vector<std::uint64_t>{2}));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/hasher.h"
+#include "hints/hints.h"
 #include "service/messages/store_node.h"
 #include "service/store_node.h"
 #include "store/segment.h"
@@ -57,8 +58,9 @@ inline std::vector<Chunk> slice(const std::vector<Chunk>& chunks, std::size_t be
 class StoreJob {
  public:
   // `store_template` must have %n, which becomes "n1".
-  StoreJob(std::string store_template, std::string path)
-      : template_(std::move(store_template)), path_(std::move(path)) {}
+  StoreJob(std::string store_template, std::string path,
+           store::StoreOpener opener = store::Store::open)
+      : template_(std::move(store_template)), path_(std::move(path)), opener_(std::move(opener)) {}
 
   Result<FindReply> find() {
     auto reply = node_->on(Find{path_, {}, template_});
@@ -88,8 +90,8 @@ class StoreJob {
                                       const NodeSet& holders = {0, 1}) {
     DEDUP_ASSIGN(const ClaimReply claims, node_->on(Claim{identity_, names(what)}));
     DEDUP_ASSIGN(const NumberReply segment, node_->on(OpenSegment{identity_}));
-    DEDUP_ASSIGN(auto writer,
-                 store::SegmentWriter::create(segment.path, identity_, segment.number));
+    DEDUP_ASSIGN(const auto store, open_store());
+    DEDUP_ASSIGN(auto writer, store->create_segment(identity_, segment.number));
     Register request{identity_, {holders}, {}};
     for (std::size_t i = 0; i < what.size(); ++i) {
       if (claims.granted[i] == 0) continue;
@@ -168,12 +170,19 @@ class StoreJob {
   }
 
  protected:
-  static std::unique_ptr<StoreNode> new_node() { return std::make_unique<StoreNode>("n1", 1, 4); }
+  // The node's store, as a rank opens it.
+  Result<std::unique_ptr<store::Store>> open_store() const {
+    return opener_(hints::expand_store(template_, "n1"), false);
+  }
+  std::unique_ptr<StoreNode> new_node() const {
+    return std::make_unique<StoreNode>("n1", 1, 4, opener_);
+  }
 
   Random random_{42};
   std::uint64_t made_ = 0;  // chunks
   const std::string template_;
   const std::string path_;
+  const store::StoreOpener opener_;
   Id128 identity_ = random_id(random_);
   Id128 session_ = random_id(random_);
   std::unique_ptr<StoreNode> node_ = new_node();

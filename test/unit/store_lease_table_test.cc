@@ -5,6 +5,7 @@
 #include <atomic>
 #include <thread>
 
+#include "store/files/log_file.h"
 #include "store/log.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
@@ -18,7 +19,7 @@ using test::TempDir;
 class LeaseTableTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto log = LogWriter::create(dir_ / "l", Id128::random(), 1);
+    auto log = LogFileWriter::create(dir_ / "l", Id128::random(), 1);
     ASSERT_TRUE(log.is_ok()) << log.status().message();
     log_ = std::move(*log);
     EXPECT_EQ(open_leases(dir_ / "l").status().code(), Code::kCorrupt);

@@ -1,3 +1,4 @@
+#include "store/files/log_file.h"
 #include "store/log.h"
 
 #include <gtest/gtest.h>
@@ -18,9 +19,9 @@ using test::TempDir;
 TEST(Log, IsReadWhileItIsWritten) {
   const TempDir dir;
   test::Random random(1);
-  auto writer = LogWriter::create(dir / "l", Id128::random(), 3);
+  auto writer = LogFileWriter::create(dir / "l", Id128::random(), 3);
   ASSERT_TRUE(writer.is_ok()) << writer.status().message();
-  auto reader = LogReader::open(dir / "l");
+  auto reader = LogFileReader::open(dir / "l");
   ASSERT_TRUE(reader.is_ok()) << reader.status().message();
   std::vector<std::pair<std::uint64_t, Bytes>> all;
   std::uint64_t total = 0;
@@ -43,12 +44,12 @@ TEST(Log, IsReadWhileItIsWritten) {
 TEST(Log, ReadsPartsAndNothingBeyondItsEnd) {
   const TempDir dir;
   test::Random random(2);
-  auto writer = LogWriter::create(dir / "l", Id128::random(), 0);
+  auto writer = LogFileWriter::create(dir / "l", Id128::random(), 0);
   ASSERT_TRUE(writer.is_ok());
   const Bytes data = random_bytes(random, 100);
   const auto offset = (*writer)->append(data);
   ASSERT_TRUE(offset.is_ok());
-  auto reader = LogReader::open(dir / "l");
+  auto reader = LogFileReader::open(dir / "l");
   ASSERT_TRUE(reader.is_ok());
   Bytes out(50);
   ASSERT_TRUE((*reader)->read(*offset + 50, out).is_ok());
@@ -60,9 +61,9 @@ TEST(Log, ReadsPartsAndNothingBeyondItsEnd) {
 TEST(Log, TellsALateReaderThatItWasCleared) {
   const TempDir dir;
   test::Random random(3);
-  auto writer = LogWriter::create(dir / "l", Id128::random(), 0);
+  auto writer = LogFileWriter::create(dir / "l", Id128::random(), 0);
   ASSERT_TRUE(writer.is_ok());
-  auto reader = LogReader::open(dir / "l");
+  auto reader = LogFileReader::open(dir / "l");
   ASSERT_TRUE(reader.is_ok());
   const auto old = (*writer)->append(random_bytes(random, 1 << 20));
   ASSERT_TRUE(old.is_ok());
@@ -85,9 +86,9 @@ TEST(Log, TellsALateReaderThatItWasCleared) {
 TEST(Log, UsesItsSpaceAgain) {
   const TempDir dir;
   test::Random random(5);
-  auto writer = LogWriter::create(dir / "l", Id128::random(), 0);
+  auto writer = LogFileWriter::create(dir / "l", Id128::random(), 0);
   ASSERT_TRUE(writer.is_ok());
-  auto reader = LogReader::open(dir / "l");
+  auto reader = LogFileReader::open(dir / "l");
   ASSERT_TRUE(reader.is_ok());
   std::uint64_t last = 0;
   Bytes out(100000);
@@ -112,7 +113,7 @@ TEST(Log, UsesItsSpaceAgain) {
 TEST(Log, IsLookedAtWhereItIs) {
   const TempDir dir;
   test::Random random(6);
-  auto writer = LogWriter::create(dir / "l", Id128::random(), 0);
+  auto writer = LogFileWriter::create(dir / "l", Id128::random(), 0);
   ASSERT_TRUE(writer.is_ok());
   for (int round = 0; round < 3; ++round) {
     const Bytes data = random_bytes(random, 50000);
@@ -137,7 +138,7 @@ TEST(Log, IsLookedAtWhereItIs) {
 TEST(Log, IsAsItWasAfterAFailedAppend) {
   const TempDir dir;
   test::Random random(4);
-  auto writer = LogWriter::create(dir / "l", Id128::random(), 0);
+  auto writer = LogFileWriter::create(dir / "l", Id128::random(), 0);
   ASSERT_TRUE(writer.is_ok());
   const Bytes data = random_bytes(random, 6000);
   const auto before = (*writer)->append(data);
@@ -150,7 +151,7 @@ TEST(Log, IsAsItWasAfterAFailedAppend) {
   const Bytes more = random_bytes(random, 6000);
   const auto after = (*writer)->append(more);
   ASSERT_TRUE(after.is_ok());
-  auto reader = LogReader::open(dir / "l");
+  auto reader = LogFileReader::open(dir / "l");
   ASSERT_TRUE(reader.is_ok());
   Bytes out(6000);
   ASSERT_TRUE((*reader)->read(*before, out).is_ok());
@@ -161,17 +162,17 @@ TEST(Log, IsAsItWasAfterAFailedAppend) {
 
 TEST(Log, RefusesOtherFiles) {
   const TempDir dir;
-  ASSERT_TRUE(LogWriter::create(dir / "l", Id128::random(), 0).is_ok());
+  ASSERT_TRUE(LogFileWriter::create(dir / "l", Id128::random(), 0).is_ok());
   const Bytes whole = test::get_file(dir / "l");
   const Bytes header(whole.begin(), whole.begin() + 64);
   test::for_each_damage(header, [&](const Bytes& damaged) {
     test::put_file(dir / "d", damaged);
-    EXPECT_FALSE(LogReader::open(dir / "d").is_ok());
+    EXPECT_FALSE(LogFileReader::open(dir / "d").is_ok());
   });
   Bytes newer = whole;
   newer[8] = std::byte{9};
   test::put_file(dir / "l", newer);
-  EXPECT_EQ(LogReader::open(dir / "l").status().code(), Code::kVersion);
+  EXPECT_EQ(LogFileReader::open(dir / "l").status().code(), Code::kVersion);
 }
 
 }  // namespace

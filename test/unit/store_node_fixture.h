@@ -7,9 +7,12 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "service/messages/store_node.h"
+#include "store/files/layout.h"
+#include "test/unit/memory_store.h"
 #include "test/unit/store_job.h"
 #include "test/unit/temp_dir.h"
 
@@ -44,7 +47,8 @@ std::string text_of(const T& result) {
 // In a directory of its own.
 class ServiceStoreNode : public testing::Test, protected StoreJob {
  protected:
-  ServiceStoreNode() : ServiceStoreNode(std::make_unique<TempDir>()) {}
+  explicit ServiceStoreNode(store::StoreOpener opener = store::Store::open)
+      : ServiceStoreNode(std::make_unique<TempDir>(), std::move(opener)) {}
 
   std::unique_ptr<TempDir> directory_;
   const TempDir& temp_ = *directory_;
@@ -69,9 +73,8 @@ class ServiceStoreNode : public testing::Test, protected StoreJob {
     }
     return count;
   }
-  std::string segment_path(std::uint64_t number) {
-    const auto store = store::Store::open(directory(), false);
-    return (*store)->segment_path(identity_, number);
+  std::string segment_path(std::uint64_t number) const {
+    return store::Layout{directory()}.segment(identity_, number);
   }
 
   void expect_held(const std::vector<Chunk>& what) {
@@ -104,9 +107,27 @@ class ServiceStoreNode : public testing::Test, protected StoreJob {
   }
 
  private:
-  explicit ServiceStoreNode(std::unique_ptr<TempDir> directory)
-      : StoreJob(*directory / "store-%n", "/scratch/run/ckpt.h5"),
+  ServiceStoreNode(std::unique_ptr<TempDir> directory, store::StoreOpener opener)
+      : StoreJob(*directory / "store-%n", "/scratch/run/ckpt.h5", std::move(opener)),
         directory_(std::move(directory)) {}
 };
+
+// The same where the store is in files, and where it is in memory: what a node does needs no more
+// than store::Store promises. For tests that look at no file.
+struct HasMemoryStores {
+  test::MemoryStores memory_stores_;
+};
+class ServiceStoreNodeOnAny : protected HasMemoryStores,
+                              public ServiceStoreNode,
+                              public testing::WithParamInterface<bool> {
+ protected:
+  ServiceStoreNodeOnAny()
+      : ServiceStoreNode(GetParam() ? memory_stores_.opener()
+                                    : store::StoreOpener(store::Store::open)) {}
+};
+
+inline std::string name_of_kind(const testing::TestParamInfo<bool>& in_memory) {
+  return in_memory.param ? "Memory" : "Files";
+}
 
 }  // namespace dedup::service

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "store/files/segment_file.h"
 #include "store/store.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
@@ -258,7 +259,8 @@ TEST(StoreOpen, CallsAFullFileSystemNoSpace) {
     if (!store.is_ok()) return 101;
     const Id128 identity = Id128::random();
     if (!(*store)->create_file(identity, "/a").is_ok()) return 102;
-    auto writer = SegmentWriter::create((*store)->segment_path(identity, 0), identity, 0);
+    auto writer =
+        SegmentFileWriter::create(test::layout_of(**store).segment(identity, 0), identity, 0);
     if (!writer.is_ok()) return 103;
     for (int i = 0; i < 1000; ++i) {
       const auto location = (*writer)->append({}, Bytes(4096));

@@ -9,6 +9,7 @@
 
 #include "base/hasher.h"
 #include "base/piece.h"
+#include "store/files/segment_file.h"
 #include "store/fs.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
@@ -46,7 +47,7 @@ Chunk append(SegmentWriter& writer, test::Random& random, std::size_t size) {
 
 std::vector<Chunk> write_segment(const std::string& path, test::Random& random,
                                  const std::vector<std::size_t>& sizes) {
-  auto writer = SegmentWriter::create(path, test::random_id(random), 7);
+  auto writer = SegmentFileWriter::create(path, test::random_id(random), 7);
   EXPECT_TRUE(writer.is_ok()) << writer.status().message();
   std::vector<Chunk> chunks;
   for (const auto size : sizes) chunks.push_back(append(**writer, random, size));
@@ -65,7 +66,7 @@ void append_together(SegmentWriter& writer, std::span<Chunk> chunks) {
 
 // The segment has these chunks, where they say, and no others.
 void expect_all(const std::string& path, std::span<const Chunk> chunks) {
-  const auto reader = SegmentReader::open(path);
+  const auto reader = SegmentFileReader::open(path);
   ASSERT_TRUE(reader.is_ok()) << reader.status().message();
   for (const auto& chunk : chunks) {
     Bytes out(chunk.data.size());
@@ -97,7 +98,7 @@ std::vector<Chunk> write_mixed(const std::string& path, test::Random& random, st
     chunks.push_back(make(random, 1 + test::below(random, most_bytes), named, number));
     if (test::below(random, 20) != 0) ++number;
   }
-  auto writer = SegmentWriter::create(path, test::random_id(random), 7);
+  auto writer = SegmentFileWriter::create(path, test::random_id(random), 7);
   EXPECT_TRUE(writer.is_ok()) << writer.status().message();
   for (std::size_t begin = 0, end; begin < count; begin = end) {
     end = std::min(count, begin + 1 + test::below(random, 2 * kRunChunks));
@@ -127,11 +128,11 @@ TEST(Segment, SealsGoWithChunksWhereverTheyGo) {
   test::Random random(9);
   std::vector<Chunk> chunks = {make(random, 700, Named::kStrongly),
                                make(random, 900, Named::kAfterFastHash)};
-  auto writer = SegmentWriter::create(dir / "s", test::random_id(random), 7);
+  auto writer = SegmentFileWriter::create(dir / "s", test::random_id(random), 7);
   ASSERT_TRUE(writer.is_ok());
   append_together(**writer, chunks);
   ASSERT_TRUE((*writer)->flush().is_ok());
-  const auto reader = SegmentReader::open(dir / "s");
+  const auto reader = SegmentFileReader::open(dir / "s");
   ASSERT_TRUE(reader.is_ok());
   for (Chunk& chunk : chunks) {
     Bytes out(chunk.data.size());
@@ -154,8 +155,8 @@ TEST(Segment, RunsAreWrittenAsTheirChunksOneByOne) {
   const TempDir dir;
   test::Random random(11);
   const Id128 identity = test::random_id(random);
-  auto single = SegmentWriter::create(dir / "single", identity, 3);
-  auto runs = SegmentWriter::create(dir / "runs", identity, 3);
+  auto single = SegmentFileWriter::create(dir / "single", identity, 3);
+  auto runs = SegmentFileWriter::create(dir / "runs", identity, 3);
   ASSERT_TRUE(single.is_ok() && runs.is_ok());
   Worker disk;
   std::vector<Chunk> all;
@@ -201,7 +202,7 @@ TEST(Segment, FindsBothKindsOfChunks) {
 TEST(Segment, ChunksWithoutHeadersTouchEachOther) {
   const TempDir dir;
   test::Random random(13);
-  auto writer = SegmentWriter::create(dir / "s", test::random_id(random), 7);
+  auto writer = SegmentFileWriter::create(dir / "s", test::random_id(random), 7);
   ASSERT_TRUE(writer.is_ok());
   std::vector<Chunk> chunks;
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -223,7 +224,7 @@ TEST(Segment, ChunksWithoutHeadersTouchEachOther) {
 TEST(Segment, NeverGivesWrongBytesOfChunksWithoutHeaders) {
   const TempDir dir;
   test::Random random(14);
-  auto writer = SegmentWriter::create(dir / "s", test::random_id(random), 7);
+  auto writer = SegmentFileWriter::create(dir / "s", test::random_id(random), 7);
   ASSERT_TRUE(writer.is_ok());
   std::vector<Chunk> chunks = {make(random, 30, Named::kAfterFastHash, 1),
                                make(random, 1, Named::kAfterFastHash, 2),
@@ -231,7 +232,7 @@ TEST(Segment, NeverGivesWrongBytesOfChunksWithoutHeaders) {
   append_together(**writer, chunks);
   ASSERT_TRUE((*writer)->write_out().is_ok());
   test::for_each_file_damage(dir / "s", [&] {
-    const auto reader = SegmentReader::open(dir / "s");
+    const auto reader = SegmentFileReader::open(dir / "s");
     if (!reader.is_ok()) return;
     for (const auto& chunk : chunks) {
       Bytes out(chunk.data.size());
@@ -259,7 +260,7 @@ TEST(Segment, ReadsRunsWithGaps) {
   const TempDir dir;
   test::Random random(2);
   const auto chunks = write_mixed(dir / "s", random, 2000, 600);
-  auto reader = SegmentReader::open(dir / "s");
+  auto reader = SegmentFileReader::open(dir / "s");
   ASSERT_TRUE(reader.is_ok());
   for (int gaps = 0; gaps < 4; ++gaps) {
     std::vector<ChunkLocation> locations;
@@ -283,7 +284,7 @@ TEST(Segment, FollowsChunksAsFarAsTheyStand) {
   const TempDir dir;
   test::Random random(4);
   const auto chunks = write_segment(dir / "s", random, std::vector<std::size_t>(1200, 50));
-  auto reader = SegmentReader::open(dir / "s");
+  auto reader = SegmentFileReader::open(dir / "s");
   ASSERT_TRUE(reader.is_ok());
   const auto follow = [&](std::size_t first, std::size_t count, std::size_t other) {
     std::vector<Fingerprint> fingerprints;
@@ -318,7 +319,7 @@ TEST(Segment, ReadsNoSpoiledChunk) {
   const TempDir dir;
   test::Random random(5);
   const auto chunks = write_segment(dir / "s", random, {100, 200, 300});
-  auto reader = SegmentReader::open(dir / "s");
+  auto reader = SegmentFileReader::open(dir / "s");
   ASSERT_TRUE(reader.is_ok());
   ASSERT_TRUE(spoil_chunk(dir / "s", chunks[1].location).is_ok());
   for (const std::size_t i : {0u, 1u, 2u}) {
@@ -337,10 +338,10 @@ TEST(Segment, ReadsNoSpoiledChunk) {
 TEST(Segment, ReadsWhatWasWrittenOutBeforeAFlush) {
   const TempDir dir;
   test::Random random(3);
-  auto writer = SegmentWriter::create(dir / "s", Id128::random(), 0);
+  auto writer = SegmentFileWriter::create(dir / "s", Id128::random(), 0);
   ASSERT_TRUE(writer.is_ok());
   ASSERT_TRUE((*writer)->write_out().is_ok());
-  auto reader = SegmentReader::open(dir / "s");
+  auto reader = SegmentFileReader::open(dir / "s");
   ASSERT_TRUE(reader.is_ok()) << reader.status().message();
   const auto chunk = append(**writer, random, 1000);
   Bytes out(1000);
@@ -357,7 +358,7 @@ TEST(Segment, NeverGivesWrongBytes) {
   const auto chunks = write_segment(dir / "s", random, {40, 1, 100});
   test::for_each_file_damage(dir / "s", [&] {
     int failures = 0;
-    auto reader = SegmentReader::open(dir / "s");
+    auto reader = SegmentFileReader::open(dir / "s");
     if (!reader.is_ok()) {
       EXPECT_TRUE(reader.status().code() == Code::kCorrupt ||
                   reader.status().code() == Code::kVersion);
@@ -390,7 +391,7 @@ TEST(Segment, RefusesImpossibleLocations) {
   const TempDir dir;
   test::Random random(5);
   const auto chunks = write_segment(dir / "s", random, {100, 100});
-  auto reader = SegmentReader::open(dir / "s");
+  auto reader = SegmentFileReader::open(dir / "s");
   ASSERT_TRUE(reader.is_ok());
   Bytes out(100);
   for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{65}, std::uint64_t{1} << 40,
@@ -410,40 +411,40 @@ TEST(Segment, RefusesANewerVersionAndOtherFiles) {
   Bytes bytes = test::get_file(dir / "s");
   bytes[8] = std::byte{3};
   test::put_file(dir / "s", bytes);
-  const auto newer = SegmentReader::open(dir / "s");
+  const auto newer = SegmentFileReader::open(dir / "s");
   ASSERT_EQ(newer.status().code(), Code::kVersion);
   EXPECT_NE(newer.status().message().find("newer version of dedup"), std::string::npos);
   EXPECT_NE(newer.status().message().find("version 3"), std::string::npos);
   EXPECT_NE(newer.status().message().find("version 2"), std::string::npos);
   bytes[8] = std::byte{1};
   test::put_file(dir / "s", bytes);
-  const auto older = SegmentReader::open(dir / "s");
+  const auto older = SegmentFileReader::open(dir / "s");
   ASSERT_EQ(older.status().code(), Code::kVersion);
   EXPECT_NE(older.status().message().find("older version of dedup"), std::string::npos);
   test::put_file(dir / "text", random_bytes(random, 500));
-  EXPECT_EQ(SegmentReader::open(dir / "text").status().code(), Code::kCorrupt);
-  EXPECT_EQ(SegmentReader::open(dir / "none").status().code(), Code::kNoSuchFile);
+  EXPECT_EQ(SegmentFileReader::open(dir / "text").status().code(), Code::kCorrupt);
+  EXPECT_EQ(SegmentFileReader::open(dir / "none").status().code(), Code::kNoSuchFile);
 }
 
 TEST(Segment, IsCreatedOnceAndPrivate) {
   const TempDir dir;
   const mode_t before = ::umask(0);
-  ASSERT_TRUE(SegmentWriter::create(dir / "s", Id128::random(), 0).is_ok());
+  ASSERT_TRUE(SegmentFileWriter::create(dir / "s", Id128::random(), 0).is_ok());
   ::umask(0277);
-  ASSERT_TRUE(SegmentWriter::create(dir / "t", Id128::random(), 0).is_ok());
+  ASSERT_TRUE(SegmentFileWriter::create(dir / "t", Id128::random(), 0).is_ok());
   ::umask(before);
   for (const char* name : {"s", "t"}) {
     struct stat s;
     ASSERT_EQ(::stat((dir / name).c_str(), &s), 0);
     EXPECT_EQ(s.st_mode & 07777, 0600u);
   }
-  EXPECT_EQ(SegmentWriter::create(dir / "s", Id128::random(), 0).status().code(),
+  EXPECT_EQ(SegmentFileWriter::create(dir / "s", Id128::random(), 0).status().code(),
             Code::kFileExists);
 }
 
 TEST(Segment, RefusesImpossibleChunks) {
   const TempDir dir;
-  auto writer = SegmentWriter::create(dir / "s", Id128::random(), 0);
+  auto writer = SegmentFileWriter::create(dir / "s", Id128::random(), 0);
   ASSERT_TRUE(writer.is_ok());
   EXPECT_EQ((*writer)->append(Fingerprint{}, {}).status().code(), Code::kArgument);
   const Bytes data(1);
@@ -456,7 +457,7 @@ TEST(Segment, RefusesImpossibleChunks) {
 TEST(Segment, StaysFailedAfterAFailedWrite) {
   const TempDir dir;
   test::Random random(7);
-  auto writer = SegmentWriter::create(dir / "s", Id128::random(), 0);
+  auto writer = SegmentFileWriter::create(dir / "s", Id128::random(), 0);
   ASSERT_TRUE(writer.is_ok());
   const auto chunk = append(**writer, random, 4096);
   ASSERT_TRUE((*writer)->write_out().is_ok());
@@ -472,7 +473,7 @@ TEST(Segment, StaysFailedAfterAFailedWrite) {
   EXPECT_FALSE((*writer)->append(random_fingerprint(random), Bytes(1)).is_ok());
   EXPECT_FALSE((*writer)->write_out().is_ok());
   EXPECT_FALSE((*writer)->flush().is_ok());
-  auto reader = SegmentReader::open(dir / "s");
+  auto reader = SegmentFileReader::open(dir / "s");
   ASSERT_TRUE(reader.is_ok());
   Bytes out(4096);
   EXPECT_TRUE((*reader)->read(chunk.location, chunk.fingerprint, out).is_ok());

@@ -1,3 +1,4 @@
+#include "store/files/shard_file.h"
 #include "store/shard.h"
 
 #include <gtest/gtest.h>
@@ -194,7 +195,7 @@ struct ShardFile {
   std::map<std::uint64_t, Bytes> blocks;
 
   auto open(const std::string& path) const {
-    return ShardReader::open(path, identity, attempt, shard, digest);
+    return ShardFileReader::open(path, identity, attempt, shard, digest);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "store/deletion.h"
+#include "store/files/segment_file.h"
 #include "store/index.h"
 #include "store/segment.h"
 #include "test/unit/store_helpers.h"
@@ -43,7 +44,8 @@ class StoreSurveyTest : public testing::Test {
 
   // A segment with some chunks, all of which but the last the generation's index names.
   void add_chunks(const CommitRecord& record, std::size_t chunks) {
-    auto writer = SegmentWriter::create(store_->segment_path(identity_, 1), identity_, 1);
+    auto writer =
+        SegmentFileWriter::create(test::layout_of(*store_).segment(identity_, 1), identity_, 1);
     ASSERT_TRUE(writer.is_ok());
     std::vector<IndexEntry> entries;
     for (std::size_t i = 0; i < chunks; ++i) {
@@ -52,8 +54,8 @@ class StoreSurveyTest : public testing::Test {
     }
     ASSERT_TRUE((*writer)->write_out().is_ok());
     entries.pop_back();
-    ASSERT_TRUE(test::write_index(store_->index_path(identity_, record.attempt), identity_,
-                                  record.attempt, entries, false)
+    ASSERT_TRUE(test::write_index(test::layout_of(*store_).index(identity_, record.attempt),
+                                  identity_, record.attempt, entries, false)
                     .is_ok());
   }
 
@@ -114,9 +116,9 @@ TEST_F(StoreSurveyTest, DamageIsSaidAndHidesNothing) {
   const CommitRecord older = commit(1);
   const CommitRecord newest = commit(2);
   add_chunks(older, 2);
-  std::filesystem::resize_file(store_->generation_directory(identity_, newest.attempt) + "/record",
-                               50);
-  std::filesystem::resize_file(store_->index_path(identity_, older.attempt), 5000);
+  std::filesystem::resize_file(
+      test::layout_of(*store_).generation(identity_, newest.attempt) + "/record", 50);
+  std::filesystem::resize_file(test::layout_of(*store_).index(identity_, older.attempt), 5000);
   const FileSurvey file = surveyed().files.at(0);
   ASSERT_EQ(file.damaged.size(), 1u);
   EXPECT_NE(file.damaged[0].find(newest.attempt.hex()), std::string::npos);

@@ -218,7 +218,7 @@ std::set<std::string> known_directories(const Catalog& catalog) {
 
 // What a store says of one file, and back.
 Status put_file(Encoder& e, const store::Store& store, const Id128& identity) {
-  DEDUP_ASSIGN(const bool is_here, store::fs::exists(store.file_directory(identity)));
+  DEDUP_ASSIGN(const bool is_here, store.has_file(identity));
   DEDUP_ASSIGN(const store::FileSurvey file, store::survey_file(store, identity));
   DEDUP_ASSIGN(const auto marks, store.marks());
   const bool is_marked = std::find(marks.begin(), marks.end(), identity) != marks.end();

@@ -216,7 +216,7 @@ Status shorten_marks(Upkeep& upkeep) {
   for (const Id128& identity : unite(upkeep.group, marked)) {
     std::set<Id128> done;
     for (const LocalStore& one : upkeep.local.stores) {
-      const auto is_there = store::fs::exists(one.store->file_directory(identity));
+      const auto is_there = one.store->has_file(identity);
       if (is_there.is_ok() && !*is_there) done.insert(one.store->uuid());
     }
     done = unite(upkeep.group, done);

@@ -5,12 +5,10 @@
 #include <numeric>
 
 #include "base/codec.h"
-#include "store/fs.h"
 
 namespace dedup::ctl {
 namespace {
 
-constexpr std::size_t kOpenSegments = 64;
 constexpr std::uint64_t kNobody = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
@@ -24,14 +22,10 @@ Result<Part> Part::open(const store::Store& store, std::unique_ptr<store::Store:
   part.lock_ = std::move(lock);
   part.identity_ = record.identity;
   part.position_ = position;
-  auto index = store::IndexReader::open(store.index_path(record.identity, record.attempt));
+  auto index = store.index(record.identity, record.attempt);
   if (index.is_ok()) {
-    if ((*index)->attempt() != record.attempt) {
-      return Status(Code::kCorrupt, store.index_path(record.identity, record.attempt) +
-                                        ": index of another attempt");
-    }
     part.index_ = std::move(*index);
-  } else if (index.status().code() != Code::kNoSuchFile) {
+  } else if (index.status().code() != Code::kNotFound) {
     return index.status();
   }
   DEDUP_ASSIGN(const auto segments, store.segments(record.identity));
@@ -62,16 +56,9 @@ std::optional<std::vector<store::ChunkLocation>> Part::Reader::locate(
   return locations;
 }
 
-const store::SegmentReader* Part::Reader::segment(std::uint64_t number) {
-  auto& segments = part_.segments_;
-  auto it = segments.find(number);
-  if (it == segments.end()) {
-    if (segments.size() >= kOpenSegments) segments.clear();
-    auto reader = store::SegmentReader::open(part_.store_->segment_path(part_.identity_, number));
-    if (!reader.is_ok()) return nullptr;
-    it = segments.emplace(number, std::move(*reader)).first;
-  }
-  return it->second.get();
+std::shared_ptr<const store::SegmentReader> Part::Reader::segment(std::uint64_t number) {
+  const auto reader = part_.store_->segment(part_.identity_, number);
+  return reader.is_ok() ? *reader : nullptr;
 }
 
 std::vector<std::size_t> Part::read(std::span<const store::ChunkTarget> chunks) {
@@ -142,11 +129,10 @@ Status Generation::select(const LocalStores& local, const Catalog& catalog, cons
   return Status::ok();
 }
 
-Result<std::unique_ptr<store::ShardReader>> Generation::read_shard(const Part& part,
-                                                                   std::uint32_t s) const {
-  DEDUP_ASSIGN(auto reader, store::ShardReader::open(
-                                part.store().shard_path(record_.identity, record_.attempt, s),
-                                record_.identity, record_.attempt, s, record_.shards[s].digest));
+Result<std::shared_ptr<const store::ShardReader>> Generation::read_shard(const Part& part,
+                                                                         std::uint32_t s) const {
+  DEDUP_ASSIGN(const auto reader,
+               part.store().shard(record_.identity, record_.attempt, s, record_.shards[s].digest));
   for (const std::uint64_t number : reader->block_numbers()) {
     DEDUP_ASSIGN(const Bytes bytes, reader->read(number));
     DEDUP_ASSIGN(const Block block, store::decode_block(bytes));
@@ -163,7 +149,7 @@ Result<std::unique_ptr<store::ShardReader>> Generation::read_shard(const Part& p
 // Every copy of every shard is read; of the sound ones, the lowest rank's is used.
 Status Generation::read_shards() {
   std::vector<std::uint64_t> readers(record_.shards.size(), kNobody);
-  std::map<std::uint32_t, std::unique_ptr<store::ShardReader>> sound;
+  std::map<std::uint32_t, std::shared_ptr<const store::ShardReader>> sound;
   shard_copies_.resize(record_.shards.size());
   for (const Part& part : parts_) {
     for (std::uint32_t s = 0; s < record_.shards.size(); ++s) {

@@ -54,7 +54,7 @@ class Part {
    private:
     std::optional<std::vector<store::ChunkLocation>> locate(
         std::span<const Fingerprint> fingerprints) override;
-    const store::SegmentReader* segment(std::uint64_t number) override;
+    std::shared_ptr<const store::SegmentReader> segment(std::uint64_t number) override;
 
     Part& part_;
   };
@@ -69,7 +69,6 @@ class Part {
   std::map<std::uint64_t, std::uint64_t> sizes_;  // of the segments that are there
   std::unordered_set<Fingerprint> bad_;
   FingerprintCheck check_;
-  std::map<std::uint64_t, std::unique_ptr<store::SegmentReader>> segments_;
 };
 
 struct NumberedBlock {
@@ -115,14 +114,15 @@ class Generation {
 
   Status select(const LocalStores& local, const Catalog& catalog, const FileRow* file);
   Status read_shards();
-  Result<std::unique_ptr<store::ShardReader>> read_shard(const Part& part, std::uint32_t s) const;
+  Result<std::shared_ptr<const store::ShardReader>> read_shard(const Part& part,
+                                                               std::uint32_t s) const;
 
   Group& group_;
   store::CommitRecord record_;
   std::vector<int> ranks_;
   std::vector<Part> parts_;
-  std::vector<std::unique_ptr<store::ShardReader>> shards_;  // those that this process reads
-  std::vector<std::uint64_t> blocks_;                        // of these: their blocks, ascending
+  std::vector<std::shared_ptr<const store::ShardReader>> shards_;  // those that this process reads
+  std::vector<std::uint64_t> blocks_;  // of these: their blocks, ascending
   std::vector<std::uint64_t> shard_copies_;
   std::vector<std::uint32_t> lost_shards_;
   std::vector<Problem> problems_;

@@ -5,6 +5,7 @@
 
 #include "hints/hints.h"
 #include "store/fs.h"
+#include "store/may_be_store.h"
 
 namespace dedup::ctl {
 namespace {
@@ -19,15 +20,6 @@ std::string last_part(std::string path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// What cannot be looked at may be one.
-bool may_be_store(const std::string& directory) {
-  for (const char* name : {"/STORE", "/files"}) {
-    const auto is_there = store::fs::exists(directory + name);
-    if (!is_there.is_ok() || *is_there) return true;
-  }
-  return false;
-}
-
 std::vector<Found> stores_below(const std::string& directory) {
   std::vector<Found> found;
   const auto names = store::fs::list(directory);
@@ -35,7 +27,8 @@ std::vector<Found> stores_below(const std::string& directory) {
   for (const std::string& name : *names) {
     const std::string path = directory + "/" + name;
     const auto about = store::fs::info(path);
-    if (about.is_ok() && about->is_directory && may_be_store(path)) found.push_back({name, path});
+    if (about.is_ok() && about->is_directory && store::may_be_store(path))
+      found.push_back({name, path});
   }
   return found;
 }
@@ -52,7 +45,7 @@ bool has_node(std::string_view text) {
 // One template, on this node.
 std::vector<Found> find_stores(const std::string& text, const std::string& node, bool in_job) {
   const std::string directory = hints::expand_store(text, node);
-  if (may_be_store(directory)) return {{node, directory}};
+  if (store::may_be_store(directory)) return {{node, directory}};
   if (in_job) return {{node, hints::expand_store(template_of_job(text, node), node)}};
   const std::string_view any_node = "/%n";
   const bool all = text.ends_with(any_node);
@@ -67,8 +60,8 @@ std::vector<Found> find_stores(const std::string& text, const std::string& node,
 
 std::string template_of_job(const std::string& text, const std::string& node) {
   if (has_node(text)) return text;
-  const bool below = !may_be_store(hints::expand_store(text, node)) &&
-                     may_be_store(hints::expand_store(text + "/%n", node));
+  const bool below = !store::may_be_store(hints::expand_store(text, node)) &&
+                     store::may_be_store(hints::expand_store(text + "/%n", node));
   return below ? text + "/%n" : text;
 }
 

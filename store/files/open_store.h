@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "store/layout.h"
+#include "store/files/layout.h"
 
 namespace dedup::store {
 

@@ -1,4 +1,4 @@
-#include "store/open_store.h"
+#include "store/files/open_store.h"
 
 #include <unistd.h>
 
@@ -7,6 +7,7 @@
 #include "base/codec.h"
 #include "store/format.h"
 #include "store/fs.h"
+#include "store/may_be_store.h"
 
 namespace dedup::store {
 namespace {
@@ -172,6 +173,15 @@ Result<OpenedStore> open_store_directory(const std::string& directory, bool crea
   DEDUP_ASSIGN(store.uuid, read_store_file(store.layout));
   if (create) DEDUP_TRY(make_directories(store.layout));
   return store;
+}
+
+bool may_be_store(const std::string& directory) {
+  const Layout layout{directory};
+  for (const std::string& path : {layout.store_file(), layout.files()}) {
+    const auto is_there = fs::exists(path);
+    if (!is_there.is_ok() || *is_there) return true;
+  }
+  return false;
 }
 
 }  // namespace dedup::store

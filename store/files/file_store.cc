@@ -1,12 +1,11 @@
-#include "store/store.h"
+#include "store/files/file_store.h"
 
 #include <algorithm>
 
 #include "base/codec.h"
+#include "store/files/open_store.h"
+#include "store/files/path_entries.h"
 #include "store/format.h"
-#include "store/open_store.h"
-#include "store/path_entries.h"
-#include "store/store_private.h"
 
 namespace dedup::store {
 namespace {
@@ -113,21 +112,19 @@ Result<std::unique_ptr<fs::File>> lock_path(const std::string& path, bool exclus
   return std::make_unique<fs::File>(std::move(*opened));
 }
 
-Store::Lock::Lock(std::vector<std::unique_ptr<fs::File>> files) : files_(std::move(files)) {}
-Store::Lock::~Lock() = default;
-
 namespace {
 
-std::unique_ptr<Store::Lock> make_lock(std::unique_ptr<fs::File> file) {
-  std::vector<std::unique_ptr<fs::File>> files;
-  files.push_back(std::move(file));
-  return std::make_unique<Store::Lock>(std::move(files));
-}
+class FileLock final : public Store::Lock {
+ public:
+  FileLock() = default;
+  explicit FileLock(std::unique_ptr<fs::File> file) { add(std::move(file)); }
+  void add(std::unique_ptr<fs::File> file) { files_.push_back(std::move(file)); }
+
+ private:
+  std::vector<std::unique_ptr<fs::File>> files_;
+};
 
 }  // namespace
-
-Store::Store(std::unique_ptr<Private> p) : p_(std::move(p)) {}
-Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& directory, bool create) {
   DEDUP_ASSIGN(OpenedStore opened, open_store_directory(directory, create));
@@ -135,29 +132,23 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& directory, bool cr
     DEDUP_TRY(finish_drops(opened.layout));
     DEDUP_TRY(remove_half_marks(opened.layout));
   }
-  auto p = std::make_unique<Private>();
-  p->layout = std::move(opened.layout);
-  p->uuid = opened.uuid;
-  return std::unique_ptr<Store>(new Store(std::move(p)));
+  return std::unique_ptr<Store>(std::make_unique<FileStore>(std::move(opened.layout), opened.uuid));
 }
 
-const std::string& Store::directory() const {
-  return p_->layout.root;
+const std::string& FileStore::directory() const {
+  return layout_.root;
 }
-const Id128& Store::uuid() const {
-  return p_->uuid;
-}
-Result<std::uint64_t> Store::free_bytes() const {
-  return fs::free_bytes(p_->layout.root);
+const Id128& FileStore::uuid() const {
+  return uuid_;
 }
 
-Result<Store::PathEntry> Store::find(const std::string& path, const Id128& identity) const {
+Result<FileStore::PathEntry> FileStore::find(const std::string& path, const Id128& identity) const {
   PathEntry found;
-  DEDUP_ASSIGN(auto identities, read_path_entry(p_->layout, path));
+  DEDUP_ASSIGN(auto identities, read_path_entry(layout_, path));
   const bool listed = std::find(identities.begin(), identities.end(), identity) != identities.end();
   if (!identity.is_zero() && !listed) identities.push_back(identity);
   for (const auto& one : identities) {
-    DEDUP_ASSIGN(auto records, p_->records(one));
+    DEDUP_ASSIGN(auto records, records(one));
     std::move(records.newest.begin(), records.newest.end(), std::back_inserter(found.records));
     std::move(records.damaged.begin(), records.damaged.end(), std::back_inserter(found.damaged));
   }
@@ -165,98 +156,100 @@ Result<Store::PathEntry> Store::find(const std::string& path, const Id128& ident
   return found;
 }
 
-Result<std::vector<CommitRecord>> Store::list() const {
+Result<std::vector<CommitRecord>> FileStore::list() const {
   std::vector<CommitRecord> all;
   DEDUP_ASSIGN(const auto all_identities, identities());
   for (const Id128& identity : all_identities) {
-    DEDUP_ASSIGN(auto records, p_->records(identity));
+    DEDUP_ASSIGN(auto records, records(identity));
     std::move(records.newest.begin(), records.newest.end(), std::back_inserter(all));
   }
   return all;
 }
 
-Result<std::vector<std::string>> Store::paths(const Id128& identity) const {
-  return paths_of(p_->layout, identity);
+Result<std::vector<std::string>> FileStore::paths(const Id128& identity) const {
+  return paths_of(layout_, identity);
 }
 
-Result<std::set<std::string>> Store::directories() const {
+Result<std::set<std::string>> FileStore::directories() const {
   std::set<std::string> directories;
-  DEDUP_ASSIGN(const auto paths, list_paths(p_->layout));
+  DEDUP_ASSIGN(const auto paths, list_paths(layout_));
   for (const std::string& path : paths) directories.insert(fs::directory_of(path));
   return directories;
 }
 
-Result<std::vector<Id128>> Store::identities() const {
+Result<std::vector<Id128>> FileStore::identities() const {
   std::vector<Id128> found;
-  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.files()));
+  DEDUP_ASSIGN(const auto names, list_if_there(layout_.files()));
   for (const auto& name : names) {
     if (const auto identity = parse_id_name(name)) found.push_back(*identity);
   }
   return found;
 }
 
-Status Store::create_file(const Id128& identity, const std::string& path) {
-  const Layout& layout = p_->layout;
-  for (const auto& directory : {layout.file(identity), layout.segments(identity),
-                                layout.logs(identity), layout.generations(identity)}) {
-    DEDUP_TRY(fs::make_directory(directory).status());
-  }
-  DEDUP_TRY(fs::open_or_create(layout.file_lock(identity)).status());
-  DEDUP_TRY(fs::open_or_create(layout.path_mark(identity, path_key(path))).status());
-  DEDUP_TRY(fs::sync_directory(layout.file(identity)));
-  DEDUP_TRY(fs::sync_directory(layout.files()));
-  return add_to_path_entry(layout, path, identity);
+Result<bool> FileStore::has_file(const Id128& identity) const {
+  return fs::exists(layout_.file(identity));
 }
 
-Status Store::add_path(const Id128& identity, const std::string& path) {
-  const Layout& layout = p_->layout;
-  const std::string mark = layout.path_mark(identity, path_key(path));
+Status FileStore::create_file(const Id128& identity, const std::string& path) {
+  for (const auto& directory : {layout_.file(identity), layout_.segments(identity),
+                                layout_.logs(identity), layout_.generations(identity)}) {
+    DEDUP_TRY(fs::make_directory(directory).status());
+  }
+  DEDUP_TRY(fs::open_or_create(layout_.file_lock(identity)).status());
+  DEDUP_TRY(fs::open_or_create(layout_.path_mark(identity, path_key(path))).status());
+  DEDUP_TRY(fs::sync_directory(layout_.file(identity)));
+  DEDUP_TRY(fs::sync_directory(layout_.files()));
+  return add_to_path_entry(layout_, path, identity);
+}
+
+Status FileStore::add_path(const Id128& identity, const std::string& path) {
+  const std::string mark = layout_.path_mark(identity, path_key(path));
   DEDUP_ASSIGN(const bool is_known, fs::exists(mark));
   if (is_known) return Status::ok();
   DEDUP_TRY(fs::open_or_create(mark).status());
-  DEDUP_TRY(fs::sync_directory(layout.file(identity)));
-  return add_to_path_entry(layout, path, identity);
+  DEDUP_TRY(fs::sync_directory(layout_.file(identity)));
+  return add_to_path_entry(layout_, path, identity);
 }
 
-Result<std::uint64_t> Store::drop_file(const Id128& identity, std::unique_ptr<Lock>) {
-  const Layout& layout = p_->layout;
+Result<std::uint64_t> FileStore::drop_file(const Id128& identity, std::unique_ptr<Lock>) {
+  close_readers(identity);
   std::uint64_t freed = 0;
-  DEDUP_TRY(finish_drop(layout, identity, &freed));
-  const Status renamed = fs::rename(layout.file(identity), layout.dropped(identity));
+  DEDUP_TRY(finish_drop(layout_, identity, &freed));
+  const Status renamed = fs::rename(layout_.file(identity), layout_.dropped(identity));
   if (renamed.code() == Code::kNoSuchFile) return freed;
   DEDUP_TRY(renamed);
-  DEDUP_TRY(fs::sync_directory(layout.files()));
-  DEDUP_TRY(finish_drop(layout, identity, &freed));
+  DEDUP_TRY(fs::sync_directory(layout_.files()));
+  DEDUP_TRY(finish_drop(layout_, identity, &freed));
   return freed;
 }
 
-Result<std::uint64_t> Store::drop_file(const Id128& identity) {
-  auto lock = lock_whole(identity);
+Result<std::uint64_t> FileStore::drop_file(const Id128& identity) {
+  auto lock = lock_whole(identity, nullptr);
   if (lock.status().code() != Code::kNoSuchFile) {
     DEDUP_TRY(lock.status());
     return drop_file(identity, std::move(*lock));
   }
   std::uint64_t freed = 0;
-  DEDUP_TRY(finish_drop(p_->layout, identity, &freed));
+  DEDUP_TRY(finish_drop(layout_, identity, &freed));
   return freed;
 }
 
-Status Store::put_mark(const Id128& identity, const std::vector<Id128>& stores_left) {
-  DEDUP_ASSIGN(const fs::File turn, lock_marks(p_->layout));
-  return write_mark(p_->layout, identity, stores_left);
+Status FileStore::put_mark(const Id128& identity, const std::vector<Id128>& stores_left) {
+  DEDUP_ASSIGN(const fs::File turn, lock_marks(layout_));
+  return write_mark(layout_, identity, stores_left);
 }
 
-Result<std::vector<Id128>> Store::marks() const {
+Result<std::vector<Id128>> FileStore::marks() const {
   std::vector<Id128> identities;
-  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.marks()));
+  DEDUP_ASSIGN(const auto names, list_if_there(layout_.marks()));
   for (const auto& name : names) {
     if (const auto identity = parse_id_name(name)) identities.push_back(*identity);
   }
   return identities;
 }
 
-Result<std::vector<Id128>> Store::mark_stores(const Id128& identity) const {
-  const std::string path = p_->layout.mark(identity);
+Result<std::vector<Id128>> FileStore::mark_stores(const Id128& identity) const {
+  const std::string path = layout_.mark(identity);
   const auto bytes = fs::read_file(path);
   if (bytes.status().code() == Code::kNoSuchFile) {
     return Status(Code::kNotFound, path + ": no such mark");
@@ -265,99 +258,64 @@ Result<std::vector<Id128>> Store::mark_stores(const Id128& identity) const {
   return decode_mark(*bytes, path, identity);
 }
 
-Status Store::shorten_mark(const Id128& identity,
-                           const std::function<bool(const Id128&)>& is_done) {
-  DEDUP_ASSIGN(const fs::File turn, lock_marks(p_->layout));
+Status FileStore::shorten_mark(const Id128& identity,
+                               const std::function<bool(const Id128&)>& is_done) {
+  DEDUP_ASSIGN(const fs::File turn, lock_marks(layout_));
   auto left = mark_stores(identity);
   if (left.status().code() == Code::kNotFound) return Status::ok();
   DEDUP_TRY(left.status());
   if (std::erase_if(*left, is_done) == 0) return Status::ok();
-  return write_mark(p_->layout, identity, *left);
+  return write_mark(layout_, identity, *left);
 }
 
-std::string Store::file_directory(const Id128& identity) const {
-  return p_->layout.file(identity);
-}
-
-std::string Store::segment_path(const Id128& identity, std::uint64_t number) const {
-  return p_->layout.segments(identity) + "/" + number_name(number, kSegmentSuffix);
-}
-
-std::string Store::log_path(const Id128& identity, std::uint64_t number) const {
-  return p_->layout.logs(identity) + "/" + number_name(number, kLogSuffix);
-}
-
-Result<std::vector<SegmentSize>> Store::segments(const Id128& identity) const {
-  std::vector<SegmentSize> sizes;
-  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.segments(identity)));
-  for (const auto& name : names) {
-    const auto number = parse_number_name(name, kSegmentSuffix);
-    if (!number) continue;
-    const auto about = fs::info(segment_path(identity, *number));
-    if (about.status().code() == Code::kNoSuchFile) continue;  // a job has just removed it
-    DEDUP_TRY(about.status());
-    sizes.push_back({*number, about->size});
-  }
-  return sizes;
-}
-
-Result<std::vector<std::uint64_t>> Store::logs(const Id128& identity) const {
-  std::vector<std::uint64_t> numbers;
-  DEDUP_ASSIGN(const auto names, list_if_there(p_->layout.logs(identity)));
-  for (const auto& name : names) {
-    if (const auto number = parse_number_name(name, kLogSuffix)) numbers.push_back(*number);
-  }
-  return numbers;
-}
-
-Result<std::unique_ptr<Store::Lock>> Store::lock_for_writing(const Id128& identity) {
-  auto lock = lock_path(p_->layout.file_lock(identity), true);
+Result<std::unique_ptr<Store::Lock>> FileStore::lock_for_writing(const Id128& identity) {
+  auto lock = lock_path(layout_.file_lock(identity), true);
   if (lock.status().code() == Code::kNotFound) {
-    return Status(Code::kNoSuchFile, p_->layout.file(identity) + ": no such file in the store");
+    return Status(Code::kNoSuchFile, layout_.file(identity) + ": no such file in the store");
   }
   DEDUP_TRY(lock.status());
-  return make_lock(std::move(*lock));
+  return std::unique_ptr<Lock>(std::make_unique<FileLock>(std::move(*lock)));
 }
 
-Result<std::unique_ptr<Store::Lock>> Store::lock_whole(const Id128& identity,
-                                                       std::unique_ptr<Lock> writing) {
-  const Layout& layout = p_->layout;
+Result<std::unique_ptr<Store::Lock>> FileStore::lock_whole(const Id128& identity,
+                                                           std::unique_ptr<Lock> writing) {
   // Who creates a file has the turn until it has locked it.
-  DEDUP_ASSIGN(const fs::File turn, fs::open_directory(layout.files()));
+  DEDUP_ASSIGN(const fs::File turn, fs::open_directory(layout_.files()));
   DEDUP_TRY(fs::lock_exclusively(turn));
-  DEDUP_ASSIGN(const bool is_there, fs::exists(layout.file(identity)));
+  DEDUP_ASSIGN(const bool is_there, fs::exists(layout_.file(identity)));
   if (!is_there) {
-    return Status(Code::kNoSuchFile, layout.file(identity) + ": no such file in the store");
+    return Status(Code::kNoSuchFile, layout_.file(identity) + ": no such file in the store");
   }
   std::vector<std::string> paths;
-  if (!writing) paths.push_back(layout.file_lock(identity));
-  DEDUP_ASSIGN(const auto attempts, p_->attempts(identity));
-  for (const auto& attempt : attempts) paths.push_back(layout.generation_lock(identity, attempt));
-  if (!writing) writing = std::make_unique<Lock>(std::vector<std::unique_ptr<fs::File>>{});
+  if (!writing) paths.push_back(layout_.file_lock(identity));
+  DEDUP_ASSIGN(const auto attempts, attempt_ids(identity));
+  for (const auto& attempt : attempts) paths.push_back(layout_.generation_lock(identity, attempt));
+  if (!writing) writing = std::make_unique<FileLock>();
+  auto& whole = static_cast<FileLock&>(*writing);
   for (const auto& path : paths) {
     auto lock = lock_path(path, true);
     // No lock file: of a creation that died half-way, nobody can use it.
     if (lock.status().code() == Code::kNotFound) continue;
     DEDUP_TRY(lock.status());
-    writing->files_.push_back(std::move(*lock));
+    whole.add(std::move(*lock));
   }
   return writing;
 }
 
-Result<std::unique_ptr<Store::Lock>> Store::create_for_writing(const Id128& identity,
-                                                               const std::string& path,
-                                                               const std::vector<Id128>& own,
-                                                               bool by_path) {
-  DEDUP_ASSIGN(const fs::File turn, fs::open_directory(p_->layout.files()));
+Result<std::unique_ptr<Store::Lock>> FileStore::create_for_writing(const Id128& identity,
+                                                                   const std::string& path,
+                                                                   const std::vector<Id128>& own,
+                                                                   bool by_path) {
+  DEDUP_ASSIGN(const fs::File turn, fs::open_directory(layout_.files()));
   DEDUP_TRY(fs::lock_exclusively(turn));
-  DEDUP_ASSIGN(const auto identities, read_path_entry(p_->layout, path));
+  DEDUP_ASSIGN(const auto identities, read_path_entry(layout_, path));
   for (const auto& other : identities) {
     if (other == identity || std::find(own.begin(), own.end(), other) != own.end()) continue;
-    DEDUP_ASSIGN(const auto records, p_->records(other));
+    DEDUP_ASSIGN(const auto records, records(other));
     if (by_path && !records.newest.empty()) {
       return Status(Code::kFileExists, path + ": another job committed the file meanwhile");
     }
-    const auto free = lock_path(p_->layout.file_lock(other), true);
+    const auto free = lock_path(layout_.file_lock(other), true);
     if (free.status().code() == Code::kFileInUse) {
       return Status(Code::kFileInUse, path + ": another job is just creating the file");
     }
@@ -367,10 +325,10 @@ Result<std::unique_ptr<Store::Lock>> Store::create_for_writing(const Id128& iden
   return lock_for_writing(identity);
 }
 
-Result<std::unique_ptr<Store::Lock>> Store::lock_generation(const Id128& identity,
-                                                            const Id128& attempt) {
-  DEDUP_ASSIGN(auto lock, lock_path(p_->layout.generation_lock(identity, attempt), false));
-  return make_lock(std::move(lock));
+Result<std::unique_ptr<Store::Lock>> FileStore::lock_generation(const Id128& identity,
+                                                                const Id128& attempt) {
+  DEDUP_ASSIGN(auto lock, lock_path(layout_.generation_lock(identity, attempt), false));
+  return std::unique_ptr<Lock>(std::make_unique<FileLock>(std::move(lock)));
 }
 
 }  // namespace dedup::store

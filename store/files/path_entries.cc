@@ -1,4 +1,4 @@
-#include "store/path_entries.h"
+#include "store/files/path_entries.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "store/layout.h"
+#include "store/files/layout.h"
 
 #include <charconv>
 

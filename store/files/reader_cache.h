@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "base/types.h"
 
-namespace dedup::service {
+namespace dedup::store {
 
 struct ReaderKey {
   Id128 identity;
@@ -28,12 +28,12 @@ class ReaderCache {
   explicit ReaderCache(std::size_t capacity) : capacity_(capacity) {}
 
   // The reader of `key`, or what open() makes (a Result<std::unique_ptr<Reader>>). A file that is
-  // not there is kNotFound. Valid until the next call.
+  // not there is kNotFound.
   template <typename Open>
-  Result<const Reader*> get(const ReaderKey& key, Open&& open) {
+  Result<std::shared_ptr<const Reader>> get(const ReaderKey& key, Open&& open) {
     if (const auto it = by_key_.find(key); it != by_key_.end()) {
       entries_.splice(entries_.begin(), entries_, it->second);
-      return const_cast<const Reader*>(entries_.front().reader.get());
+      return entries_.front().reader;
     }
     auto opened = open();
     if (!opened.is_ok()) {
@@ -47,11 +47,11 @@ class ReaderCache {
     }
     entries_.push_front({key, std::move(*opened)});
     by_key_.emplace(key, entries_.begin());
-    return const_cast<const Reader*>(entries_.front().reader.get());
+    return entries_.front().reader;
   }
 
   // Closes all files of `identity`.
-  void forget(const Id128& identity) {
+  void forget_all(const Id128& identity) {
     const auto begin = by_key_.lower_bound(ReaderKey{identity, {}, 0});
     auto end = begin;
     for (; end != by_key_.end() && end->first.identity == identity; ++end) {
@@ -60,12 +60,19 @@ class ReaderCache {
     by_key_.erase(begin, end);
   }
 
+  // Closes one.
+  void forget(const ReaderKey& key) {
+    const auto it = by_key_.find(key);
+    if (it == by_key_.end()) return;
+    entries_.erase(it->second);
+    by_key_.erase(it);
+  }
   std::size_t size() const { return entries_.size(); }
 
  private:
   struct Entry {
     ReaderKey key;
-    std::unique_ptr<Reader> reader;
+    std::shared_ptr<const Reader> reader;
   };
   using Entries = std::list<Entry>;
 
@@ -74,4 +81,4 @@ class ReaderCache {
   std::map<ReaderKey, typename Entries::iterator> by_key_;
 };
 
-}  // namespace dedup::service
+}  // namespace dedup::store

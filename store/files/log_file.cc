@@ -1,4 +1,4 @@
-#include "store/log.h"
+#include "store/files/log_file.h"
 
 #include <array>
 
@@ -23,9 +23,16 @@ Status check_header(const fs::File& file) {
   return format::check_file_header(header, format::kLog, file.path()).status();
 }
 
+Result<std::unique_ptr<LeaseTable>> map_leases(const fs::File& file) {
+  DEDUP_ASSIGN(fs::Mapping mapping, fs::Mapping::create(file, kLeasesAt, LeaseTable::kBytes));
+  auto memory = std::make_shared<fs::Mapping>(std::move(mapping));
+  const std::span<std::byte> bytes = memory->bytes();
+  return std::make_unique<LeaseTable>(std::move(memory), bytes);
+}
+
 }  // namespace
 
-struct LogWriter::Private {
+struct LogFileWriter::Private {
   fs::File file;
   std::uint64_t number = 0;
   std::uint64_t first = kDataAt;
@@ -36,11 +43,12 @@ struct LogWriter::Private {
   std::shared_ptr<const fs::Mapping> mapping;
 };
 
-LogWriter::LogWriter(std::unique_ptr<Private> p) : p_(std::move(p)) {}
-LogWriter::~LogWriter() = default;
+LogFileWriter::LogFileWriter(std::unique_ptr<Private> p) : p_(std::move(p)) {}
+LogFileWriter::~LogFileWriter() = default;
 
-Result<std::unique_ptr<LogWriter>> LogWriter::create(const std::string& path, const Id128& identity,
-                                                     std::uint64_t number) {
+Result<std::unique_ptr<LogFileWriter>> LogFileWriter::create(const std::string& path,
+                                                             const Id128& identity,
+                                                             std::uint64_t number) {
   auto p = std::make_unique<Private>();
   DEDUP_ASSIGN(p->file, fs::create_new(path));
   p->number = number;
@@ -49,10 +57,10 @@ Result<std::unique_ptr<LogWriter>> LogWriter::create(const std::string& path, co
   header.put_raw(start.data(), start.size());
   header.put(p->first);
   DEDUP_TRY(fs::write_at(p->file, 0, header.bytes()));
-  return std::unique_ptr<LogWriter>(new LogWriter(std::move(p)));
+  return std::unique_ptr<LogFileWriter>(new LogFileWriter(std::move(p)));
 }
 
-Result<std::uint64_t> LogWriter::append(std::span<const std::byte> data) {
+Result<std::uint64_t> LogFileWriter::append(std::span<const std::byte> data) {
   const std::uint64_t offset = p_->end;
   p_->has_space = true;
   DEDUP_TRY(fs::write_at(p_->file, kDataAt + (offset - p_->first), data));
@@ -60,7 +68,7 @@ Result<std::uint64_t> LogWriter::append(std::span<const std::byte> data) {
   return offset;
 }
 
-Result<LogView> LogWriter::view(std::uint64_t offset, std::uint64_t bytes) {
+Result<LogView> LogFileWriter::view(std::uint64_t offset, std::uint64_t bytes) {
   if (offset < p_->first || bytes == 0 || bytes > p_->end - p_->first ||
       offset - p_->first > p_->end - p_->first - bytes) {
     return Status(Code::kIo, p_->file.path() + ": not in the log");
@@ -77,13 +85,12 @@ Result<LogView> LogWriter::view(std::uint64_t offset, std::uint64_t bytes) {
   return LogView(p_->mapping, p_->mapping->bytes().subspan(at, bytes));
 }
 
-Result<std::unique_ptr<LeaseTable>> LogWriter::make_leases() {
+Result<std::unique_ptr<LeaseTable>> LogFileWriter::make_leases() {
   DEDUP_TRY(fs::allocate(p_->file, kLeasesAt, LeaseTable::kBytes));
-  DEDUP_ASSIGN(fs::Mapping mapping, fs::Mapping::create(p_->file, kLeasesAt, LeaseTable::kBytes));
-  return std::make_unique<LeaseTable>(std::move(mapping));
+  return map_leases(p_->file);
 }
 
-Status LogWriter::clear(Space space) {
+Status LogFileWriter::clear(Space space) {
   if (!p_->has_space) return Status::ok();
   Encoder first;
   first.put(p_->end);
@@ -97,17 +104,17 @@ Status LogWriter::clear(Space space) {
   return Status::ok();
 }
 
-Status LogWriter::flush() {
+Status LogFileWriter::flush() {
   return fs::sync_data(p_->file);
 }
-std::uint64_t LogWriter::number() const {
+std::uint64_t LogFileWriter::number() const {
   return p_->number;
 }
-std::uint64_t LogWriter::size() const {
+std::uint64_t LogFileWriter::size() const {
   return p_->end - p_->first;
 }
 
-struct LogReader::Private {
+struct LogFileReader::Private {
   fs::File file;
 
   Result<std::uint64_t> first() const {
@@ -117,14 +124,14 @@ struct LogReader::Private {
   }
 };
 
-LogReader::LogReader(std::unique_ptr<Private> p) : p_(std::move(p)) {}
-LogReader::~LogReader() = default;
+LogFileReader::LogFileReader(std::unique_ptr<Private> p) : p_(std::move(p)) {}
+LogFileReader::~LogFileReader() = default;
 
-Result<std::unique_ptr<LogReader>> LogReader::open(const std::string& path) {
+Result<std::unique_ptr<LogFileReader>> LogFileReader::open(const std::string& path) {
   auto p = std::make_unique<Private>();
   DEDUP_ASSIGN(p->file, fs::open_read(path));
   DEDUP_TRY(check_header(p->file));
-  return std::unique_ptr<LogReader>(new LogReader(std::move(p)));
+  return std::unique_ptr<LogFileReader>(new LogFileReader(std::move(p)));
 }
 
 Result<std::unique_ptr<LeaseTable>> open_leases(const std::string& log_path) {
@@ -132,11 +139,10 @@ Result<std::unique_ptr<LeaseTable>> open_leases(const std::string& log_path) {
   DEDUP_TRY(check_header(file));
   DEDUP_ASSIGN(const fs::Info info, fs::info(file));
   if (info.size < kDataAt) return format::corrupt(log_path, "it has no table of leases");
-  DEDUP_ASSIGN(fs::Mapping mapping, fs::Mapping::create(file, kLeasesAt, LeaseTable::kBytes));
-  return std::make_unique<LeaseTable>(std::move(mapping));
+  return map_leases(file);
 }
 
-Status LogReader::read(std::uint64_t offset, std::span<std::byte> out) const {
+Status LogFileReader::read(std::uint64_t offset, std::span<std::byte> out) const {
   DEDUP_ASSIGN(const std::uint64_t first, p_->first());
   Status status;
   if (offset >= first) {

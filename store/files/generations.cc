@@ -1,9 +1,11 @@
-// The part of class Store that is about generations: their records, and what they keep alive.
+// The part of class FileStore that is about generations: their records, and what they keep alive.
 #include <algorithm>
 #include <set>
 
+#include "store/files/file_store.h"
+#include "store/files/index_file.h"
+#include "store/files/shard_file.h"
 #include "store/format.h"
-#include "store/store_private.h"
 
 namespace dedup::store {
 namespace {
@@ -55,20 +57,20 @@ Status flush_attempt(const std::string& directory) {
 
 }  // namespace
 
-Result<std::vector<Id128>> Store::Private::attempts(const Id128& identity) const {
+Result<std::vector<Id128>> FileStore::attempt_ids(const Id128& identity) const {
   std::vector<Id128> found;
-  DEDUP_ASSIGN(const auto names, list_if_there(layout.generations(identity)));
+  DEDUP_ASSIGN(const auto names, list_if_there(layout_.generations(identity)));
   for (const auto& name : names) {
     if (const auto attempt = parse_id_name(name)) found.push_back(*attempt);
   }
   return found;
 }
 
-Result<Store::Private::Records> Store::Private::records(const Id128& identity) const {
+Result<FileStore::Records> FileStore::records(const Id128& identity) const {
   Records result;
-  DEDUP_ASSIGN(const auto all, attempts(identity));
+  DEDUP_ASSIGN(const auto all, attempt_ids(identity));
   for (const auto& attempt : all) {
-    auto record = read_record(layout.record(identity, attempt), identity, attempt);
+    auto record = read_record(layout_.record(identity, attempt), identity, attempt);
     if (!record.is_ok()) {
       const Status& status = record.status();
       if (status.code() == Code::kVersion) return status;
@@ -83,21 +85,21 @@ Result<Store::Private::Records> Store::Private::records(const Id128& identity) c
   return result;
 }
 
-Result<Store::Generations> Store::generations(const Id128& identity) const {
+Result<FileStore::Generations> FileStore::generations(const Id128& identity) const {
   Generations result;
-  DEDUP_ASSIGN(const auto all, p_->attempts(identity));
+  DEDUP_ASSIGN(const auto all, attempt_ids(identity));
   for (const auto& attempt : all) {
     auto* into = &result.committed;
-    auto record = read_record(p_->layout.record(identity, attempt), identity, attempt);
+    auto record = read_record(layout_.record(identity, attempt), identity, attempt);
     if (record.status().code() == Code::kNoSuchFile) {
       into = &result.prepared;
-      record = read_record(p_->layout.temporary_record(identity, attempt), identity, attempt);
+      record = read_record(layout_.temporary_record(identity, attempt), identity, attempt);
     }
     if (record.is_ok()) {
       into->push_back(std::move(*record));
     } else if (record.status().code() == Code::kNoSuchFile ||
                (into == &result.prepared &&
-                is_empty(p_->layout.temporary_record(identity, attempt)))) {
+                is_empty(layout_.temporary_record(identity, attempt)))) {
       result.begun.push_back(attempt);
     } else {
       result.damaged.push_back(record.status().message());
@@ -106,14 +108,14 @@ Result<Store::Generations> Store::generations(const Id128& identity) const {
   return result;
 }
 
-Result<CommitRecord> Store::newest(const Id128& identity) const {
-  DEDUP_ASSIGN(auto records, p_->records(identity));
+Result<CommitRecord> FileStore::newest(const Id128& identity) const {
+  DEDUP_ASSIGN(auto records, records(identity));
   if (!records.damaged.empty()) return Status(Code::kCorrupt, records.damaged.front());
   if (records.newest.empty()) {
-    return Status(Code::kNotFound, file_directory(identity) + ": no committed generation");
+    return Status(Code::kNotFound, layout_.file(identity) + ": no committed generation");
   }
   if (records.newest.size() > 1) {
-    return Status(Code::kConflict, file_directory(identity) + ": two generations of number " +
+    return Status(Code::kConflict, layout_.file(identity) + ": two generations of number " +
                                        std::to_string(records.newest[0].number) + ": " +
                                        records.newest[0].attempt.hex() + " and " +
                                        records.newest[1].attempt.hex());
@@ -121,97 +123,122 @@ Result<CommitRecord> Store::newest(const Id128& identity) const {
   return std::move(records.newest.front());
 }
 
-std::string Store::generation_directory(const Id128& identity, const Id128& attempt) const {
-  return p_->layout.generation(identity, attempt);
+Result<bool> FileStore::has_attempt(const Id128& identity, const Id128& attempt) const {
+  return fs::exists(layout_.generation(identity, attempt));
 }
 
-std::string Store::index_path(const Id128& identity, const Id128& attempt) const {
-  return p_->layout.generation(identity, attempt) + "/index";
+Status FileStore::begin_attempt(const Id128& identity, const Id128& attempt) {
+  DEDUP_TRY(fs::make_directory(layout_.generation(identity, attempt)).status());
+  return fs::open_or_create(layout_.generation_lock(identity, attempt)).status();
 }
 
-std::string Store::shard_path(const Id128& identity, const Id128& attempt,
-                              std::uint32_t shard) const {
-  return p_->layout.generation(identity, attempt) + "/shard-" + std::to_string(shard);
+Result<std::unique_ptr<IndexWriter>> FileStore::create_index(const Id128& identity,
+                                                             const Id128& attempt) {
+  const std::string path = layout_.index(identity, attempt);
+  DEDUP_TRY(fs::remove_file(path));
+  DEDUP_ASSIGN(auto writer, IndexFileWriter::create(path, identity, attempt));
+  return std::unique_ptr<IndexWriter>(std::move(writer));
 }
 
-Status Store::begin_attempt(const Id128& identity, const Id128& attempt) {
-  DEDUP_TRY(fs::make_directory(p_->layout.generation(identity, attempt)).status());
-  return fs::open_or_create(p_->layout.generation_lock(identity, attempt)).status();
+Result<std::unique_ptr<IndexReader>> FileStore::index(const Id128& identity,
+                                                      const Id128& attempt) const {
+  const std::string path = layout_.index(identity, attempt);
+  auto reader = IndexFileReader::open(path);
+  if (reader.status().code() == Code::kNoSuchFile) {
+    return Status(Code::kNotFound, reader.status().message());
+  }
+  DEDUP_TRY(reader.status());
+  if ((*reader)->attempt() != attempt) return format::corrupt(path, "index of another attempt");
+  return std::unique_ptr<IndexReader>(std::move(*reader));
 }
 
-Status Store::write_shard(const Id128& identity, const Id128& attempt, std::uint32_t shard,
-                          std::uint64_t offset, std::span<const std::byte> bytes) {
-  DEDUP_ASSIGN(const fs::File file, fs::open_or_create(shard_path(identity, attempt, shard)));
+Result<std::shared_ptr<const ShardReader>> FileStore::shard(const Id128& identity,
+                                                            const Id128& attempt,
+                                                            std::uint32_t number,
+                                                            const Digest& digest) const {
+  const std::string path = layout_.shard(identity, attempt, number);
+  const auto open = [&]() -> Result<std::unique_ptr<OpenShard>> {
+    DEDUP_ASSIGN(auto reader, ShardFileReader::open(path, identity, attempt, number, digest));
+    return std::make_unique<OpenShard>(OpenShard{digest, std::move(reader)});
+  };
+  DEDUP_ASSIGN(const auto known, shards_.get({identity, attempt, number}, open));
+  if (known->digest != digest) return format::corrupt(path, "not the shard that was asked for");
+  return known->reader;
+}
+
+Status FileStore::write_shard(const Id128& identity, const Id128& attempt, std::uint32_t shard,
+                              std::uint64_t offset, std::span<const std::byte> bytes) {
+  DEDUP_ASSIGN(const fs::File file, fs::open_or_create(layout_.shard(identity, attempt, shard)));
+  shards_.forget({identity, attempt, shard});
   if (offset == 0) DEDUP_TRY(fs::truncate(file, 0));
   return fs::write_at(file, offset, bytes);
 }
 
-Status Store::prepare(const CommitRecord& record, bool flush) {
-  const Layout& layout = p_->layout;
+Status FileStore::prepare(const CommitRecord& record, bool flush) {
   const Id128& identity = record.identity;
   DEDUP_TRY(begin_attempt(identity, record.attempt));
-  const std::string path = layout.temporary_record(identity, record.attempt);
+  const std::string path = layout_.temporary_record(identity, record.attempt);
   DEDUP_TRY(fs::remove_file(path));
   DEDUP_TRY(fs::write_new_file(path, record.encode(), false));
   if (!flush) return Status::ok();
-  DEDUP_TRY(flush_attempt(layout.generation(identity, record.attempt)));
-  DEDUP_TRY(fs::sync_directory(layout.generations(identity)));
-  return fs::sync_directory(layout.segments(identity));
+  DEDUP_TRY(flush_attempt(layout_.generation(identity, record.attempt)));
+  DEDUP_TRY(fs::sync_directory(layout_.generations(identity)));
+  return fs::sync_directory(layout_.segments(identity));
 }
 
-Status Store::commit(const Id128& identity, const Id128& attempt, bool flush) {
-  const Layout& layout = p_->layout;
-  const std::string record = layout.record(identity, attempt);
-  const Status renamed = fs::rename(layout.temporary_record(identity, attempt), record);
+Status FileStore::commit(const Id128& identity, const Id128& attempt, bool flush) {
+  const std::string record = layout_.record(identity, attempt);
+  const Status renamed = fs::rename(layout_.temporary_record(identity, attempt), record);
   if (renamed.code() == Code::kNoSuchFile) {
     DEDUP_ASSIGN(const bool committed, fs::exists(record));
     if (!committed) return {Code::kNotFound, record + ": nothing was prepared"};
   } else {
     DEDUP_TRY(renamed);
   }
-  return flush ? fs::sync_directory(layout.generation(identity, attempt)) : Status::ok();
+  return flush ? fs::sync_directory(layout_.generation(identity, attempt)) : Status::ok();
 }
 
-Status Store::adopt(const CommitRecord& record) {
+Status FileStore::adopt(const CommitRecord& record) {
   DEDUP_TRY(create_file(record.identity, record.path));
-  const auto present = read_record(p_->layout.record(record.identity, record.attempt),
-                                   record.identity, record.attempt);
+  const auto present =
+      read_record(layout_.record(record.identity, record.attempt), record.identity, record.attempt);
   if (present.status().code() == Code::kVersion) return present.status();
   if (!present.is_ok() || *present != record) DEDUP_TRY(prepare(record, true));
   return commit(record.identity, record.attempt, true);
 }
 
-Status Store::abandon(const Id128& identity, const Id128& attempt) {
-  DEDUP_ASSIGN(const bool committed, fs::exists(p_->layout.record(identity, attempt)));
+Status FileStore::abandon(const Id128& identity, const Id128& attempt) {
+  shards_.forget_all(identity);
+  DEDUP_ASSIGN(const bool committed, fs::exists(layout_.record(identity, attempt)));
   if (committed) {
     return {Code::kArgument,
-            p_->layout.generation(identity, attempt) + ": cannot abandon a committed generation"};
+            layout_.generation(identity, attempt) + ": cannot abandon a committed generation"};
   }
-  return remove_generation(p_->layout, identity, attempt, nullptr);
+  return remove_generation(layout_, identity, attempt, nullptr);
 }
 
-Status Store::withdraw(const Id128& identity, const Id128& attempt) {
-  DEDUP_TRY(fs::remove_file(p_->layout.record(identity, attempt)));
+Status FileStore::withdraw(const Id128& identity, const Id128& attempt) {
+  DEDUP_TRY(fs::remove_file(layout_.record(identity, attempt)));
   // A record that came back without what it names would be a generation that cannot be read.
-  const Status flushed = fs::sync_directory(p_->layout.generation(identity, attempt));
+  const Status flushed = fs::sync_directory(layout_.generation(identity, attempt));
   if (flushed.code() != Code::kNoSuchFile) DEDUP_TRY(flushed);
   return abandon(identity, attempt);
 }
 
-Result<std::uint64_t> Store::collect(const Id128& identity, const std::vector<Id128>& keep,
-                                     const std::vector<std::uint64_t>& open_segments,
-                                     bool with_logs, Prepared prepared) {
-  const Layout& layout = p_->layout;
+Result<std::uint64_t> FileStore::collect(const Id128& identity, const std::vector<Id128>& keep,
+                                         const std::vector<std::uint64_t>& open_segments,
+                                         bool with_logs, Prepared prepared) {
+  close_readers(identity);
   std::vector<CommitRecord> kept;
   for (const Id128& attempt : keep) {
-    auto record = read_record(layout.record(identity, attempt), identity, attempt);
+    auto record = read_record(layout_.record(identity, attempt), identity, attempt);
     if (record.is_ok()) kept.push_back(std::move(*record));
   }
   const auto stays = [&](const Id128& attempt) {
     return std::find(keep.begin(), keep.end(), attempt) != keep.end();
   };
   const auto may_be_next = [&](const Id128& attempt) {
-    const auto record = read_record(layout.temporary_record(identity, attempt), identity, attempt);
+    const auto record = read_record(layout_.temporary_record(identity, attempt), identity, attempt);
     if (!record.is_ok()) return false;
     // Also a second attempt at what a kept one is the first of.
     const bool is_later = stays(record->parent) ||
@@ -224,13 +251,13 @@ Result<std::uint64_t> Store::collect(const Id128& identity, const std::vector<Id
   };
   std::uint64_t freed = 0;
   std::vector<Id128> remaining;
-  DEDUP_ASSIGN(const auto all, p_->attempts(identity));
+  DEDUP_ASSIGN(const auto all, attempt_ids(identity));
   for (const auto& attempt : all) {
     if (!stays(attempt) && !(prepared == Prepared::kKeep && may_be_next(attempt))) {
       // Held until the generation is gone: a reader either comes before, and keeps it, or after.
-      const auto lock = lock_path(layout.generation_lock(identity, attempt), true);
+      const auto lock = lock_path(layout_.generation_lock(identity, attempt), true);
       if (lock.is_ok() || lock.status().code() == Code::kNotFound) {
-        DEDUP_TRY(remove_generation(layout, identity, attempt, &freed));
+        DEDUP_TRY(remove_generation(layout_, identity, attempt, &freed));
         continue;
       }
       if (lock.status().code() != Code::kFileInUse) return lock.status();
@@ -241,7 +268,7 @@ Result<std::uint64_t> Store::collect(const Id128& identity, const std::vector<Id
   bool all_known = true;
   std::set<std::uint64_t> live(open_segments.begin(), open_segments.end());
   for (const auto& attempt : remaining) {
-    const auto index = IndexReader::open(index_path(identity, attempt));
+    const auto index = IndexFileReader::open(layout_.index(identity, attempt));
     if (index.is_ok()) {
       for (const auto& use : (*index)->segments()) live.insert(use.segment);
     } else if (index.status().code() != Code::kNoSuchFile) {
@@ -252,12 +279,13 @@ Result<std::uint64_t> Store::collect(const Id128& identity, const std::vector<Id
     DEDUP_ASSIGN(const auto sizes, segments(identity));
     for (const auto& segment : sizes) {
       if (live.contains(segment.segment)) continue;
-      DEDUP_TRY(remove_counted(segment_path(identity, segment.segment), freed));
+      DEDUP_TRY(remove_counted(layout_.segment(identity, segment.segment), freed));
     }
   }
   if (with_logs) {
     DEDUP_ASSIGN(const auto numbers, logs(identity));
-    for (const auto number : numbers) DEDUP_TRY(remove_counted(log_path(identity, number), freed));
+    for (const auto number : numbers)
+      DEDUP_TRY(remove_counted(layout_.log(identity, number), freed));
   }
   return freed;
 }

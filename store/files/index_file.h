@@ -1,0 +1,54 @@
+// An index as a file: checksummed per page of entries.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "store/index.h"
+
+namespace dedup::store {
+
+class IndexFileWriter final : public IndexWriter {
+ public:
+  // kFileExists if there is a file.
+  static Result<std::unique_ptr<IndexFileWriter>> create(const std::string& path,
+                                                         const Id128& identity,
+                                                         const Id128& attempt);
+  ~IndexFileWriter() override;
+  Status add(const IndexEntry& entry) override;
+  Status finish(bool flush) override;
+
+ private:
+  struct Private;
+  explicit IndexFileWriter(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
+
+// Each page's first fingerprint stands in memory, pages are read and checked when used, and up to
+// 4 MiB of them kept. (Read, not mapped: a bad sector is an error here, and would be a SIGBUS
+// there.)
+class IndexFileReader final : public IndexReader {
+ public:
+  static Result<std::unique_ptr<IndexFileReader>> open(const std::string& path);
+  ~IndexFileReader() override;
+
+  std::uint64_t size() const override;
+  const Id128& attempt() const override;
+  Result<ChunkLocation> find(const Fingerprint& fingerprint) const override;
+  Result<std::uint64_t> position(const Fingerprint& fingerprint) const override;
+  Result<IndexEntry> at(std::uint64_t i) const override;
+  Result<Fingerprint> find_single(const FastHash& hash) const override;
+  bool has_strong() const override;
+  const std::vector<SegmentUse>& segments() const override;
+
+ private:
+  struct Private;
+  explicit IndexFileReader(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
+
+}  // namespace dedup::store

@@ -1,0 +1,68 @@
+// A segment as a file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "base/types.h"
+#include "store/segment.h"
+
+namespace dedup::store {
+
+class SegmentFileWriter final : public SegmentWriter {
+ public:
+  // Creates the file `path` exclusively (directories must be there).
+  static Result<std::unique_ptr<SegmentFileWriter>> create(const std::string& path,
+                                                           const Id128& identity,
+                                                           std::uint64_t number);
+  ~SegmentFileWriter() override;
+
+  using SegmentWriter::append;
+  Status append(std::span<const SegmentChunk> chunks, std::span<ChunkLocation> locations) override;
+  Status write_out() override;
+  Status flush() override;
+  Status begin_flush(Worker& worker) override;
+  Status end_flush() override;
+  void start_write_back(Worker& worker) override;
+  std::uint64_t number() const override;
+  std::uint64_t size() const override;
+
+ private:
+  struct Private;
+  explicit SegmentFileWriter(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
+
+class SegmentFileReader final : public SegmentReader {
+ public:
+  static Result<std::unique_ptr<SegmentFileReader>> open(const std::string& path);
+  ~SegmentFileReader() override;
+
+  Status read_run(std::span<const ChunkLocation> locations,
+                  std::span<const Fingerprint> fingerprints,
+                  std::span<const std::span<std::byte>> outs,
+                  std::span<ChunkSeal> seals = {}) const override;
+  std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
+                             std::span<const std::span<std::byte>> outs,
+                             std::span<ChunkSeal> seals = {}) const override;
+
+  // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
+  // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be
+  // found. For checking and for tests.
+  using Visit = std::function<void(const Fingerprint&, const ChunkLocation&)>;
+  Status scan(const Visit& visit) const;
+
+ private:
+  struct Private;
+  explicit SegmentFileReader(std::unique_ptr<Private> p);
+  std::unique_ptr<Private> p_;
+};
+
+// See Store::spoil_chunk.
+Status spoil_chunk(const std::string& path, const ChunkLocation& location);
+
+}  // namespace dedup::store

@@ -1,0 +1,613 @@
+// What every store does, in files or in memory: the promises of store/store.h.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/hasher.h"
+#include "base/worker.h"
+#include "store/chunk_check.h"
+#include "store/deletion.h"
+#include "store/store.h"
+#include "store/survey.h"
+#include "test/unit/memory_store.h"
+#include "test/unit/store_helpers.h"
+#include "test/unit/temp_dir.h"
+
+namespace dedup::store {
+namespace {
+
+using test::Random;
+using test::random_bytes;
+using test::random_fingerprint;
+using test::random_id;
+
+struct InFiles {
+  static constexpr const char* kName = "Files";
+  Result<std::unique_ptr<Store>> open(bool create) {
+    return Store::open(directory / "store", create);
+  }
+  test::TempDir directory;
+};
+
+struct InMemory {
+  static constexpr const char* kName = "Memory";
+  Result<std::unique_ptr<Store>> open(bool create) { return stores.open("/store", create); }
+  test::MemoryStores stores;
+};
+
+struct Chunk {
+  Fingerprint fingerprint;
+  Bytes data;
+  ChunkLocation location;
+};
+
+template <typename Kind>
+class StoreContract : public testing::Test {
+ protected:
+  StoreContract() {
+    EXPECT_EQ(kind_.open(false).status().code(), Code::kNoSuchFile);
+    store_ = open();
+    EXPECT_TRUE(store_->create_file(identity_, kPath).is_ok());
+  }
+
+  std::unique_ptr<Store> open() {
+    auto opened = kind_.open(true);
+    EXPECT_TRUE(opened.is_ok()) << opened.status().message();
+    return std::move(*opened);
+  }
+
+  // Of these lengths; every other one, or all, without a header, whose numbers go on.
+  std::vector<Chunk> chunks(const std::vector<std::size_t>& lengths, bool all_single = false) {
+    std::vector<Chunk> out;
+    for (const std::size_t length : lengths) {
+      Chunk chunk{random_fingerprint(random_), random_bytes(random_, length), {}};
+      if (all_single || out.size() % 2 == 1) {
+        chunk.fingerprint = name_of_single(fast_hash(chunk.data), ++number_);
+      } else {
+        chunk.fingerprint = *hasher_->hash(chunk.data);
+      }
+      out.push_back(std::move(chunk));
+    }
+    return out;
+  }
+  void put(Store& store, std::uint64_t segment, std::vector<Chunk>& what) {
+    auto writer = store.create_segment(identity_, segment);
+    ASSERT_TRUE(writer.is_ok()) << writer.status().message();
+    EXPECT_EQ((*writer)->number(), segment);
+    std::vector<SegmentChunk> all;
+    for (const Chunk& chunk : what) all.push_back({chunk.fingerprint, chunk.data});
+    std::vector<ChunkLocation> locations(all.size());
+    ASSERT_TRUE((*writer)->append(all, locations).is_ok());
+    ASSERT_TRUE((*writer)->write_out().is_ok());
+    for (std::size_t i = 0; i < what.size(); ++i) what[i].location = locations[i];
+    const auto size = store.segment_size(identity_, segment);
+    ASSERT_TRUE(size.is_ok());
+    EXPECT_EQ(*size, (*writer)->size());
+  }
+  static Status get(const Store& store, const Id128& identity, const Chunk& chunk, Bytes& out) {
+    DEDUP_ASSIGN(const auto reader, store.segment(identity, chunk.location.segment));
+    out.assign(chunk.data.size(), std::byte{0});
+    return reader->read(chunk.location, chunk.fingerprint, out);
+  }
+  Status write_index(const Id128& attempt, const std::vector<Chunk>& what) {
+    std::vector<IndexEntry> entries;
+    for (const Chunk& chunk : what) entries.push_back({chunk.fingerprint, chunk.location});
+    std::sort(entries.begin(), entries.end(),
+              [](const auto& a, const auto& b) { return a.fingerprint < b.fingerprint; });
+    DEDUP_ASSIGN(const auto writer, store_->create_index(identity_, attempt));
+    for (const IndexEntry& entry : entries) DEDUP_TRY(writer->add(entry));
+    return writer->finish(true);
+  }
+  CommitRecord record(std::uint64_t number, const Id128& parent = {}) {
+    CommitRecord r;
+    r.identity = identity_;
+    r.number = number;
+    r.attempt = random_id(random_);
+    r.parent = parent;
+    r.path = kPath;
+    r.size = 1000;
+    r.replication = 2;
+    r.chunk_size = 4096;
+    r.fingerprint = "sha256";
+    r.stores = {{store_->uuid(), "n0"}};
+    r.lineage = {{session_, number}};
+    return r;
+  }
+  // A generation of these chunks.
+  CommitRecord commit(std::uint64_t number, const std::vector<Chunk>& what,
+                      const Id128& parent = {}) {
+    const CommitRecord r = record(number, parent);
+    EXPECT_TRUE(store_->begin_attempt(identity_, r.attempt).is_ok());
+    EXPECT_TRUE(write_index(r.attempt, what).is_ok());
+    EXPECT_TRUE(store_->prepare(r, true).is_ok());
+    EXPECT_TRUE(store_->commit(identity_, r.attempt, true).is_ok());
+    return r;
+  }
+
+  static constexpr const char* kPath = "/scratch/run/ckpt.h5";
+  Random random_{7};
+  Result<Hasher> hasher_ = Hasher::create(FingerprintKind::kSha256);
+  std::uint64_t number_ = 100;
+  Kind kind_;
+  std::unique_ptr<Store> store_;
+  const Id128 identity_ = random_id(random_);
+  const Id128 session_ = random_id(random_);
+};
+
+struct KindNames {
+  template <typename Kind>
+  static std::string GetName(int) {
+    return Kind::kName;
+  }
+};
+using Kinds = testing::Types<InFiles, InMemory>;
+TYPED_TEST_SUITE(StoreContract, Kinds, KindNames);
+
+// ---- Chunks -------------------------------------------------------------------------------------
+
+TYPED_TEST(StoreContract, GivesBackWhatWasPutToWhoeverOpensIt) {
+  auto what = this->chunks({1, 1, 511, 512, 513, 4096, 4096, kMaxChunkSize, kMaxChunkSize});
+  this->put(*this->store_, 1, what);
+  const auto other = this->open();
+  EXPECT_EQ(other->uuid(), this->store_->uuid());
+  Bytes out;
+  for (const Store* const store : {this->store_.get(), other.get()}) {
+    for (const Chunk& chunk : what) {
+      const Status got = TestFixture::get(*store, this->identity_, chunk, out);
+      EXPECT_TRUE(got.is_ok()) << got.message();
+      EXPECT_EQ(out, chunk.data);
+    }
+  }
+}
+
+TYPED_TEST(StoreContract, TakesNoChunkOfNoOrOfTooManyBytes) {
+  auto writer = this->store_->create_segment(this->identity_, 1);
+  ASSERT_TRUE(writer.is_ok());
+  EXPECT_EQ((*writer)->append(random_fingerprint(this->random_), {}).status().code(),
+            Code::kArgument);
+  const Bytes large(kMaxChunkSize + 1);
+  EXPECT_EQ((*writer)->append(random_fingerprint(this->random_), large).status().code(),
+            Code::kArgument);
+}
+
+TYPED_TEST(StoreContract, ShowsWhatIsWrittenOutAndNoSooner) {
+  auto what = this->chunks({1000});
+  auto writer = this->store_->create_segment(this->identity_, 1);
+  ASSERT_TRUE(writer.is_ok());
+  const auto at = (*writer)->append(what[0].fingerprint, what[0].data);
+  ASSERT_TRUE(at.is_ok());
+  what[0].location = *at;
+  const std::uint64_t end = chunk_end(what[0].fingerprint, *at);
+  EXPECT_LT(*this->store_->segment_size(this->identity_, 1), end);
+  Worker worker;
+  ASSERT_TRUE((*writer)->begin_flush(worker).is_ok());
+  ASSERT_TRUE((*writer)->end_flush().is_ok());
+  EXPECT_GE(*this->store_->segment_size(this->identity_, 1), end);
+  Bytes out;
+  EXPECT_TRUE(TestFixture::get(*this->store_, this->identity_, what[0], out).is_ok());
+  EXPECT_TRUE(this->store_->flush_segment(this->identity_, 1).is_ok());
+}
+
+TYPED_TEST(StoreContract, SaysThatAChunkIsAnotherOrIsNotThere) {
+  auto what = this->chunks({1000, 1000});
+  this->put(*this->store_, 1, what);
+  Bytes out;
+  Chunk other = what[0];
+  other.fingerprint = random_fingerprint(this->random_);
+  EXPECT_EQ(TestFixture::get(*this->store_, this->identity_, other, out).code(), Code::kCorrupt);
+  Chunk gone = what[0];
+  gone.location.segment = 2;
+  EXPECT_EQ(TestFixture::get(*this->store_, this->identity_, gone, out).code(), Code::kNotFound);
+  EXPECT_EQ(TestFixture::get(*this->store_, random_id(this->random_), what[0], out).code(),
+            Code::kNotFound);
+  EXPECT_EQ(this->store_->segment_size(this->identity_, 2).status().code(), Code::kNotFound);
+  EXPECT_FALSE(this->store_->flush_segment(this->identity_, 2).is_ok());
+  EXPECT_EQ(this->store_->create_segment(this->identity_, 1).status().code(), Code::kFileExists);
+}
+
+TYPED_TEST(StoreContract, ReadsNoChunkThatWasSpoiled) {
+  auto what = this->chunks({1000, 1000, 1000});
+  this->put(*this->store_, 1, what);
+  ASSERT_TRUE(this->store_->spoil_chunk(this->identity_, what[2].location).is_ok());
+  Bytes out;
+  EXPECT_EQ(TestFixture::get(*this->store_, this->identity_, what[2], out).code(), Code::kCorrupt);
+  EXPECT_TRUE(TestFixture::get(*this->store_, this->identity_, what[0], out).is_ok());
+  ASSERT_TRUE(this->store_->spoil_chunk(this->identity_, what[2].location).is_ok());
+  EXPECT_TRUE(TestFixture::get(*this->store_, this->identity_, what[2], out).is_ok());
+}
+
+// What is appended one after the other can be guessed: a run with headers, or one without whose
+// numbers go on. Guessing ends where something else stands.
+TYPED_TEST(StoreContract, FindsWhatFollowsWithoutLookingItUp) {
+  auto with = this->chunks({700});
+  for (int i = 0; i < 9; ++i) with.push_back(this->chunks({700})[0]);
+  auto without = this->chunks(std::vector<std::size_t>(10, 700), true);
+  this->put(*this->store_, 1, with);
+  this->put(*this->store_, 2, without);
+  for (const auto* const what : {&with, &without}) {
+    const auto reader = this->store_->segment(this->identity_, (*what)[0].location.segment);
+    ASSERT_TRUE(reader.is_ok());
+    std::vector<Fingerprint> names;
+    std::vector<Bytes> bytes(what->size(), Bytes(700));
+    std::vector<std::span<std::byte>> outs(bytes.begin(), bytes.end());
+    for (const Chunk& chunk : *what) names.push_back(chunk.fingerprint);
+    std::vector<ChunkSeal> seals(names.size());
+    EXPECT_EQ((*reader)->read_following((*what)[0].location.offset, names, outs, seals), 10u);
+    for (std::size_t i = 0; i < what->size(); ++i) {
+      EXPECT_EQ(bytes[i], (*what)[i].data);
+      EXPECT_TRUE(holds(seals[i], {names[i], bytes[i]}));
+    }
+    names[4] = random_fingerprint(this->random_);
+    EXPECT_EQ((*reader)->read_following((*what)[0].location.offset, names, outs), 4u);
+    EXPECT_EQ((*reader)->read_following((*what)[0].location.offset + 1, names, outs), 0u);
+  }
+}
+
+TYPED_TEST(StoreContract, RemovesASegment) {
+  auto what = this->chunks({1000});
+  this->put(*this->store_, 1, what);
+  EXPECT_TRUE(this->store_->remove_segment(this->identity_, 1).is_ok());
+  EXPECT_TRUE(this->store_->remove_segment(this->identity_, 1).is_ok());
+  Bytes out;
+  EXPECT_EQ(TestFixture::get(*this->store_, this->identity_, what[0], out).code(), Code::kNotFound);
+  EXPECT_TRUE(this->store_->segments(this->identity_)->empty());
+}
+
+// ---- Logs ---------------------------------------------------------------------------------------
+
+TYPED_TEST(StoreContract, LogsGiveBackWhatWasAppendedUntilTheyAreCleared) {
+  auto log = this->store_->create_log(this->identity_, 3);
+  ASSERT_TRUE(log.is_ok());
+  EXPECT_EQ(this->store_->create_log(this->identity_, 3).status().code(), Code::kFileExists);
+  const Bytes data = random_bytes(this->random_, 3001);
+  const auto at = (*log)->append(data);
+  ASSERT_TRUE(at.is_ok());
+  EXPECT_EQ((*log)->size(), data.size());
+  const auto other = this->open();
+  Bytes out(data.size());
+  const auto reader = other->log(this->identity_, 3);
+  ASSERT_TRUE(reader.is_ok());
+  EXPECT_TRUE((*reader)->read(*at, out).is_ok());
+  EXPECT_EQ(out, data);
+  const auto view = (*log)->view(*at, data.size());
+  if (view.is_ok()) EXPECT_TRUE(std::ranges::equal(view->bytes(), data));
+  EXPECT_EQ((*reader)->read(*at + 1, out).code(), Code::kCorrupt);
+  for (const auto space : {LogWriter::Space::kKeep, LogWriter::Space::kFree}) {
+    ASSERT_TRUE((*log)->clear(space).is_ok());
+    EXPECT_EQ((*reader)->read(*at, out).code(), Code::kNotFound);
+    const auto again = (*log)->append(data);
+    ASSERT_TRUE(again.is_ok());
+    EXPECT_GT(*again, *at);
+  }
+  EXPECT_EQ(other->log(this->identity_, 4).status().code(), Code::kNotFound);
+  EXPECT_EQ(*this->store_->logs(this->identity_), (std::vector<std::uint64_t>{3}));
+}
+
+TYPED_TEST(StoreContract, LeasesAreSharedWithWhoeverOpensTheLog) {
+  auto log = this->store_->create_log(this->identity_, 3);
+  ASSERT_TRUE(log.is_ok());
+  EXPECT_EQ(this->store_->leases(this->identity_, 3).status().code(), Code::kCorrupt);
+  EXPECT_EQ(this->store_->leases(this->identity_, 4).status().code(), Code::kNotFound);
+  const auto mine = (*log)->make_leases();
+  ASSERT_TRUE(mine.is_ok());
+  const auto other = this->open();
+  const auto theirs = other->leases(this->identity_, 3);
+  ASSERT_TRUE(theirs.is_ok());
+  (*mine)->begin(2, 9);
+  EXPECT_EQ((*mine)->note(2, {10, 20, 30}), LeaseTable::Noted::kYes);
+  const auto writes = (*theirs)->recall(2, 9);
+  ASSERT_TRUE(writes);
+  ASSERT_EQ(writes->size(), 1u);
+  EXPECT_EQ((*writes)[0].length, 20u);
+  EXPECT_EQ((*mine)->note(2, {50, 20, 60}), LeaseTable::Noted::kRecalled);
+}
+
+// ---- Shards and indexes -------------------------------------------------------------------------
+
+TYPED_TEST(StoreContract, ReadsShardsThatAreWholeAndTheRightOnes) {
+  const Id128 attempt = random_id(this->random_);
+  ASSERT_TRUE(this->store_->begin_attempt(this->identity_, attempt).is_ok());
+  ShardBuilder builder(this->identity_, attempt, 2);
+  Block block;
+  block.holder_sets = {{0}};
+  block.pieces.push_back({0, 100, 0, 100, 0, random_fingerprint(this->random_)});
+  Bytes bytes = builder.header();
+  for (const Bytes& part : {builder.add(7, block), builder.finish()}) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  const std::span<const std::byte> all(bytes);
+  const auto write = [&](std::uint64_t offset, std::span<const std::byte> part) {
+    return this->store_->write_shard(this->identity_, attempt, 2, offset, part);
+  };
+  const auto read = [&] {
+    return this->store_->shard(this->identity_, attempt, 2, builder.digest());
+  };
+  EXPECT_EQ(read().status().code(), Code::kNotFound);
+  ASSERT_TRUE(write(0, random_bytes(this->random_, 3 * bytes.size())).is_ok());
+  EXPECT_EQ(read().status().code(), Code::kCorrupt);
+  ASSERT_TRUE(write(0, all.first(50)).is_ok());
+  EXPECT_EQ(read().status().code(), Code::kCorrupt);
+  ASSERT_TRUE(write(50, all.subspan(50)).is_ok());
+  const auto shard = read();
+  ASSERT_TRUE(shard.is_ok()) << shard.status().message();
+  EXPECT_EQ((*shard)->block_numbers(), (std::vector<std::uint64_t>{7}));
+  EXPECT_EQ(*(*shard)->read(7), encode_block(block));
+  EXPECT_TRUE((*shard)->read(8)->empty());
+  EXPECT_EQ(this->store_->shard(this->identity_, attempt, 2, Digest{}).status().code(),
+            Code::kCorrupt);
+  // Begun anew: who reads it does not get the old one.
+  ASSERT_TRUE(write(0, all.first(50)).is_ok());
+  EXPECT_EQ(read().status().code(), Code::kCorrupt);
+}
+
+TYPED_TEST(StoreContract, IndexesSayWhereChunksAre) {
+  auto what = this->chunks({100, 200, 300, 400, 500, 600});
+  this->put(*this->store_, 5, what);
+  const Id128 attempt = random_id(this->random_);
+  ASSERT_TRUE(this->store_->begin_attempt(this->identity_, attempt).is_ok());
+  EXPECT_EQ(this->store_->index(this->identity_, attempt).status().code(), Code::kNotFound);
+  ASSERT_TRUE(this->write_index(attempt, {what[0]}).is_ok());
+  ASSERT_TRUE(this->write_index(attempt, what).is_ok());  // in place of the other
+  const auto index = this->store_->index(this->identity_, attempt);
+  ASSERT_TRUE(index.is_ok());
+  EXPECT_EQ((*index)->attempt(), attempt);
+  EXPECT_EQ((*index)->size(), what.size());
+  EXPECT_TRUE((*index)->has_strong());
+  std::uint64_t live = 0;
+  for (const Chunk& chunk : what) {
+    live += stored_size(chunk.fingerprint, chunk.location.length);
+    const auto found = (*index)->find(chunk.fingerprint);
+    ASSERT_TRUE(found.is_ok());
+    EXPECT_EQ(*found, chunk.location);
+    const auto entry = (*index)->at(*(*index)->position(chunk.fingerprint));
+    ASSERT_TRUE(entry.is_ok());
+    EXPECT_EQ(entry->fingerprint, chunk.fingerprint);
+    if (kind_of(chunk.fingerprint) == NameKind::kSingle) {
+      EXPECT_EQ(*(*index)->find_single(fast_hash(chunk.data)), chunk.fingerprint);
+    }
+  }
+  EXPECT_EQ((*index)->find(random_fingerprint(this->random_)).status().code(), Code::kNotFound);
+  EXPECT_EQ((*index)->at(what.size()).status().code(), Code::kArgument);
+  ASSERT_EQ((*index)->segments().size(), 1u);
+  EXPECT_EQ((*index)->segments()[0].segment, 5u);
+  EXPECT_EQ((*index)->segments()[0].live_bytes, live);
+  const auto unsorted = this->store_->create_index(this->identity_, attempt);
+  ASSERT_TRUE(unsorted.is_ok());
+  ASSERT_TRUE((*unsorted)->add({what[0].fingerprint, what[0].location}).is_ok());
+  EXPECT_EQ((*unsorted)->add({what[0].fingerprint, what[0].location}).code(), Code::kInternal);
+  EXPECT_FALSE(this->store_->index(this->identity_, attempt).is_ok());  // never finished
+}
+
+TYPED_TEST(StoreContract, ChecksWhatAGenerationNames) {
+  auto what = this->chunks({1000, 1000, 1000, 1000});
+  this->put(*this->store_, 1, what);
+  const CommitRecord r = this->commit(1, what);
+  auto checked = check_chunks(*this->store_, this->identity_, r.attempt);
+  ASSERT_TRUE(checked.is_ok());
+  EXPECT_EQ(checked->chunks, 4u);
+  EXPECT_TRUE(checked->bad.empty());
+  ASSERT_TRUE(this->store_->spoil_chunk(this->identity_, what[2].location).is_ok());
+  checked = check_chunks(*this->store_, this->identity_, r.attempt);
+  ASSERT_TRUE(checked.is_ok());
+  EXPECT_EQ(checked->bad, (std::vector<Fingerprint>{what[2].fingerprint}));
+  EXPECT_EQ(checked->texts.size(), 1u);
+  EXPECT_EQ(check_chunks(*this->store_, this->identity_, random_id(this->random_)).status().code(),
+            Code::kNotFound);
+}
+
+// ---- Generations --------------------------------------------------------------------------------
+
+TYPED_TEST(StoreContract, AGenerationIsThereFromItsCommitOn) {
+  EXPECT_EQ(this->store_->newest(this->identity_).status().code(), Code::kNotFound);
+  const CommitRecord r = this->record(1);
+  EXPECT_FALSE(*this->store_->has_attempt(this->identity_, r.attempt));
+  EXPECT_EQ(this->store_->commit(this->identity_, r.attempt, true).code(), Code::kNotFound);
+  ASSERT_TRUE(this->store_->begin_attempt(this->identity_, r.attempt).is_ok());
+  EXPECT_TRUE(*this->store_->has_attempt(this->identity_, r.attempt));
+  EXPECT_EQ(this->store_->generations(this->identity_)->begun.size(), 1u);
+  ASSERT_TRUE(this->store_->prepare(r, true).is_ok());
+  EXPECT_EQ(this->store_->generations(this->identity_)->prepared.size(), 1u);
+  EXPECT_EQ(this->store_->newest(this->identity_).status().code(), Code::kNotFound);
+  ASSERT_TRUE(this->store_->commit(this->identity_, r.attempt, true).is_ok());
+  ASSERT_TRUE(this->store_->commit(this->identity_, r.attempt, true).is_ok());
+  const auto other = this->open();
+  ASSERT_TRUE(other->newest(this->identity_).is_ok());
+  EXPECT_EQ(*other->newest(this->identity_), r);
+  EXPECT_EQ(other->list()->size(), 1u);
+  const auto found = other->find(TestFixture::kPath);
+  ASSERT_TRUE(found.is_ok());
+  ASSERT_EQ(found->records.size(), 1u);
+  EXPECT_EQ(found->records[0], r);
+  EXPECT_TRUE(other->find("/another/path")->records.empty());
+  EXPECT_EQ(other->find("/another/path", this->identity_)->records.size(), 1u);
+  EXPECT_EQ(this->store_->abandon(this->identity_, r.attempt).code(), Code::kArgument);
+}
+
+TYPED_TEST(StoreContract, WhatIsAbandonedOrWithdrawnIsGone) {
+  const CommitRecord first = this->commit(1, {});
+  const CommitRecord second = this->record(2, first.attempt);
+  ASSERT_TRUE(this->store_->prepare(second, true).is_ok());
+  EXPECT_TRUE(this->store_->abandon(this->identity_, second.attempt).is_ok());
+  EXPECT_TRUE(this->store_->abandon(this->identity_, second.attempt).is_ok());
+  EXPECT_EQ(this->store_->newest(this->identity_)->number, 1u);
+  const CommitRecord third = this->commit(2, {}, first.attempt);
+  EXPECT_EQ(this->store_->newest(this->identity_)->number, 2u);
+  EXPECT_TRUE(this->store_->withdraw(this->identity_, third.attempt).is_ok());
+  EXPECT_EQ(*this->store_->newest(this->identity_), first);
+}
+
+TYPED_TEST(StoreContract, TwoOfOneNumberAreAConflict) {
+  this->commit(1, {});
+  this->commit(1, {});
+  EXPECT_EQ(this->store_->newest(this->identity_).status().code(), Code::kConflict);
+}
+
+TYPED_TEST(StoreContract, AdoptsARecordOfAFileThatIsNotHere) {
+  CommitRecord r = this->record(4);
+  r.identity = random_id(this->random_);
+  for (int again = 0; again < 2; ++again) EXPECT_TRUE(this->store_->adopt(r).is_ok());
+  EXPECT_EQ(*this->store_->newest(r.identity), r);
+}
+
+TYPED_TEST(StoreContract, CollectsWhatNoGenerationNames) {
+  auto old = this->chunks({1000});
+  auto now = this->chunks({1000});
+  auto open = this->chunks({1000});
+  this->put(*this->store_, 1, old);
+  this->put(*this->store_, 2, now);
+  this->put(*this->store_, 3, open);
+  ASSERT_TRUE(this->store_->create_log(this->identity_, 4).is_ok());
+  const CommitRecord first = this->commit(1, old);
+  const CommitRecord second = this->commit(2, now, first.attempt);
+  const auto collect = [&](bool with_logs) {
+    return this->store_->collect(this->identity_, {second.attempt}, {3}, with_logs,
+                                 Store::Prepared::kDrop);
+  };
+  {
+    // A reader keeps its generation.
+    const auto other = this->open();
+    const auto pin = other->lock_generation(this->identity_, first.attempt);
+    ASSERT_TRUE(pin.is_ok());
+    ASSERT_TRUE(collect(false).is_ok());
+    EXPECT_TRUE(*this->store_->has_attempt(this->identity_, first.attempt));
+    EXPECT_EQ(this->store_->segments(this->identity_)->size(), 3u);
+  }
+  const auto freed = collect(false);
+  ASSERT_TRUE(freed.is_ok());
+  EXPECT_GT(*freed, 0u);
+  EXPECT_FALSE(*this->store_->has_attempt(this->identity_, first.attempt));
+  const auto left = this->store_->segments(this->identity_);
+  ASSERT_EQ(left->size(), 2u);
+  EXPECT_EQ((*left)[0].segment, 2u);
+  EXPECT_EQ((*left)[1].segment, 3u);
+  Bytes out;
+  EXPECT_EQ(TestFixture::get(*this->store_, this->identity_, old[0], out).code(), Code::kNotFound);
+  EXPECT_EQ(this->store_->logs(this->identity_)->size(), 1u);
+  ASSERT_TRUE(collect(true).is_ok());
+  EXPECT_TRUE(this->store_->logs(this->identity_)->empty());
+}
+
+TYPED_TEST(StoreContract, KeepsWhatAnotherStoreMayHaveCommitted) {
+  const CommitRecord first = this->commit(1, {});
+  CommitRecord alone = this->record(2, first.attempt);
+  CommitRecord together = this->record(2, first.attempt);
+  together.stores.push_back({random_id(this->random_), "n1"});
+  ASSERT_TRUE(this->store_->prepare(alone, true).is_ok());
+  ASSERT_TRUE(this->store_->prepare(together, true).is_ok());
+  ASSERT_TRUE(
+      this->store_->collect(this->identity_, {first.attempt}, {}, true, Store::Prepared::kKeep)
+          .is_ok());
+  EXPECT_FALSE(*this->store_->has_attempt(this->identity_, alone.attempt));
+  EXPECT_TRUE(*this->store_->has_attempt(this->identity_, together.attempt));
+  ASSERT_TRUE(this->store_->collect(this->identity_, {first.attempt}, {}, true).is_ok());
+  EXPECT_FALSE(*this->store_->has_attempt(this->identity_, together.attempt));
+}
+
+// ---- Locks, marks, files ------------------------------------------------------------------------
+
+TYPED_TEST(StoreContract, LocksKeepOtherOpenersOut) {
+  const CommitRecord r = this->commit(1, {});
+  const auto other = this->open();
+  auto writing = this->store_->lock_for_writing(this->identity_);
+  ASSERT_TRUE(writing.is_ok());
+  EXPECT_TRUE(other->look_at_locks()->writing(this->identity_));
+  EXPECT_EQ(other->lock_for_writing(this->identity_).status().code(), Code::kFileInUse);
+  EXPECT_EQ(other->lock_whole(this->identity_).status().code(), Code::kFileInUse);
+  EXPECT_EQ(other->drop_file(this->identity_).status().code(), Code::kFileInUse);
+  auto reading = other->lock_generation(this->identity_, r.attempt);
+  ASSERT_TRUE(reading.is_ok());
+  EXPECT_TRUE(this->store_->look_at_locks()->reading(this->identity_, r.attempt));
+  ASSERT_TRUE(this->store_->lock_generation(this->identity_, r.attempt).is_ok());
+  // Not to be had as a whole: the lock for writing goes, too.
+  EXPECT_EQ(this->store_->lock_whole(this->identity_, std::move(*writing)).status().code(),
+            Code::kFileInUse);
+  EXPECT_TRUE(other->lock_for_writing(this->identity_).is_ok());
+  reading->reset();
+  EXPECT_FALSE(this->store_->look_at_locks()->reading(this->identity_, r.attempt));
+  const auto whole = other->lock_whole(this->identity_);
+  ASSERT_TRUE(whole.is_ok());
+  EXPECT_EQ(this->store_->lock_generation(this->identity_, r.attempt).status().code(),
+            Code::kFileInUse);
+  const Id128 none = random_id(this->random_);
+  EXPECT_EQ(this->store_->lock_for_writing(none).status().code(), Code::kNoSuchFile);
+  EXPECT_EQ(this->store_->lock_whole(none).status().code(), Code::kNoSuchFile);
+  EXPECT_EQ(this->store_->lock_generation(this->identity_, none).status().code(), Code::kNotFound);
+}
+
+TYPED_TEST(StoreContract, OfSeveralWhoCreateOneFileOneWins) {
+  const auto other = this->open();
+  const Id128 a = random_id(this->random_), b = random_id(this->random_);
+  const std::string path = "/scratch/other";
+  {
+    const auto mine = this->store_->create_for_writing(a, path, {}, true);
+    ASSERT_TRUE(mine.is_ok());
+    EXPECT_EQ(other->create_for_writing(b, path, {}, true).status().code(), Code::kFileInUse);
+    EXPECT_TRUE(other->create_for_writing(b, path, {a}, true).is_ok());
+  }
+  CommitRecord r = this->record(1);
+  r.identity = a;
+  r.path = path;
+  ASSERT_TRUE(this->store_->adopt(r).is_ok());
+  EXPECT_EQ(other->create_for_writing(b, path, {}, true).status().code(), Code::kFileExists);
+  EXPECT_TRUE(other->create_for_writing(b, path, {}, false).is_ok());
+}
+
+TYPED_TEST(StoreContract, MarksAreKeptUntilNoStoreIsLeft) {
+  const Id128 a = random_id(this->random_), b = random_id(this->random_);
+  EXPECT_EQ(this->store_->mark_stores(this->identity_).status().code(), Code::kNotFound);
+  ASSERT_TRUE(this->store_->put_mark(this->identity_, {a, b}).is_ok());
+  const auto other = this->open();
+  EXPECT_EQ(*other->mark_stores(this->identity_), (std::vector<Id128>{a, b}));
+  EXPECT_EQ(other->find(TestFixture::kPath)->deleted, (std::vector<Id128>{this->identity_}));
+  ASSERT_TRUE(
+      other->shorten_mark(this->identity_, [&](const Id128& one) { return one == a; }).is_ok());
+  EXPECT_EQ(*other->mark_stores(this->identity_), (std::vector<Id128>{b}));
+  ASSERT_TRUE(other->shorten_mark(this->identity_, [](const Id128&) { return true; }).is_ok());
+  EXPECT_TRUE(this->store_->marks()->empty());
+}
+
+TYPED_TEST(StoreContract, AFileThatIsDroppedLeavesNothing) {
+  auto what = this->chunks({1000});
+  this->put(*this->store_, 1, what);
+  this->commit(1, what);
+  ASSERT_TRUE(this->store_->add_path(this->identity_, "/elsewhere/name").is_ok());
+  EXPECT_EQ(this->store_->paths(this->identity_)->size(), 2u);
+  EXPECT_EQ(*this->store_->directories(), (std::set<std::string>{"/elsewhere", "/scratch/run"}));
+  EXPECT_TRUE(*this->store_->has_file(this->identity_));
+  const auto seen = survey(*this->store_);
+  ASSERT_TRUE(seen.is_ok());
+  ASSERT_EQ(seen->files.size(), 1u);
+  EXPECT_EQ(seen->files[0].chunks, 1u);
+  EXPECT_GT(seen->files[0].segment_bytes, 1000u);
+  ASSERT_TRUE(drop_with_mark(*this->store_, this->identity_, {random_id(this->random_)}).is_ok());
+  EXPECT_FALSE(*this->store_->has_file(this->identity_));
+  EXPECT_TRUE(this->store_->identities()->empty());
+  EXPECT_TRUE(this->store_->find(TestFixture::kPath)->records.empty());
+  EXPECT_TRUE(this->store_->directories()->empty());
+  EXPECT_EQ(this->store_->marks()->size(), 1u);
+  EXPECT_TRUE(this->store_->drop_file(this->identity_).is_ok());
+}
+
+// ---- Space --------------------------------------------------------------------------------------
+
+TYPED_TEST(StoreContract, SaysWhatIsTaken) {
+  EXPECT_GT(*this->store_->free_bytes(), 0u);
+  const std::uint64_t before = *this->store_->taken_bytes(this->identity_);
+  auto what = this->chunks({100000});
+  this->put(*this->store_, 1, what);
+  EXPECT_GE(*this->store_->taken_bytes(this->identity_), before + 100000);
+  EXPECT_GE(*this->store_->taken_bytes(), *this->store_->taken_bytes(this->identity_));
+  EXPECT_EQ(*this->store_->taken_bytes(random_id(this->random_)), 0u);
+  auto log = this->store_->create_log(this->identity_, 2);
+  ASSERT_TRUE(log.is_ok());
+  ASSERT_TRUE((*log)->append(random_bytes(this->random_, 5000)).is_ok());
+  EXPECT_GE(*this->store_->log_bytes(this->identity_, 2), 5000u);
+  EXPECT_EQ(this->store_->log_bytes(this->identity_, 3).status().code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace dedup::store
