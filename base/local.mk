@@ -1,11 +1,13 @@
 libdedup_core_la_SOURCES += \
   base/barrier.h \
+  base/checksum.h \
   base/codec.h \
   base/fields.h \
   base/hasher.cc \
   base/hasher.h \
   base/hooks.cc \
   base/hooks.h \
+  base/numbered.h \
   base/openssl.cc \
   base/openssl.h \
   base/piece.cc \

@@ -43,44 +43,43 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/write_back.cc \
   engine/protocol/write_back.h
 
-# What does.
-libdedup_engine_la_SOURCES += \
-  engine/admin.cc \
-  engine/admin.h \
-  engine/c_interface.cc \
-  engine/c_interface.h \
-  engine/close_handle.cc \
-  engine/close_handle.h \
-  engine/commit.cc \
-  engine/commit.h \
-  engine/dedup.cc \
-  engine/dedup.h \
-  engine/dump/chunk_writer.cc \
-  engine/dump/chunk_writer.h \
-  engine/dump/dump.cc \
-  engine/dump/dump.h \
-  engine/dump/dump_round.cc \
-  engine/dump/dump_round.h \
-  engine/dump/exchange.cc \
-  engine/dump/exchange.h \
-  engine/dump/node_chunks.cc \
-  engine/dump/node_chunks.h \
-  engine/dump/node_plan.cc \
-  engine/dump/node_plan.h \
-  engine/dump/reduction.cc \
-  engine/dump/reduction.h \
-  engine/dump/rounds.cc \
-  engine/dump/rounds.h \
-  engine/dump/single_chunks.cc \
-  engine/dump/single_chunks.h \
-  engine/dump/twins.cc \
-  engine/dump/twins.h \
-  engine/dump/verdict.h \
-  engine/file_handle.h \
-  engine/heal.cc \
-  engine/heal.h \
-  engine/log_dump.cc \
-  engine/log_dump.h \
+# What a dump does with one rank's chunks by itself: cutting, naming, judging, storing.
+EXTRA_LTLIBRARIES += libdedup_chunks.la
+libdedup_chunks_la_CXXFLAGS = $(AM_CXXFLAGS) -fvisibility=hidden
+libdedup_chunks_la_SOURCES = \
+  engine/chunks/chunk_writer.cc \
+  engine/chunks/chunk_writer.h \
+  engine/chunks/copies.cc \
+  engine/chunks/copies.h \
+  engine/chunks/cut_chunks.cc \
+  engine/chunks/cut_chunks.h \
+  engine/chunks/dump_result.cc \
+  engine/chunks/dump_result.h \
+  engine/chunks/first_error.h \
+  engine/chunks/judge.cc \
+  engine/chunks/judge.h \
+  engine/chunks/known_chunks.cc \
+  engine/chunks/known_chunks.h \
+  engine/chunks/name_chunks.cc \
+  engine/chunks/name_chunks.h \
+  engine/chunks/node_chunks.cc \
+  engine/chunks/node_chunks.h \
+  engine/chunks/own_chunks.cc \
+  engine/chunks/own_chunks.h \
+  engine/chunks/sends.cc \
+  engine/chunks/sends.h \
+  engine/chunks/settle.cc \
+  engine/chunks/settle.h \
+  engine/chunks/single_chunks.cc \
+  engine/chunks/single_chunks.h \
+  engine/chunks/timer.h \
+  engine/chunks/verdict.h
+
+# What needs MPI: the job and its ranks; the dump; and what makes a file of them.
+EXTRA_LTLIBRARIES += libdedup_mpi.la libdedup_dump.la
+libdedup_mpi_la_CPPFLAGS = $(libdedup_engine_la_CPPFLAGS)
+libdedup_mpi_la_CXXFLAGS = $(libdedup_engine_la_CXXFLAGS)
+libdedup_mpi_la_SOURCES = \
   engine/mpi/agreement.cc \
   engine/mpi/agreement.h \
   engine/mpi/checked_message.cc \
@@ -97,7 +96,51 @@ libdedup_engine_la_SOURCES += \
   engine/mpi/wait.cc \
   engine/mpi/wait.h \
   engine/mpi/yield.cc \
-  engine/mpi/yield.h \
+  engine/mpi/yield.h
+
+libdedup_dump_la_CPPFLAGS = $(libdedup_engine_la_CPPFLAGS)
+libdedup_dump_la_CXXFLAGS = $(libdedup_engine_la_CXXFLAGS)
+libdedup_dump_la_SOURCES = \
+  engine/dump/dump.cc \
+  engine/dump/dump.h \
+  engine/dump/dump_round.cc \
+  engine/dump/dump_round.h \
+  engine/dump/exchange.cc \
+  engine/dump/exchange.h \
+  engine/dump/node_exchange.cc \
+  engine/dump/node_exchange.h \
+  engine/dump/node_plan.cc \
+  engine/dump/node_plan.h \
+  engine/dump/outgoing.h \
+  engine/dump/put_exchange.cc \
+  engine/dump/put_exchange.h \
+  engine/dump/reduction.cc \
+  engine/dump/reduction.h \
+  engine/dump/rounds.cc \
+  engine/dump/rounds.h \
+  engine/dump/send_exchange.cc \
+  engine/dump/send_exchange.h \
+  engine/dump/store_and_exchange.cc \
+  engine/dump/store_and_exchange.h \
+  engine/dump/twins.cc \
+  engine/dump/twins.h
+
+libdedup_engine_la_SOURCES += \
+  engine/admin.cc \
+  engine/admin.h \
+  engine/c_interface.cc \
+  engine/c_interface.h \
+  engine/close_handle.cc \
+  engine/close_handle.h \
+  engine/commit.cc \
+  engine/commit.h \
+  engine/dedup.cc \
+  engine/dedup.h \
+  engine/file_handle.h \
+  engine/heal.cc \
+  engine/heal.h \
+  engine/log_dump.cc \
+  engine/log_dump.h \
   engine/open_handle.cc \
   engine/open_handle.h \
   engine/report.cc \
@@ -125,3 +168,30 @@ test_integration_programs_exchange_check_SOURCES = test/integration/programs/exc
 test_integration_programs_exchange_check_CPPFLAGS = \
   $(test_integration_programs_rounds_check_CPPFLAGS)
 test_integration_programs_exchange_check_LDADD = $(test_integration_programs_rounds_check_LDADD)
+
+unit_tests_SOURCES += \
+  test/unit/engine_chunks_test.cc \
+  test/unit/engine_round_test.cc
+
+# The borders between rooms. Each program is one room whole, with those that it may use: it does not
+# link if the room uses anything else. test/integration/test_rooms.py does the same for headers.
+noinst_PROGRAMS += test/rooms/chunks test/rooms/protocol
+if BUILD_DRIVER
+noinst_PROGRAMS += test/rooms/mpi test/rooms/dump
+endif
+test_rooms_chunks_SOURCES = test/rooms/nothing.cc
+test_rooms_chunks_LDFLAGS = $(AM_LDFLAGS) -Wl,--whole-archive,.libs/libdedup_chunks.a,--no-whole-archive
+test_rooms_chunks_LDADD = libdedup_core.la
+test_rooms_chunks_DEPENDENCIES = libdedup_chunks.la libdedup_core.la
+test_rooms_protocol_SOURCES = test/rooms/nothing.cc
+test_rooms_protocol_LDFLAGS = $(AM_LDFLAGS) -Wl,--whole-archive,.libs/libdedup_protocol.a,--no-whole-archive
+test_rooms_protocol_LDADD = libdedup_core.la
+test_rooms_protocol_DEPENDENCIES = libdedup_protocol.la libdedup_core.la
+test_rooms_mpi_SOURCES = test/rooms/nothing.cc
+test_rooms_mpi_LDFLAGS = $(AM_LDFLAGS) -Wl,--whole-archive,.libs/libdedup_mpi.a,--no-whole-archive
+test_rooms_mpi_LDADD = libdedup_protocol.la libdedup_core.la $(MPI_LIBS)
+test_rooms_mpi_DEPENDENCIES = libdedup_mpi.la libdedup_protocol.la libdedup_core.la
+test_rooms_dump_SOURCES = test/rooms/nothing.cc
+test_rooms_dump_LDFLAGS = $(AM_LDFLAGS) -Wl,--whole-archive,.libs/libdedup_dump.a,--no-whole-archive
+test_rooms_dump_LDADD = libdedup_chunks.la libdedup_mpi.la libdedup_protocol.la libdedup_core.la $(MPI_LIBS)
+test_rooms_dump_DEPENDENCIES = libdedup_dump.la libdedup_chunks.la libdedup_mpi.la libdedup_protocol.la libdedup_core.la

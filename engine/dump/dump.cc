@@ -31,24 +31,6 @@ struct Sizes {
 
 }  // namespace
 
-DumpStats& DumpStats::operator+=(const DumpStats& other) {
-  bytes_written += other.bytes_written;
-  bytes_zero += other.bytes_zero;
-  bytes_unique_local += other.bytes_unique_local;
-  bytes_fingerprinted += other.bytes_fingerprinted;
-  bytes_unique_collective += other.bytes_unique_collective;
-  bytes_stored += other.bytes_stored;
-  bytes_sent += other.bytes_sent;
-  bytes_received += other.bytes_received;
-  bytes_reducing += other.bytes_reducing;
-  merges += other.merges;
-  seconds_hashing += other.seconds_hashing;
-  seconds_reducing += other.seconds_reducing;
-  seconds_exchanging += other.seconds_exchanging;
-  seconds_storing += other.seconds_storing;
-  return *this;
-}
-
 struct Dumper::Private {
   Private(const Topology& topology, service::Client& client, LocalFile& local,
           const Id128& identity, const hints::Hints& hints)
@@ -117,8 +99,8 @@ Result<DumpResult> Dumper::dump(std::span<const DumpRun> runs) {
   RunCursor cursor(runs, p_->state.hints.chunk_size);
   const std::uint64_t most = p_->chunks_at_once();
   for (std::uint64_t done = 0; done < sizes.chunks; done += most) {
-    DumpRound round(p_->state, static_cast<std::uint32_t>(sizes.longest), holder_sets, result);
-    const Status status = round.run(cursor, std::min(most, sizes.chunks - done));
+    const Status status = dump_round(p_->state, cursor, std::min(most, sizes.chunks - done),
+                                     sizes.longest, holder_sets, result);
     if (!status.is_ok()) return status;
   }
   result.holder_sets = holder_sets.list();

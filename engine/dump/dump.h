@@ -14,55 +14,13 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/chunks/dump_result.h"
 #include "engine/mpi/topology.h"
 #include "engine/protocol/local_file.h"
 #include "hints/hints.h"
 #include "service/client.h"
 
 namespace dedup::engine {
-
-// Contiguous bytes in file and memory. Chunks are cut from its start. Must stay readable until the
-// dump returns: chunks are hashed, sent and stored from where they are.
-struct DumpRun {
-  std::uint64_t file_offset = 0;
-  const std::byte* data = nullptr;
-  std::uint64_t length = 0;
-};
-
-// One chunk of this rank's data, or a run of zeros, as it will stand in the recipe. 56 bytes.
-struct DumpedPiece {
-  std::uint64_t file_offset = 0;
-  std::uint32_t length = 0;   // of a chunk: at most chunk_size; zeros: at most kBlockSpan
-  std::uint32_t holders = 0;  // index into DumpResult::holder_sets
-  bool zero = false;
-  Fingerprint fingerprint;
-};
-
-// What a dump did on this rank; bytes of chunk data.
-struct DumpStats {
-  std::uint64_t bytes_written = 0;            // handed in
-  std::uint64_t bytes_zero = 0;               // of these, in zero chunks
-  std::uint64_t bytes_unique_local = 0;       // left after this rank's own deduplication
-  std::uint64_t bytes_fingerprinted = 0;      // of these, that needed the strong hash
-  std::uint64_t bytes_unique_collective = 0;  // of these, kept by this rank after the reduction
-  std::uint64_t bytes_stored = 0;             // appended to this node's store by this rank
-  std::uint64_t bytes_sent = 0;               // copies sent to other nodes by this rank
-  std::uint64_t bytes_received = 0;           // copies received by this rank
-  std::uint64_t bytes_reducing = 0;  // of the reduction's sets, sent and received by this rank
-  std::uint64_t merges = 0;          // of two such sets, by this rank
-  double seconds_hashing = 0;
-  double seconds_reducing = 0;
-  double seconds_exchanging = 0;
-  double seconds_storing = 0;
-
-  DumpStats& operator+=(const DumpStats& other);
-};
-
-struct DumpResult {
-  std::vector<DumpedPiece> pieces;  // in the order of the runs
-  std::vector<NodeSet> holder_sets;
-  DumpStats stats;
-};
 
 // Dumps of one open file on one communicator. Keeps what earlier dumps of this generation decided
 // (at most F fingerprints), so that later ones find their chunks. One thread at a time.

@@ -11,26 +11,13 @@
 #include <memory>
 #include <span>
 
+#include "engine/chunks/copies.h"
+#include "engine/chunks/sends.h"
 #include "engine/mpi/topology.h"
 #include "hints/hints.h"
 #include "plan/slots.h"
 
 namespace dedup::engine {
-
-// This rank's chunks for one node: numbers [first, first + count) of those that the node receives.
-struct SlotRange {
-  NodeIndex target = kNoNode;  // represented in the communicator
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
-};
-
-// A copy that arrived: its number among those that the node receives, what its sender says of it,
-// and the chunk.
-struct Parcel {
-  std::uint64_t slot = 0;
-  std::span<const std::byte> header;
-  std::span<const std::byte> data;
-};
 
 struct ExchangePlan {
   std::span<const SlotRange> ranges;  // by target, each once

@@ -5,19 +5,13 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/chunks/judge.h"
+#include "engine/chunks/sends.h"
 #include "engine/mpi/topology.h"
 #include "plan/deal.h"
 #include "service/client.h"
 
 namespace dedup::engine {
-
-// Chunks outside the result that a rank decides about; see plan::NodeState.
-struct ChunkTotals {
-  std::uint64_t new_chunks = 0;
-  std::uint64_t new_bytes = 0;
-  std::uint64_t held_chunks = 0;
-  std::uint64_t held_bytes = 0;
-};
 
 struct DealingRequest {
   unsigned copies = 1;
@@ -34,14 +28,8 @@ struct NodePlan {
   plan::Dealer dealer;
   std::uint64_t rounds = 0;    // of the exchange; the same on all ranks
   std::uint64_t incoming = 0;  // chunks that this node receives through it
-  // Represented nodes that this node sends to, and the numbers of its chunks among those that the
-  // target receives: [first, first + chunks).
-  struct Target {
-    NodeIndex node = kNoNode;
-    std::uint64_t first = 0;
-    std::uint64_t chunks = 0;
-  };
-  std::vector<Target> targets;  // by node
+  // Represented nodes that this node sends to, by node.
+  std::vector<Target> targets;
 };
 
 // Collective over the topology's communicator. Each leader contributes its node's totals and free

@@ -36,10 +36,6 @@ void wait_for_all(std::vector<MPI_Request>& requests) {
 
 }  // namespace
 
-std::uint64_t message_checksum(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
-
 Envelope Envelope::of(std::span<const std::byte> bytes) {
   Envelope envelope{bytes.size(), message_checksum(bytes), 0};
   envelope.own = XXH3_64bits(&envelope, offsetof(Envelope, own));

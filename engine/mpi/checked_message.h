@@ -16,12 +16,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/checksum.h"
 #include "base/codec.h"
 
 namespace dedup::engine {
-
-// Of bytes that one rank makes and another one checks.
-std::uint64_t message_checksum(std::span<const std::byte> bytes);
 
 // Says what MPI delivered and ends the job.
 void end_on_damage(const char* what);

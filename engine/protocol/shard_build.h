@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/numbered.h"
 #include "base/piece.h"
 #include "base/status.h"
-#include "engine/dump/verdict.h"
 #include "engine/protocol/job_file.h"
 #include "plan/cut.h"
 #include "store/commit_record.h"

@@ -1,20 +1,21 @@
-// What becomes of a chunk of this rank, and sets of nodes by number.
+// Distinct values by number.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
-#include <utility>
 #include <vector>
 
-#include "base/types.h"
+namespace dedup {
 
-namespace dedup::engine {
-
-// Distinct values, numbered in the order in which they came.
+// Numbers values in the order in which they came; equal ones have one number. Not thread-safe.
 template <typename Value>
 class Numbered {
  public:
+  Numbered() = default;
+  // The list points into the map, whose elements stay where they are when it is moved.
+  Numbered(Numbered&&) noexcept = default;
+  Numbered& operator=(Numbered&&) noexcept = default;
+
   std::uint32_t number(const Value& value) {
     // What follows each other is often the same.
     if (!values_.empty() && *values_[last_] == value) return last_;
@@ -39,13 +40,4 @@ class Numbered {
   std::uint32_t last_ = 0;
 };
 
-// Of the ranks of a node that have a chunk, one is told to keep and send it; the others only learn
-// who holds it.
-struct Verdict {
-  bool keep = false;               // append it to this node's store
-  std::vector<NodeIndex> targets;  // send a copy to each
-  NodeSet holders;                 // who has it in the end
-  auto operator<=>(const Verdict&) const = default;
-};
-
-}  // namespace dedup::engine
+}  // namespace dedup

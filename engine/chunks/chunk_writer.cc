@@ -1,4 +1,4 @@
-#include "engine/dump/chunk_writer.h"
+#include "engine/chunks/chunk_writer.h"
 
 #include <algorithm>
 #include <array>

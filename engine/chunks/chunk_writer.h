@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbered.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "base/worker.h"
-#include "engine/dump/verdict.h"
 #include "engine/protocol/local_file.h"
 #include "service/client.h"
 #include "store/segment.h"

@@ -1,4 +1,4 @@
-#include "engine/dump/single_chunks.h"
+#include "engine/chunks/single_chunks.h"
 
 #include <algorithm>
 

@@ -1,0 +1,92 @@
+#include "engine/chunks/cut_chunks.h"
+
+#include <cstring>
+
+namespace dedup::engine {
+
+RunCursor::Chunk RunCursor::next() {
+  for (;;) {
+    if (run_ != nullptr) {
+      const plan::Cut cut = cutter_.next();
+      if (cut.length > 0) {
+        return {run_->file_offset + cut.offset, {run_->data + cut.offset, cut.length}, cut.zero};
+      }
+    }
+    if (next_ == runs_.size()) return {};
+    run_ = &runs_[next_++];
+    cutter_ = plan::ChunkCutter({run_->data, run_->length}, chunk_size_);
+  }
+}
+
+class ChunkCollector {
+ public:
+  explicit ChunkCollector(std::vector<DumpedPiece>& pieces)
+      : pieces_(pieces), first_piece_(pieces.size()) {}
+
+  // number_of(chunk, hash, name): sets the chunk's name, and returns the number of the chunk that
+  // it equals, or the next number if there is none.
+  template <typename NumberOf>
+  CutChunks collect(RunCursor& cursor, std::uint64_t most, NumberOf&& number_of) {
+    for (std::uint64_t count = 0; count < most;) {
+      const RunCursor::Chunk chunk = cursor.next();
+      if (chunk.data.empty()) break;
+      const auto length = static_cast<std::uint32_t>(chunk.data.size());
+      DumpedPiece piece{chunk.file_offset, length, 0, chunk.zero, {}};
+      out_.sums_.cut += length;
+      if (chunk.zero) {
+        out_.sums_.zero += length;
+        pieces_.push_back(piece);
+        continue;
+      }
+      ++count;
+      const FastHash hash = fast_hash(chunk.data);
+      piece.holders = number_of(chunk.data, hash, piece.fingerprint);
+      if (piece.holders == out_.size()) {
+        const auto number = static_cast<std::uint32_t>(pieces_.size() - first_piece_);
+        out_.chunks_.push_back({chunk.data.data(), length, number, hash.low});
+        out_.sums_.unique += length;
+      }
+      pieces_.push_back(piece);
+    }
+    out_.pieces_ = std::span(pieces_).subspan(first_piece_);
+    return std::move(out_);
+  }
+
+  std::uint32_t next_number() const { return out_.size(); }
+  bool equals(std::uint32_t number, std::span<const std::byte> data,
+              const Fingerprint& name) const {
+    const CutChunks::Chunk& chunk = out_.chunks_[number];
+    return pieces_[first_piece_ + chunk.piece].fingerprint == name && chunk.length == data.size() &&
+           std::memcmp(chunk.data, data.data(), data.size()) == 0;
+  }
+
+ private:
+  std::vector<DumpedPiece>& pieces_;
+  std::size_t first_piece_;
+  CutChunks out_;
+};
+
+CutChunks cut_distinct(RunCursor& cursor, std::uint64_t most, std::vector<DumpedPiece>& pieces) {
+  ChunkCollector collector(pieces);
+  plan::FingerprintTable table;
+  table.reset(most);
+  return collector.collect(
+      cursor, most, [&](std::span<const std::byte> data, const FastHash& hash, Fingerprint& name) {
+        name = name_of_single(hash, 0);
+        return table.find_or_enter_if(
+            name.prefix(), collector.next_number(),
+            [&](std::uint32_t number) { return collector.equals(number, data, name); });
+      });
+}
+
+CutChunks cut_numbered(RunCursor& cursor, std::uint64_t most, UniqueNumbers& numbers,
+                       std::vector<DumpedPiece>& pieces) {
+  ChunkCollector collector(pieces);
+  return collector.collect(cursor, most,
+                           [&](std::span<const std::byte>, const FastHash&, Fingerprint& name) {
+                             name = numbers.next();
+                             return collector.next_number();
+                           });
+}
+
+}  // namespace dedup::engine

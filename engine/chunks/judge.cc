@@ -1,0 +1,122 @@
+#include "engine/chunks/judge.h"
+
+namespace dedup::engine {
+namespace {
+
+void note_undealt(FirstError& error) {
+  error.note({Code::kInternal, "a chunk could not be dealt although the dealing was feasible"});
+}
+
+Verdict judge_frequent(NodeIndex node, const plan::FrequentSet& result,
+                       const plan::FrequentSet::Element& element, const plan::Dealer& dealer,
+                       FirstError& error) {
+  plan::Dealer::Deal deal;
+  const auto designated = result.designated(element);
+  if (!dealer.deal(designated, element.fingerprint.prefix(), deal)) note_undealt(error);
+  Verdict verdict{false, {}, std::move(deal.holders)};
+  for (const plan::Designated& d : designated) {
+    if (d.node == node) verdict.keep = !d.held && dealer.keeps(d.node);
+  }
+  for (const plan::Dealer::Copy& copy : deal.copies) {
+    if (copy.from == node) verdict.targets.push_back(copy.to);
+  }
+  return verdict;
+}
+
+// Of a chunk that no other node has, as far as the result says.
+Verdict judge_unique(NodeIndex node, bool held, const plan::Dealer& dealer, FirstError& error) {
+  plan::Dealer::Deal deal;
+  if (!dealer.deal_unique(node, held, deal)) note_undealt(error);
+  Verdict verdict{!held && dealer.keeps(node), {}, std::move(deal.holders)};
+  for (const plan::Dealer::Copy& copy : deal.copies) verdict.targets.push_back(copy.to);
+  return verdict;
+}
+
+// Of a chunk outside the result: whether it stays where it is.
+bool is_settled(const KnownChunks& known, std::uint32_t chunk, unsigned copies) {
+  return known.is_settled(chunk) || (known.is_held(chunk) && known.holders(chunk).size() >= copies);
+}
+
+}  // namespace
+
+plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
+                                const plan::ReduceLimits& limits) {
+  plan::FrequentSet part;
+  part.reserve(view.chunks.size());
+  const NodeSet none;
+  for (std::uint32_t c = 0; c < view.chunks.size(); ++c) {
+    if (view.known.is_settled(c)) continue;
+    const bool held = view.known.is_held(c);
+    part.add(view.chunks[c].fingerprint, view.chunks[c].length, view.chunks.ranks(c), view.node,
+             held, held ? view.known.holders(c) : none);
+  }
+  part.add_outside(view.node, outside);
+  part.finish(limits);
+  return part;
+}
+
+ChunkTotals total(const NodeView& view, const NamedChunks& mine, const plan::FrequentSet& result,
+                  unsigned copies) {
+  ChunkTotals sum;
+  for (std::uint32_t c = 0; c < view.chunks.size(); ++c) {
+    if (view.known.is_settled(c) || result.find(view.chunks[c].fingerprint) != nullptr) continue;
+    if (view.known.is_new(c)) {
+      ++sum.new_chunks;
+      sum.new_bytes += view.chunks[c].length;
+    } else if (!is_settled(view.known, c, copies)) {
+      ++sum.held_chunks;
+      sum.held_bytes += view.chunks[c].length;
+    }
+  }
+  for (std::uint32_t i = 0; i < mine.size(); ++i) {
+    if (!mine.is_single(i)) continue;
+    ++sum.new_chunks;
+    sum.new_bytes += mine.length(i);
+  }
+  return sum;
+}
+
+NodeVerdicts judge(const NodeView& view, const plan::FrequentSet& result,
+                   const plan::Dealer& dealer, FirstError& error) {
+  NodeVerdicts verdicts;
+  verdicts.of.reserve(view.chunks.size());
+  std::optional<Verdict> unique[2];
+  for (std::uint32_t c = 0; c < view.chunks.size(); ++c) {
+    const auto* element =
+        view.known.is_settled(c) ? nullptr : result.find(view.chunks[c].fingerprint);
+    if (element != nullptr) {
+      verdicts.of.push_back(
+          verdicts.list.number(judge_frequent(view.node, result, *element, dealer, error)));
+    } else if (is_settled(view.known, c, dealer.copies())) {
+      verdicts.of.push_back(verdicts.list.number(Verdict{false, {}, view.known.holders(c)}));
+    } else {
+      const bool held = view.known.is_held(c);
+      auto& verdict = unique[held ? 1 : 0];
+      if (!verdict) verdict = judge_unique(view.node, held, dealer, error);
+      verdicts.of.push_back(verdicts.list.number(*verdict));
+    }
+  }
+  return verdicts;
+}
+
+Verdicts judge_own(const NamedChunks& mine, NodeIndex node, const plan::Dealer& dealer,
+                   const std::vector<std::uint32_t>& answers, Numbered<Verdict> list,
+                   FirstError& error) {
+  Verdicts verdicts{std::move(list), {}};
+  verdicts.of.reserve(mine.size());
+  std::optional<std::uint32_t> single;
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < mine.size(); ++i) {
+    if (!mine.is_single(i)) {
+      verdicts.of.push_back(next < answers.size() ? answers[next]
+                                                  : verdicts.list.number(Verdict{}));
+      ++next;
+      continue;
+    }
+    if (!single) single = verdicts.list.number(judge_unique(node, false, dealer, error));
+    verdicts.of.push_back(*single);
+  }
+  return verdicts;
+}
+
+}  // namespace dedup::engine

@@ -1,0 +1,50 @@
+// The third stage of a round: what is known already of the node's chunks that this rank decides
+// about.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/numbered.h"
+#include "engine/chunks/first_error.h"
+#include "engine/chunks/node_chunks.h"
+#include "plan/settled.h"
+#include "service/client.h"
+
+namespace dedup::engine {
+
+// By chunk of a NodeChunks. 5 bytes a chunk.
+class KnownChunks {
+ public:
+  KnownChunks() = default;
+  // Nothing is known yet.
+  explicit KnownChunks(std::uint32_t chunks) : what_(chunks, What::kNew), holders_(chunks) {}
+
+  bool is_new(std::uint32_t i) const { return what_[i] == What::kNew; }
+  // In this node's store already.
+  bool is_held(std::uint32_t i) const { return what_[i] == What::kHeld; }
+  // An earlier dump of this generation decided who holds it.
+  bool is_settled(std::uint32_t i) const { return what_[i] == What::kSettled; }
+  // Of a chunk that is not new.
+  const NodeSet& holders(std::uint32_t i) const { return sets_[holders_[i]]; }
+
+  void settle(std::uint32_t i, const NodeSet& holders) { set(i, What::kSettled, holders); }
+  // `holders`: as the service of node `self` knows them. Stores that no node of the job has do not
+  // count.
+  void hold(std::uint32_t i, NodeSet holders, NodeIndex self, NodeIndex job_nodes);
+
+ private:
+  enum class What : std::uint8_t { kNew, kHeld, kSettled };
+  void set(std::uint32_t i, What what, const NodeSet& holders);
+
+  std::vector<What> what_;
+  std::vector<std::uint32_t> holders_;  // numbers in sets_
+  Numbered<NodeSet> sets_;
+};
+
+// Looks up what earlier dumps settled, and asks this node's service for the rest, unless there is
+// an error already: 65536 fingerprints at once.
+KnownChunks look_up(const NodeChunks& chunks, const plan::SettledChunks& settled,
+                    service::Client& client, const Id128& identity, FirstError& error);
+
+}  // namespace dedup::engine

@@ -1,0 +1,35 @@
+// Storing what a rank's verdicts say that it keeps, a part at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/chunks/chunk_writer.h"
+#include "engine/chunks/first_error.h"
+#include "engine/chunks/judge.h"
+#include "engine/chunks/name_chunks.h"
+
+namespace dedup::engine {
+
+class OwnChunks {
+ public:
+  // All must outlive it.
+  OwnChunks(const NamedChunks& chunks, const Verdicts& verdicts, ChunkWriter& writer,
+            FirstError& error)
+      : chunks_(chunks), verdicts_(verdicts), writer_(writer), error_(error) {}
+
+  // Stores about 1 MiB; false once all is stored, or there is an error.
+  bool store_some();
+  std::uint64_t bytes() const { return bytes_; }  // of the chunks that it came to
+
+ private:
+  void claim_some();
+
+  const NamedChunks& chunks_;
+  const Verdicts& verdicts_;
+  ChunkWriter& writer_;
+  FirstError& error_;
+  std::uint32_t next_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace dedup::engine

@@ -1,0 +1,103 @@
+#include "engine/dump/store_and_exchange.h"
+
+#include <vector>
+
+#include "engine/chunks/copies.h"
+#include "engine/chunks/own_chunks.h"
+#include "engine/chunks/timer.h"
+
+namespace dedup::engine {
+namespace {
+
+// Stores copies that other nodes sent, as they arrive.
+class ArrivedCopies {
+ public:
+  ArrivedCopies(std::uint32_t exchange, ChunkWriter& writer, FirstError& error)
+      : exchange_(exchange), writer_(writer), error_(error) {}
+
+  void store(std::span<const Parcel> parcels) {
+    if (!error_.none()) return;
+    std::vector<StoredChunk> batch;
+    for (const Parcel& parcel : parcels) {
+      const auto chunk = read_parcel(parcel, exchange_, writer_.holder_sets());
+      error_.note(chunk.status());
+      if (!chunk.is_ok()) return;
+      bytes_ += parcel.data.size();
+      batch.push_back(*chunk);
+    }
+    error_.note(writer_.store(batch));
+  }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  std::uint32_t exchange_;
+  ChunkWriter& writer_;
+  FirstError& error_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace
+
+Moved store_and_exchange(const NamedChunks& chunks, const Verdicts& verdicts, const Sends& sends,
+                         const NodePlan& plan, const ExchangeShape& shape, Exchange& exchange,
+                         ChunkWriter& writer, FirstError& error) {
+  Moved moved;
+  OwnChunks own(chunks, verdicts, writer, error);
+  ArrivedCopies arrived(shape.number, writer, error);
+  const auto store_some = [&] {
+    const Timer timer(moved.seconds_storing);
+    return own.store_some();
+  };
+  if (plan.rounds == 0) {
+    while (store_some()) {
+    }
+  } else {
+    ExchangePlan out;
+    out.ranges = sends.ranges;
+    out.incoming = plan.incoming;
+    out.rounds = plan.rounds;
+    out.header_size = shape.header_size;
+    out.longest = shape.longest;
+    out.fill = [&](std::size_t range, std::uint64_t number,
+                   std::byte* to) -> std::span<const std::byte> {
+      const std::span<std::byte> header(to, shape.header_size);
+      const std::uint32_t chunk = sends.chunk_of(range, number);
+      if (chunk == Sends::kNone) {
+        write_no_copy(header);
+        return {};
+      }
+      const auto slot = static_cast<std::uint32_t>(sends.ranges[range].first + number);
+      const CopyHeader said{chunks.name(chunk), shape.number, slot, chunks.is_single(chunk),
+                            chunks.checksum(chunk)};
+      said.write(verdicts[chunk].holders, header);
+      return chunks.data(chunk);
+    };
+    out.drain = [&](std::span<const Parcel> parcels) {
+      const Timer timer(moved.seconds_storing);
+      arrived.store(parcels);
+    };
+    out.meanwhile = store_some;
+    exchange.run(out);
+  }
+  moved.bytes_kept = own.bytes();
+  moved.bytes_received = arrived.bytes();
+  return moved;
+}
+
+void put_to_guests(const NamedChunks& chunks, const Verdicts& verdicts, const Sends& sends,
+                   const Topology& topology, ChunkWriter& writer, FirstError& error) {
+  std::vector<StoredChunk> batch;
+  for (auto it = sends.list.begin(); it != sends.list.end() && error.none();) {
+    const NodeIndex target = it->target;
+    const bool reached = topology.represented(target);
+    for (; it != sends.list.end() && it->target == target; ++it) {
+      if (reached) continue;
+      batch.push_back({chunks.name(it->chunk), chunks.data(it->chunk),
+                       writer.holder_sets().number(verdicts[it->chunk].holders)});
+    }
+    if (!batch.empty()) error.note(writer.put(target, batch));
+    batch.clear();
+  }
+}
+
+}  // namespace dedup::engine

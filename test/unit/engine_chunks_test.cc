@@ -1,0 +1,272 @@
+// The stages of a dump that need no MPI, one by one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "engine/chunks/copies.h"
+#include "engine/chunks/cut_chunks.h"
+#include "engine/chunks/judge.h"
+#include "engine/chunks/known_chunks.h"
+#include "engine/chunks/name_chunks.h"
+#include "engine/chunks/node_chunks.h"
+#include "engine/chunks/sends.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::uint32_t kChunk = 64;
+
+// One chunk for each number: 0 is zeros.
+Bytes data_of(const std::vector<std::uint64_t>& contents) {
+  Bytes bytes(contents.size() * kChunk);
+  for (std::size_t i = 0; i < contents.size(); ++i) {
+    std::memcpy(bytes.data() + i * kChunk, &contents[i], sizeof contents[i]);
+  }
+  return bytes;
+}
+
+Fingerprint named(std::uint64_t a, std::uint64_t b = 0) {
+  Fingerprint f;
+  std::memcpy(f.bytes.data(), &a, sizeof a);
+  std::memcpy(f.bytes.data() + 8, &b, sizeof b);
+  return f;
+}
+
+// What a rank would cut of `contents`, in one round.
+struct OneRank {
+  explicit OneRank(const std::vector<std::uint64_t>& contents) : data(data_of(contents)) {
+    const DumpRun run{0, data.data(), data.size()};
+    RunCursor cursor(std::span(&run, 1), kChunk);
+    pieces.reserve(contents.size());
+    chunks = cut_distinct(cursor, contents.size() + 1, pieces);
+  }
+  Bytes data;
+  std::vector<DumpedPiece> pieces;
+  CutChunks chunks;
+};
+
+TEST(CutChunks, TakesEqualChunksOnceAndLeavesZerosOut) {
+  const OneRank rank({7, 0, 9, 7, 0, 0, 7});
+  ASSERT_EQ(rank.chunks.size(), 2u);
+  EXPECT_EQ(rank.chunks.data(0).data(), rank.data.data());
+  EXPECT_EQ(rank.chunks.data(1).data(), rank.data.data() + 2 * kChunk);
+  ASSERT_EQ(rank.pieces.size(), 6u);  // two of the zeros follow each other
+  std::vector<std::uint32_t> numbers;
+  for (const DumpedPiece& piece : rank.pieces) {
+    if (!piece.zero) numbers.push_back(piece.holders);
+  }
+  EXPECT_EQ(numbers, (std::vector<std::uint32_t>{0, 1, 0, 0}));
+  EXPECT_EQ(rank.pieces[4].length, 2 * kChunk);
+  EXPECT_EQ(rank.chunks.sums().cut, 7 * kChunk);
+  EXPECT_EQ(rank.chunks.sums().zero, 3 * kChunk);
+  EXPECT_EQ(rank.chunks.sums().unique, 2 * kChunk);
+}
+
+TEST(CutChunks, GoesOnInTheNextRoundWhereTheLastOneEnded) {
+  const Bytes data = data_of({1, 2, 0, 3, 2});
+  const std::vector<DumpRun> runs = {{1000, data.data(), 3 * kChunk},
+                                     {5000, data.data() + 3 * kChunk, 2 * kChunk}};
+  RunCursor cursor(runs, kChunk);
+  std::vector<DumpedPiece> pieces;
+  pieces.reserve(5);
+  EXPECT_EQ(cut_distinct(cursor, 1, pieces).size(), 1u);
+  const CutChunks second = cut_distinct(cursor, 3, pieces);
+  EXPECT_EQ(second.size(), 2u);  // the last one equals the round's first
+  ASSERT_EQ(second.pieces().size(), 4u);
+  EXPECT_EQ(second.pieces()[0].file_offset, 1000 + kChunk);
+  EXPECT_EQ(second.pieces()[2].file_offset, 5000u);
+  EXPECT_EQ(second.pieces()[3].holders, 0u);
+  EXPECT_EQ(cut_distinct(cursor, 9, pieces).size(), 0u);
+}
+
+TEST(CutChunks, ComparesBytesWhereFastHashesCannotTell) {
+  // Of other lengths: the last chunk of a run is short.
+  const Bytes data = data_of({5, 5});
+  const std::vector<DumpRun> runs = {{0, data.data(), kChunk}, {500, data.data(), kChunk / 2}};
+  RunCursor cursor(runs, kChunk);
+  std::vector<DumpedPiece> pieces;
+  pieces.reserve(2);
+  EXPECT_EQ(cut_distinct(cursor, 2, pieces).size(), 2u);
+}
+
+TEST(CutChunks, NumbersEachChunkInModeNone) {
+  const Bytes data = data_of({7, 7, 0, 7});
+  const DumpRun run{0, data.data(), data.size()};
+  RunCursor cursor(std::span(&run, 1), kChunk);
+  std::vector<DumpedPiece> pieces;
+  pieces.reserve(4);
+  UniqueNumbers numbers;
+  const CutChunks chunks = cut_numbered(cursor, 4, numbers, pieces);
+  ASSERT_EQ(chunks.size(), 3u);
+  const std::set<Fingerprint> names{chunks.name(0), chunks.name(1), chunks.name(2)};
+  EXPECT_EQ(names.size(), 3u);
+  EXPECT_EQ(kind_of(chunks.name(0)), NameKind::kNumber);
+  EXPECT_EQ(chunks.checksum(0), fast_hash(chunks.data(0)).low);
+}
+
+TEST(NameChunks, NamesByWhoMayHaveTheSame) {
+  OneRank rank({1, 2, 3, 4});
+  const Fingerprint in_store = named(77);
+  SingleChunks::Known stored{std::vector<std::optional<Fingerprint>>(4),
+                             std::vector<std::uint8_t>(4)};
+  stored.names[1] = in_store;  // single there, and the same
+  stored.alike[2] = 1;         // something like it
+  auto hasher = Hasher::create(FingerprintKind::kSha256);
+  ASSERT_TRUE(hasher.is_ok());
+  SingleNumbers numbers;
+  FirstError error;
+  std::uint64_t fingerprinted = 0;
+  const NamedChunks chunks = name_chunks(std::move(rank.chunks), {1, 1, 0, 0}, stored, *hasher,
+                                         numbers, fingerprinted, error);
+  EXPECT_TRUE(error.none());
+  EXPECT_EQ(chunks.name(0), *hasher->hash(chunks.data(0)));
+  EXPECT_EQ(chunks.name(1), in_store);
+  EXPECT_EQ(chunks.name(2), *hasher->hash(chunks.data(2)));
+  EXPECT_EQ(kind_of(chunks.name(3)), NameKind::kSingle);
+  EXPECT_EQ(fast_part(chunks.name(3)), fast_hash(chunks.data(3)));
+  EXPECT_EQ(fingerprinted, 2 * kChunk);
+  EXPECT_EQ(chunks.singles(), 1u);
+  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(chunks.is_single(i), i == 3);
+  const std::vector<ChunkRecord> shared = chunks.shared_records();
+  ASSERT_EQ(shared.size(), 3u);
+  EXPECT_EQ(shared[1].fingerprint, in_store);
+  EXPECT_EQ(shared[1].length, kChunk);
+}
+
+TEST(KnownChunks, CountsOnlyStoresOfTheJobAndItsOwn) {
+  KnownChunks known(3);
+  known.hold(0, {2, 5, 9}, 4, 8);
+  EXPECT_TRUE(known.is_held(0));
+  EXPECT_EQ(known.holders(0), (NodeSet{2, 4, 5}));
+  known.settle(1, {1, 2});
+  EXPECT_TRUE(known.is_settled(1));
+  EXPECT_EQ(known.holders(1), (NodeSet{1, 2}));
+  EXPECT_TRUE(known.is_new(2));
+}
+
+TEST(NodeChunks, FindsWhatSeveralRanksHave) {
+  const std::vector<ChunkRecord> records = {
+      {named(1), 10}, {named(2), 20}, {named(2), 20}, {named(3), 30}, {named(2), 20}};
+  const NodeChunks chunks(records, {2, 2, 1});
+  ASSERT_EQ(chunks.size(), 3u);
+  EXPECT_EQ(chunks[1].length, 20u);
+  EXPECT_EQ(chunks.ranks(0), 1u);
+  EXPECT_EQ(chunks.ranks(1), 3u);
+}
+
+TEST(NodeChunks, TellsOneRankToActAndAllOfTheHolders) {
+  for (std::uint64_t n = 0; n < 20; ++n) {
+    const std::vector<ChunkRecord> records = {{named(n), 10}, {named(n), 10}, {named(n), 10}};
+    NodeVerdicts verdicts;
+    const Verdict verdict{true, {4, 6}, {1, 4, 6}};
+    verdicts.of = {verdicts.list.number(verdict)};
+    const Answers answers = NodeChunks(records, {1, 1, 1}).answer(verdicts);
+    ASSERT_EQ(answers.sizes.size(), 3u);
+    std::size_t begin = 0;
+    unsigned told = 0;
+    for (const std::uint64_t size : answers.sizes) {
+      const Bytes part(answers.bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+                       answers.bytes.begin() + static_cast<std::ptrdiff_t>(begin + size));
+      begin += size;
+      Numbered<Verdict> list;
+      const auto numbers = read_answers(part, {1}, list);
+      ASSERT_TRUE(numbers.is_ok());
+      const Verdict& got = list[(*numbers)[0]];
+      EXPECT_EQ(got.holders, verdict.holders);
+      told += got.keep ? 1 : 0;
+      EXPECT_EQ(got.targets.size(), got.keep ? 2u : 0u);
+    }
+    EXPECT_EQ(told, 1u) << n;
+  }
+}
+
+TEST(NodeChunks, RefusesAnswersThatCannotBe) {
+  NodeVerdicts verdicts;
+  verdicts.of = {verdicts.list.number(Verdict{true, {4}, {1, 4}})};
+  const Answers answers = NodeChunks({{named(1), 10}}, {1}).answer(verdicts);
+  Numbered<Verdict> list;
+  EXPECT_TRUE(read_answers(answers.bytes, {1}, list).is_ok());
+  for (std::size_t size = 0; size < answers.bytes.size(); ++size) {
+    const Bytes cut(answers.bytes.begin(),
+                    answers.bytes.begin() + static_cast<std::ptrdiff_t>(size));
+    EXPECT_FALSE(read_answers(cut, {1}, list).is_ok()) << size;
+  }
+  Bytes longer = answers.bytes;
+  longer.push_back(std::byte{0});
+  EXPECT_FALSE(read_answers(longer, {1}, list).is_ok());
+  Bytes other = answers.bytes;
+  other[other.size() - 4] = std::byte{1};  // a verdict that is not there
+  EXPECT_FALSE(read_answers(other, {1}, list).is_ok());
+}
+
+TEST(Sends, NeverExceedsNorFallsShortOfWhatWasAnnounced) {
+  const std::vector<Send> list = {{3, 0}, {3, 1}, {5, 0}};
+  const std::vector<Target> targets = {{3, 10, 4}, {4, 0, 0}, {5, 7, 1}};
+  {
+    FirstError error;
+    const Sends sends =
+        number_sends(list, targets, std::vector<std::uint64_t>{2, 0, 0}, true, error);
+    EXPECT_TRUE(error.none());
+    EXPECT_EQ(sends.ranges, (std::vector<SlotRange>{{3, 12, 2}, {4, 0, 0}, {5, 7, 1}}));
+    EXPECT_EQ(sends.chunk_of(0, 1), 1u);
+    EXPECT_EQ(sends.chunk_of(2, 0), 0u);
+  }
+  {
+    FirstError error;
+    const Sends sends =
+        number_sends(list, targets, std::vector<std::uint64_t>{3, 0, 0}, true, error);
+    EXPECT_EQ(error.status().code(), Code::kInternal);
+    EXPECT_EQ(sends.ranges[0], (SlotRange{3, 13, 1}));
+  }
+  {
+    FirstError error;
+    const Sends sends =
+        number_sends(list, targets, std::vector<std::uint64_t>{0, 0, 0}, true, error);
+    EXPECT_EQ(error.status().code(), Code::kInternal);
+    EXPECT_EQ(sends.ranges[0], (SlotRange{3, 10, 4}));
+    EXPECT_EQ(sends.chunk_of(0, 2), Sends::kNone);
+    EXPECT_EQ(sends.chunk_of(2, 1), Sends::kNone);
+  }
+  {
+    FirstError error;  // a higher rank sends the others
+    number_sends(list, targets, std::vector<std::uint64_t>{0, 0, 0}, false, error);
+    EXPECT_TRUE(error.none());
+  }
+}
+
+TEST(Copies, AreOnlyWhatWasSent) {
+  const OneRank rank({42});
+  const CopyHeader said{named(9), 3, 17, true, rank.chunks.checksum(0)};
+  const NodeSet holders{1, 5};
+  Bytes header(CopyHeader::size(2));
+  said.write(holders, header);
+  Numbered<NodeSet> sets;
+  const auto read = [&](std::uint64_t slot, std::uint32_t exchange) {
+    return read_parcel({slot, header, rank.chunks.data(0)}, exchange, sets);
+  };
+  const auto chunk = read(17, 3);
+  ASSERT_TRUE(chunk.is_ok());
+  EXPECT_EQ(chunk->fingerprint, named(9));
+  EXPECT_TRUE(chunk->single);
+  EXPECT_EQ(chunk->checksum, rank.chunks.checksum(0));
+  EXPECT_EQ(sets[chunk->holders], holders);
+  EXPECT_FALSE(read(18, 3).is_ok());
+  EXPECT_FALSE(read(17, 4).is_ok());
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    header[i] ^= std::byte{0x10};
+    EXPECT_EQ(read(17, 3).status().code(), Code::kIo) << i;
+    header[i] ^= std::byte{0x10};
+  }
+  Bytes data(rank.chunks.data(0).begin(), rank.chunks.data(0).end());
+  data[5] ^= std::byte{1};
+  EXPECT_EQ(read_parcel({17, header, data}, 3, sets).status().code(), Code::kIo);
+  write_no_copy(header);
+  EXPECT_FALSE(read_parcel({0, header, {}}, 0, sets).is_ok());
+}
+
+}  // namespace
+}  // namespace dedup::engine
