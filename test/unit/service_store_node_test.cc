@@ -311,7 +311,7 @@ TEST_F(ServiceStoreNode, ReadsThenWritesInOneJob) {
 
 TEST_P(ServiceStoreNodeOnAny, SaysThatAnotherJobWrites) {
   ASSERT_OK(attach(true));
-  StoreNode other("n1", 0, 1);
+  StoreNode other("n1", 0, 1, opener_);
   const auto reply = other.on(Attach{identity_, path_, template_, {}, true, true});
   EXPECT_CODE(reply, kFileInUse);
   EXPECT_NE(reply.status().message().find("n1"), std::string::npos);

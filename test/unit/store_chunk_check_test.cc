@@ -155,7 +155,7 @@ TEST_F(ChunkCheckTest, SaysThatAPageOfTheIndexIsDamaged) {
 
 TEST_F(ChunkCheckTest, NeedsAnIndex) {
   std::filesystem::remove(test::layout_of(*store_).index(identity_, attempt_));
-  EXPECT_EQ(check_chunks(*store_, identity_, attempt_).status().code(), Code::kNoSuchFile);
+  EXPECT_EQ(check_chunks(*store_, identity_, attempt_).status().code(), Code::kNotFound);
 }
 
 }  // namespace
