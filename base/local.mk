@@ -7,6 +7,7 @@ libdedup_core_la_SOURCES += \
   base/hasher.h \
   base/hooks.cc \
   base/hooks.h \
+  base/lru.h \
   base/numbered.h \
   base/openssl.cc \
   base/openssl.h \
@@ -31,6 +32,7 @@ unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \
   test/unit/base_fields_test.cc \
   test/unit/base_hasher_test.cc \
+  test/unit/base_lru_test.cc \
   test/unit/base_status_test.cc \
   test/unit/base_text_test.cc \
   test/unit/base_types_test.cc \

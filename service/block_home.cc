@@ -38,31 +38,16 @@ Status check_attempt(const Id128& attempt) {
 // ---- Base blocks ------------------------------------------------------------------------------
 
 const Block* BaseCache::find(const Id128& identity, std::uint64_t number) {
-  const auto at = by_key_.find({identity, number});
-  if (at == by_key_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, at->second);
-  return &at->second->block;
+  return blocks_.find({identity, number});
 }
 
 void BaseCache::insert(const Id128& identity, std::uint64_t number, Block block) {
-  const Key key{identity, number};
-  if (const auto at = by_key_.find(key); at != by_key_.end()) drop(at->second);
-  const std::size_t bytes = sizeof(Entry) + plan::memory_of(block);
-  entries_.push_front({key, std::move(block), bytes});
-  by_key_[key] = entries_.begin();
-  bytes_ += bytes;
-  while (bytes_ > capacity_ && entries_.size() > 1) drop(std::prev(entries_.end()));
+  const std::size_t bytes = sizeof(Key) + sizeof(Block) + plan::memory_of(block);
+  blocks_.insert({identity, number}, std::move(block), bytes);
 }
 
 void BaseCache::erase(const Id128& identity) {
-  auto at = by_key_.lower_bound({identity, 0});
-  while (at != by_key_.end() && at->first.first == identity) drop((at++)->second);
-}
-
-void BaseCache::drop(Entries::iterator entry) {
-  bytes_ -= entry->bytes;
-  by_key_.erase(entry->key);
-  entries_.erase(entry);
+  blocks_.erase_from({identity, 0}, [&](const Key& key) { return key.first == identity; });
 }
 
 // ---- Files ------------------------------------------------------------------------------------

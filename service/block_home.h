@@ -10,11 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <list>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
+#include "base/lru.h"
 #include "base/piece.h"
 #include "base/status.h"
 #include "base/types.h"
@@ -26,30 +26,18 @@ namespace dedup::service {
 // Base blocks that were installed, of all files; the least recently used ones are dropped first.
 class BaseCache {
  public:
-  explicit BaseCache(std::size_t capacity) : capacity_(capacity) {}
+  explicit BaseCache(std::size_t capacity) : blocks_(capacity) {}
 
   // Null if it is not there; valid until the next insert or erase.
   const Block* find(const Id128& identity, std::uint64_t number);
   // Always keeps this one, even if it alone is larger than the capacity.
   void insert(const Id128& identity, std::uint64_t number, Block block);
   void erase(const Id128& identity);
-  std::size_t bytes() const { return bytes_; }
+  std::size_t bytes() const { return blocks_.weight(); }
 
  private:
   using Key = std::pair<Id128, std::uint64_t>;
-  struct Entry {
-    Key key;
-    Block block;
-    std::size_t bytes = 0;
-  };
-  using Entries = std::list<Entry>;
-
-  void drop(Entries::iterator entry);
-
-  std::size_t capacity_;
-  std::size_t bytes_ = 0;
-  Entries entries_;  // most recently used first
-  std::map<Key, Entries::iterator> by_key_;
+  Lru<Key, Block> blocks_;
 };
 
 class BlockHomes {
