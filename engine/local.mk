@@ -181,8 +181,8 @@ noinst_PROGRAMS += test/rooms/mpi test/rooms/dump
 endif
 test_rooms_chunks_SOURCES = test/rooms/nothing.cc
 test_rooms_chunks_LDFLAGS = $(AM_LDFLAGS) -Wl,--whole-archive,.libs/libdedup_chunks.a,--no-whole-archive
-test_rooms_chunks_LDADD = libdedup_protocol.la libdedup_core.la
-test_rooms_chunks_DEPENDENCIES = libdedup_chunks.la libdedup_protocol.la libdedup_core.la
+test_rooms_chunks_LDADD = libdedup_core.la
+test_rooms_chunks_DEPENDENCIES = libdedup_chunks.la libdedup_core.la
 test_rooms_protocol_SOURCES = test/rooms/nothing.cc
 test_rooms_protocol_LDFLAGS = $(AM_LDFLAGS) -Wl,--whole-archive,.libs/libdedup_protocol.a,--no-whole-archive
 test_rooms_protocol_LDADD = libdedup_core.la

@@ -97,7 +97,10 @@ Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string
     return status;
   }
   if (file->writable) {
-    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), *file->local,
+    const auto create_segment = [local = file->local.get()](std::uint64_t number) {
+      return local->create_segment(number);
+    };
+    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), create_segment,
                                             file->identity(), file->hints);
     file->dumper_base = file->view()->base();
   }

@@ -45,7 +45,7 @@ class SetsOfMessage {
 Status ChunkWriter::open_segment() {
   DEDUP_ASSIGN(const service::NumberReply reply,
                client_.call(client_.self(), service::OpenSegment{identity_}));
-  DEDUP_ASSIGN(segment_, local_.create_segment(reply.number));
+  DEDUP_ASSIGN(segment_, create_segment_(reply.number));
   return Status::ok();
 }
 

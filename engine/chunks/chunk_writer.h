@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,7 +15,6 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "base/worker.h"
-#include "engine/protocol/local_file.h"
 #include "service/client.h"
 #include "store/segment.h"
 
@@ -28,14 +28,22 @@ struct StoredChunk {
   std::uint64_t checksum = 0;  // for store() and claim(): of the data when they were cut, fast_hash
 };
 
+// Makes a segment in this node's store, of a number that the service gave.
+using CreateSegment =
+    std::function<Result<std::unique_ptr<store::SegmentWriter>>(std::uint64_t number)>;
+
 // Appends chunks to segments of this rank. What a dump stores counts only once settle() has
 // registered it: until then others who ask for chunks that are not single are told that somebody is
 // storing them. One thread at a time; nothing here communicates but with services.
 class ChunkWriter {
  public:
   // `flush`: whether finish_segments() will be asked to flush; the disk may begin before.
-  ChunkWriter(service::Client& client, LocalFile& local, const Id128& identity, bool flush)
-      : client_(client), local_(local), identity_(identity), flush_(flush) {}
+  ChunkWriter(service::Client& client, CreateSegment create_segment, const Id128& identity,
+              bool flush)
+      : client_(client),
+        create_segment_(std::move(create_segment)),
+        identity_(identity),
+        flush_(flush) {}
   ChunkWriter(const ChunkWriter&) = delete;
   ChunkWriter& operator=(const ChunkWriter&) = delete;
   ~ChunkWriter() { new_segment(); }
@@ -91,7 +99,7 @@ class ChunkWriter {
   Status release_all();
 
   service::Client& client_;
-  LocalFile& local_;
+  CreateSegment create_segment_;
   Id128 identity_;
   bool flush_;
   Numbered<NodeSet> holder_sets_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "engine/dump/dump_round.h"
 #include "engine/mpi/agreement.h"
@@ -32,9 +33,9 @@ struct Sizes {
 }  // namespace
 
 struct Dumper::Private {
-  Private(const Topology& topology, service::Client& client, LocalFile& local,
+  Private(const Topology& topology, service::Client& client, CreateSegment create_segment,
           const Id128& identity, const hints::Hints& hints)
-      : state(topology, client, local, identity, hints) {
+      : state(topology, client, std::move(create_segment), identity, hints) {
     make_exchange();
   }
 
@@ -78,9 +79,9 @@ struct Dumper::Private {
   hints::Exchange exchange_kind = hints::Exchange::kSend;  // of state.exchange
 };
 
-Dumper::Dumper(const Topology& topology, service::Client& client, LocalFile& local,
+Dumper::Dumper(const Topology& topology, service::Client& client, CreateSegment create_segment,
                const Id128& identity, const hints::Hints& hints)
-    : p_(std::make_unique<Private>(topology, client, local, identity, hints)) {}
+    : p_(std::make_unique<Private>(topology, client, std::move(create_segment), identity, hints)) {}
 
 Dumper::~Dumper() = default;
 

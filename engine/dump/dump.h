@@ -14,9 +14,9 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/chunks/chunk_writer.h"
 #include "engine/chunks/dump_result.h"
 #include "engine/mpi/topology.h"
-#include "engine/protocol/local_file.h"
 #include "hints/hints.h"
 #include "service/client.h"
 
@@ -26,10 +26,10 @@ namespace dedup::engine {
 // (at most F fingerprints), so that later ones find their chunks. One thread at a time.
 class Dumper {
  public:
-  // All but `identity` must outlive the Dumper. Nothing communicates here. `local`: by way of it
-  // this rank's segment is appended to this node's store.
-  Dumper(const Topology& topology, service::Client& client, LocalFile& local, const Id128& identity,
-         const hints::Hints& hints);
+  // `topology`, `client` and `hints` must outlive the Dumper. Nothing communicates here.
+  // `create_segment`: makes what this rank appends to.
+  Dumper(const Topology& topology, service::Client& client, CreateSegment create_segment,
+         const Id128& identity, const hints::Hints& hints);
   ~Dumper();
 
   // Collective; ranks may have no runs. On success every chunk of every rank is, or is being kept,

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/hasher.h"
@@ -27,14 +28,15 @@ namespace dedup::engine {
 
 // What all rounds of all dumps of a Dumper share.
 struct DumpState {
-  DumpState(const Topology& the_topology, service::Client& the_client, LocalFile& local,
+  DumpState(const Topology& the_topology, service::Client& the_client, CreateSegment create_segment,
             const Id128& the_identity, const hints::Hints& the_hints)
       : topology(the_topology),
         client(the_client),
         identity(the_identity),
         hints(the_hints),
         copies(std::min<unsigned>(the_hints.replication, the_topology.job_nodes())),
-        writer(the_client, local, the_identity, the_hints.fsync == hints::Fsync::kCommit),
+        writer(the_client, std::move(create_segment), the_identity,
+               the_hints.fsync == hints::Fsync::kCommit),
         settled(the_hints.threshold),
         twins(the_topology.comm(),
               the_hints.threshold / static_cast<unsigned>(the_topology.size()) + kTwinsAtLeast) {}

@@ -18,7 +18,7 @@ ROOMS = {
     "store/": ["base/"],
     "service/": ["base/", "hints/", "plan/", "store/"],
     "engine/protocol/": CORE,
-    "engine/chunks/": [*CORE, "engine/protocol/"],
+    "engine/chunks/": CORE,
     "engine/mpi/": [*CORE, "engine/protocol/", MPI],
     "engine/dump/": [*CORE, "engine/protocol/", "engine/chunks/", "engine/mpi/", MPI],
     "engine/": [*CORE, "engine/protocol/", "engine/chunks/", "engine/mpi/", "engine/dump/", MPI],
