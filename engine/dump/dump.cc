@@ -28,6 +28,19 @@ struct Sizes {
   std::uint64_t chunks = 0;   // of the rank that has most
   std::uint64_t longest = 0;  // chunk of any rank
   std::uint64_t failed = 0;
+  FileComms::Offer comms{};
+};
+
+// What is taken for a dump goes back when it ends, however that is.
+class GivesBack {
+ public:
+  explicit GivesBack(FileComms& comms) : comms_(comms) {}
+  GivesBack(const GivesBack&) = delete;
+  GivesBack& operator=(const GivesBack&) = delete;
+  ~GivesBack() { comms_.give_back(); }
+
+ private:
+  FileComms& comms_;
 };
 
 }  // namespace
@@ -57,16 +70,19 @@ struct Dumper::Private {
     return Status::ok();
   }
 
-  // One allreduce: how many rounds there will be, and how large a slot must be.
+  // One allreduce: how many rounds there will be, how large a slot must be, and which communicators
+  // are to be had.
   Sizes sizes(std::span<const DumpRun> runs, const Status& status) const {
-    std::array<std::uint64_t, 3> mine{};
+    std::array<std::uint64_t, 6> mine{};
     for (const DumpRun& run : runs) {
       mine[0] += plan::chunk_count(run.length, state.hints.chunk_size);
       mine[1] = std::max(mine[1], std::min<std::uint64_t>(run.length, state.hints.chunk_size));
     }
     mine[2] = status.is_ok() ? 0 : 1;
+    const FileComms::Offer offer = state.topology.comms().offer();
+    std::copy(offer.begin(), offer.end(), mine.begin() + 3);
     const auto all = all_max(state.topology.comm(), mine);
-    return {all[0], all[1], all[2]};
+    return {all[0], all[1], all[2], {all[3], all[4], all[5]}};
   }
 
   std::uint64_t chunks_at_once() const {
@@ -87,8 +103,11 @@ Dumper::~Dumper() = default;
 
 Result<DumpResult> Dumper::dump(std::span<const DumpRun> runs) {
   const Status prepared = p_->prepare();
+  FileComms& comms = p_->state.topology.comms();
+  const GivesBack gives_back(comms);
   const Sizes sizes = p_->sizes(runs, prepared);
   if (sizes.failed != 0) return agree(p_->state.topology.comm(), prepared);
+  if (sizes.chunks != 0) DEDUP_TRY(comms.take(sizes.comms));
   DumpResult result;
   std::uint64_t chunks = 0;
   for (const DumpRun& run : runs) {

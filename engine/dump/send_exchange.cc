@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "engine/dump/outgoing.h"
@@ -31,10 +32,8 @@ class SendExchange final : public Exchange {
   void release() override {}
 
   void run(const ExchangePlan& plan) override {
-    if (comm_ == MPI_COMM_NULL) {
-      comm_ = topology_.any_source_comm();
-      connect(plan);
-    }
+    comm_ = topology_.any_source_comm();
+    if (!std::exchange(connected_, true)) connect(plan);
     Run(*this, plan).run();
   }
 
@@ -317,7 +316,8 @@ class SendExchange final : public Exchange {
     std::vector<Parcel> parcels_;
   };
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm comm_ = MPI_COMM_NULL;  // of this dump
+  bool connected_ = false;
 };
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/warn.h"
+#include "engine/mpi/agreement.h"
 
 namespace dedup::engine {
 namespace {
@@ -39,15 +41,29 @@ Registry& registry() {
   return the_registry;
 }
 
-bool threads_may_call_at_once() {
-  int level = MPI_THREAD_MULTIPLE;
-  return PMPI_Query_thread(&level) != MPI_SUCCESS || level == MPI_THREAD_MULTIPLE;
-}
+// What cannot be made is an error of the call, and not the end of the job.
+class ErrorsReturn {
+ public:
+  explicit ErrorsReturn(MPI_Comm comm) : comm_(comm) {
+    PMPI_Comm_get_errhandler(comm_, &before_);
+    PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  }
+  ErrorsReturn(const ErrorsReturn&) = delete;
+  ErrorsReturn& operator=(const ErrorsReturn&) = delete;
+  ~ErrorsReturn() {
+    PMPI_Comm_set_errhandler(comm_, before_);
+    PMPI_Errhandler_free(&before_);
+  }
+
+ private:
+  MPI_Comm comm_;
+  MPI_Errhandler before_ = MPI_ERRORS_RETURN;
+};
 
 Status failed(const std::string& call) {
   return {Code::kInternal, call +
-                               " failed while the file was being opened: if very many files are "
-                               "open, MPI may have no more communicators"};
+                               " failed: if very many files are open, MPI may have no more "
+                               "communicators"};
 }
 
 }  // namespace
@@ -61,9 +77,37 @@ void end_with_others(MPI_Comm comm) {
   if (handler != MPI_ERRORS_ARE_FATAL) PMPI_Errhandler_free(&handler);
 }
 
+Result<std::shared_ptr<CommSet>> CommSet::make(MPI_Comm comm, NodeIndex my_node,
+                                               std::uint64_t number) {
+  std::shared_ptr<CommSet> set(new CommSet(number));
+  const ErrorsReturn errors(comm);
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  if (PMPI_Comm_split(comm, my_node, rank, &set->node_) != MPI_SUCCESS) {
+    return failed("MPI_Comm_split");
+  }
+  int node_rank = 0;
+  PMPI_Comm_rank(set->node_, &node_rank);
+  const int color = node_rank == 0 ? 0 : MPI_UNDEFINED;
+  if (PMPI_Comm_split(comm, color, my_node, &set->leaders_) != MPI_SUCCESS) {
+    return failed("MPI_Comm_split");
+  }
+  if (PMPI_Comm_dup(comm, &set->any_source_) != MPI_SUCCESS) return failed("MPI_Comm_dup");
+  for (const MPI_Comm made : {set->node_, set->leaders_, set->any_source_}) {
+    if (made != MPI_COMM_NULL) end_with_others(made);
+  }
+  return set;
+}
+
+CommSet::~CommSet() {
+  for (MPI_Comm* const comm : {&any_source_, &leaders_, &node_}) {
+    if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);
+  }
+}
+
 std::shared_ptr<SharedComms> SharedComms::find(MPI_Comm comm) {
   MPI_Group ranks;
-  if (threads_may_call_at_once() || PMPI_Comm_group(comm, &ranks) != MPI_SUCCESS) return nullptr;
+  if (PMPI_Comm_group(comm, &ranks) != MPI_SUCCESS) return nullptr;
   std::shared_ptr<SharedComms> found;
   {
     const std::lock_guard lock(registry().mutex);
@@ -87,39 +131,67 @@ std::uint64_t SharedComms::next_number() {
   return (static_cast<std::uint64_t>(rank) << 32U) | ++made;
 }
 
-Result<std::shared_ptr<SharedComms>> SharedComms::make(MPI_Comm comm, NodeIndex my_node,
-                                                       std::uint64_t number) {
+Result<std::shared_ptr<SharedComms>> SharedComms::make(MPI_Comm comm, std::uint64_t number) {
   std::shared_ptr<SharedComms> comms(new SharedComms(number));
-  int rank = 0;
-  PMPI_Comm_rank(comm, &rank);
   if (PMPI_Comm_group(comm, &comms->ranks_) != MPI_SUCCESS) return failed("MPI_Comm_group");
-  if (PMPI_Comm_split(comm, my_node, rank, &comms->node_) != MPI_SUCCESS) {
-    return failed("MPI_Comm_split");
-  }
-  int node_rank = 0;
-  PMPI_Comm_rank(comms->node_, &node_rank);
-  const int color = node_rank == 0 ? 0 : MPI_UNDEFINED;
-  if (PMPI_Comm_split(comm, color, my_node, &comms->leaders_) != MPI_SUCCESS) {
-    return failed("MPI_Comm_split");
-  }
-  end_with_others(comms->node_);
-  if (comms->leaders_ != MPI_COMM_NULL) end_with_others(comms->leaders_);
   const std::lock_guard lock(registry().mutex);
   registry().all.push_back(comms);
   return comms;
 }
 
-MPI_Comm SharedComms::any_source(MPI_Comm comm) {
-  // An error ends the job, as every one on `comm`, and the duplicate takes that over.
-  if (any_source_ == MPI_COMM_NULL) PMPI_Comm_dup(comm, &any_source_);
-  return any_source_;
+SharedComms::~SharedComms() {
+  if (ranks_ != MPI_GROUP_NULL) PMPI_Group_free(&ranks_);
 }
 
-SharedComms::~SharedComms() {
-  if (any_source_ != MPI_COMM_NULL) PMPI_Comm_free(&any_source_);
-  if (leaders_ != MPI_COMM_NULL) PMPI_Comm_free(&leaders_);
-  if (node_ != MPI_COMM_NULL) PMPI_Comm_free(&node_);
-  if (ranks_ != MPI_GROUP_NULL) PMPI_Group_free(&ranks_);
+std::shared_ptr<CommSet> SharedComms::take() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [number, entry] : sets_) {
+    if (!std::exchange(entry.taken, true)) return entry.set;
+  }
+  return nullptr;
+}
+
+void SharedComms::give_back(const CommSet& set) {
+  const std::lock_guard lock(mutex_);
+  sets_.at(set.number()).taken = false;
+}
+
+void SharedComms::add(std::shared_ptr<CommSet> set) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t number = set->number();
+  sets_.emplace(number, Entry{std::move(set), true});
+}
+
+FileComms::FileComms(MPI_Comm comm, NodeIndex my_node, std::shared_ptr<SharedComms> shared)
+    : comm_(comm), my_node_(my_node), shared_(std::move(shared)) {}
+
+FileComms::Offer FileComms::offer() {
+  taken_ = shared_->take();
+  is_shared_ = taken_ != nullptr;
+  int rank = 0;
+  PMPI_Comm_rank(comm_, &rank);
+  const std::uint64_t number = taken_ ? taken_->number() : 0;
+  return {number, ~number, rank == 0 ? SharedComms::next_number() : 0};
+}
+
+Status FileComms::take(const Offer& all) {
+  const bool same = all[0] == ~all[1];
+  if (same && all[0] != 0) return Status::ok();
+  give_back();
+  auto made = CommSet::make(comm_, my_node_, all[2]);
+  DEDUP_TRY(agree(comm_, made.status()));
+  taken_ = std::move(*made);
+  // Where a rank had none left there were too few for the threads that dump at once; else one more
+  // would only be in the way of the next.
+  is_shared_ = all[1] == ~std::uint64_t{0};
+  if (is_shared_) shared_->add(taken_);
+  return Status::ok();
+}
+
+void FileComms::give_back() {
+  if (is_shared_) shared_->give_back(*taken_);
+  is_shared_ = false;
+  taken_.reset();
 }
 
 }  // namespace dedup::engine

@@ -1,11 +1,19 @@
-// What a file needs beside its own communicator: one of this node's ranks, one of the nodes'
-// leaders, one in which a rank receives from anybody.
+// What the ranks of a dump need beside their file's own communicator: one of this node's ranks, one
+// of the nodes' leaders, one in which a rank receives from anybody.
+//
+// MPICH has room for some 2,000 communicators in a process, and a program may have as many files
+// open. So they are not the files' own: all files that are open on the same ranks in the same order
+// share some sets of them (SharedComms), and a dump takes one for itself, for as long as it lasts.
+// One set is enough, unless several threads dump at once.
 #pragma once
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 
 #include "base/status.h"
 #include "base/types.h"
@@ -16,37 +24,88 @@ namespace dedup::engine {
 // is nobody left to agree with.
 void end_with_others(MPI_Comm comm);
 
-// MPICH has room for some 2,000 communicators in a process. So files that are open on the same
-// ranks in the same order share these: what ranks do with them comes in the same order on all of
-// them, and no operation on a file ends before all ranks are through with them. Where several
-// threads may call MPI at once that does not hold, and each file has its own.
-class SharedComms {
+// One set. Freed collectively.
+class CommSet {
  public:
-  // What some open file on the ranks of `comm` has, as far as this rank knows; or nullptr. Local.
-  static std::shared_ptr<SharedComms> find(MPI_Comm comm);
-  // A number for one that is to be made, of this rank's: no other rank's, and never 0. Local.
-  static std::uint64_t next_number();
-  // Collective over `comm`. `number`: the same on all ranks, and of no other one.
-  static Result<std::shared_ptr<SharedComms>> make(MPI_Comm comm, NodeIndex my_node,
-                                                   std::uint64_t number);
-  // Collective.
-  ~SharedComms();
+  // Collective over `comm`. `number`: the same on all ranks, and no other set's.
+  static Result<std::shared_ptr<CommSet>> make(MPI_Comm comm, NodeIndex my_node,
+                                               std::uint64_t number);
+  ~CommSet();
 
   std::uint64_t number() const { return number_; }
   // Nodes in the order of their numbers, ranks in the order of `comm`.
   MPI_Comm node() const { return node_; }
   MPI_Comm leaders() const { return leaders_; }  // MPI_COMM_NULL on ranks that are not one
-  // All ranks of `comm`; for messages that may come from anybody. Collective when first called.
-  MPI_Comm any_source(MPI_Comm comm);
+  MPI_Comm any_source() const { return any_source_; }
 
  private:
+  explicit CommSet(std::uint64_t number) : number_(number) {}
+
+  std::uint64_t number_;
+  MPI_Comm node_ = MPI_COMM_NULL;
+  MPI_Comm leaders_ = MPI_COMM_NULL;
+  MPI_Comm any_source_ = MPI_COMM_NULL;
+};
+
+// The sets of all files that are open on the same ranks. All of it is local; threads may call it at
+// once.
+class SharedComms {
+ public:
+  // What some open file on the ranks of `comm` has, as far as this rank knows; or nullptr.
+  static std::shared_ptr<SharedComms> find(MPI_Comm comm);
+  // A number that no other call on any rank returns, and never 0.
+  static std::uint64_t next_number();
+  // `number`: the same on all ranks.
+  static Result<std::shared_ptr<SharedComms>> make(MPI_Comm comm, std::uint64_t number);
+  ~SharedComms();
+
+  std::uint64_t number() const { return number_; }
+  // The set with the lowest number that nobody has taken, which the caller then has; or nullptr.
+  std::shared_ptr<CommSet> take();
+  // One that the caller has taken.
+  void give_back(const CommSet& set);
+  // One more, which the caller has taken.
+  void add(std::shared_ptr<CommSet> set);
+
+ private:
+  struct Entry {
+    std::shared_ptr<CommSet> set;
+    bool taken = false;
+  };
+
   explicit SharedComms(std::uint64_t number) : number_(number) {}
 
   std::uint64_t number_;
   MPI_Group ranks_ = MPI_GROUP_NULL;
-  MPI_Comm node_ = MPI_COMM_NULL;
-  MPI_Comm leaders_ = MPI_COMM_NULL;
-  MPI_Comm any_source_ = MPI_COMM_NULL;
+  std::mutex mutex_;
+  std::map<std::uint64_t, Entry> sets_;  // by number
+};
+
+// An open file's, of which one dump at a time uses it: offer(), a reduction, take(), give_back().
+class FileComms {
+ public:
+  using Offer = std::array<std::uint64_t, 3>;
+
+  // `comm` is the file's.
+  FileComms(MPI_Comm comm, NodeIndex my_node, std::shared_ptr<SharedComms> shared);
+
+  // Local. The set that this rank would take, for MPI_MAX over all ranks: whether that is the same
+  // one everywhere shows in the result.
+  Offer offer();
+  // Collective. `all`: the result. Takes the set that all ranks have offered. If they have not,
+  // since other threads have taken sets in another order or all of them, takes one that it makes.
+  Status take(const Offer& all);
+  // Local, but for a set that was made only for this once.
+  void give_back();
+
+  const CommSet& taken() const { return *taken_; }
+
+ private:
+  MPI_Comm comm_;
+  NodeIndex my_node_;
+  std::shared_ptr<SharedComms> shared_;
+  std::shared_ptr<CommSet> taken_;
+  bool is_shared_ = false;  // taken_ is one of shared_
 };
 
 }  // namespace dedup::engine

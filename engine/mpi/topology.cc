@@ -8,7 +8,7 @@ namespace {
 
 // What each rank says of itself when a file is opened.
 struct Place {
-  std::uint64_t shared = 0;  // the number of the communicators that it would share, or 0
+  std::uint64_t shared = 0;  // the number of the SharedComms that it knows, or 0
   std::uint64_t fresh = 0;   // a number for others
   std::uint64_t node = 0;
 };
@@ -47,12 +47,12 @@ Result<Topology> Topology::build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex m
   const bool all_found = std::all_of(places.begin(), places.end(), [&](const Place& place) {
     return place.shared != 0 && place.shared == places[0].shared;
   });
-  if (all_found) {
-    t.comms_ = std::move(found);
-  } else {
-    DEDUP_ASSIGN(t.comms_, SharedComms::make(comm, my_node, places[0].fresh));
+  if (!all_found) {
+    DEDUP_ASSIGN(found, SharedComms::make(comm, places[0].fresh));
   }
-  PMPI_Comm_rank(t.comms_->node(), &t.node_rank_);
+  t.comms_ = std::make_unique<FileComms>(comm, my_node, std::move(found));
+  const std::vector<int>& here = t.ranks_on_[my_node];
+  t.node_rank_ = static_cast<int>(std::find(here.begin(), here.end(), t.rank_) - here.begin());
   end_with_others(comm);
   return t;
 }

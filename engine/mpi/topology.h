@@ -15,7 +15,7 @@ namespace dedup::engine {
 
 // The ranks of a communicator by node. Nodes are numbered as in the job's node table, which covers
 // MPI_COMM_WORLD; a communicator may reach only some of them ("represented"). Built collectively,
-// then immutable. Has node_comm, leader_comm and any_source_comm together with other files.
+// then immutable, but for the communicators that a dump takes (shared_comms.h).
 class Topology {
  public:
   // Collective over `comm`, which stays the caller's, and on which from now on an error of MPI ends
@@ -34,14 +34,16 @@ class Topology {
   const std::vector<NodeIndex>& nodes() const { return nodes_; }
 
   // This node's ranks of `comm`; rank 0 of it is the node's leader.
-  MPI_Comm node_comm() const { return comms_->node(); }
+  MPI_Comm node_comm() const { return comms_->taken().node(); }
   int node_rank() const { return node_rank_; }
   int node_size() const { return static_cast<int>(ranks_on_[my_node_].size()); }
   bool is_leader() const { return node_rank_ == 0; }
   // One leader a node; MPI_COMM_NULL on other ranks.
-  MPI_Comm leader_comm() const { return comms_->leaders(); }
-  // All ranks, for messages that may come from anybody. Collective when first called.
-  MPI_Comm any_source_comm() const { return comms_->any_source(comm_); }
+  MPI_Comm leader_comm() const { return comms_->taken().leaders(); }
+  // All ranks, for messages that may come from anybody.
+  MPI_Comm any_source_comm() const { return comms_->taken().any_source(); }
+  // These three are there while a dump has taken them.
+  FileComms& comms() const { return *comms_; }
 
   // The rank that speaks to a node's service when one rank must do so for all: the node's leader,
   // or, for nodes the communicator does not reach, ranks dealt in turn.
@@ -53,7 +55,7 @@ class Topology {
   Topology() = default;
 
   MPI_Comm comm_ = MPI_COMM_NULL;
-  std::shared_ptr<SharedComms> comms_;
+  std::unique_ptr<FileComms> comms_;
   int rank_ = 0;
   int size_ = 0;
   int node_rank_ = 0;

@@ -62,9 +62,10 @@ class MpiGroup final : public Group {
     const auto each = [&](auto bytes, auto&& start) {
       for (int r = 0; r < size_; ++r) {
         auto& part = bytes[static_cast<std::size_t>(r)];
-        if (part.empty()) continue;
-        requests.emplace_back();
-        start(part.data(), static_cast<int>(part.size()), r, &requests.back());
+        for (std::size_t at = 0; at < part.size(); at += kMost) {
+          start(part.data() + at, static_cast<int>(std::min(kMost, part.size() - at)), r,
+                &requests.emplace_back());
+        }
       }
     };
     each(from, [](std::byte* data, int size, int rank, MPI_Request* request) {

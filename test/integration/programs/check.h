@@ -212,10 +212,11 @@ struct check_case {
   { #function, function }
 
 static inline int run_cases(int argc, char** argv, const struct check_case* cases, size_t count) {
-  MPI_Init(&argc, &argv);
+  int provided, wanted = getenv("CHECK_THREADS") ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  MPI_Init_thread(&argc, &argv, wanted, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  CHECK(argc >= 2);
+  CHECK(argc >= 2 && provided >= wanted);
   size_t done = 0;
   for (size_t i = 0; i < count; ++i) {
     int wanted = argc == 2 && strncmp(cases[i].name, "more_", 5) != 0;
