@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/fields.h"
 #include "engine/dump/rounds.h"
 #include "engine/log_dump.h"
 #include "engine/mpi/agreement.h"
@@ -256,14 +257,13 @@ void begin_dumps_on(FileHandle& file, const Id128& base) {
 
 Status begin_dumps(FileHandle& file) {
   Status status;
-  Encoder base;
+  Bytes base;
   if (file.rank() == 0) {
     status = file.refresh_view();
-    base.put(file.view()->base());
+    base = encoded(file.view()->base());
   }
-  Bytes shared = base.take();
-  DEDUP_TRY(file.ranks().share(status, shared));
-  begin_dumps_on(file, Decoder(shared).get_id());
+  DEDUP_TRY(file.ranks().share(status, base));
+  begin_dumps_on(file, decoded<Id128>(base).value_or(Id128{}));
   return Status::ok();
 }
 
