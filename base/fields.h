@@ -7,9 +7,12 @@
 //   Id128, Fingerprint,    as they are
 //   arrays of bytes
 //   strings, Bytes         a 32-bit length, then the bytes
-//   NodeSet                a 16-bit count, then the nodes, ascending
+//   NodeIndexes in a       a 16-bit count, then the nodes; in any order: that a NodeSet ascends is
+//   vector                 for possible() to say
 //   std::vector<uint8_t>   flags, each 0 or 1: a 32-bit count, then a byte each
 //   std::vector            a 32-bit count, then the items
+//   std::set               the same, ascending
+//   std::pair              one, then the other
 //   std::optional          a bool, then the value if there is one
 //   what has encode(Encoder&) const and static decode(Decoder&): what these make of it
 //   other aggregates       their fields, one after the other. If one has `bool possible() const`,
@@ -17,7 +20,7 @@
 //
 // Decoding takes untrusted bytes: whatever cannot be fails the Decoder, and a count is compared
 // with what is left, at the least size of an item, before anything is allocated. A struct has at
-// most 16 fields, no base, no C array.
+// most 18 fields, no base, no C array.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -50,6 +54,14 @@ template <typename T>
 inline constexpr bool is_vector = false;
 template <typename T>
 inline constexpr bool is_vector<std::vector<T>> = true;
+template <typename T>
+inline constexpr bool is_set = false;
+template <typename T>
+inline constexpr bool is_set<std::set<T>> = true;
+template <typename T>
+inline constexpr bool is_pair = false;
+template <typename A, typename B>
+inline constexpr bool is_pair<std::pair<A, B>> = true;
 // Byte for byte in memory what is sent.
 template <typename T>
 inline constexpr bool is_raw = std::is_same_v<T, Id128> || std::is_same_v<T, Fingerprint>;
@@ -80,7 +92,7 @@ constexpr bool takes(std::index_sequence<I...>) {
 
 // How many fields T has: as many as it can be initialised with. A wrong number does not compile in
 // fields_of().
-template <typename T, std::size_t N = 16>
+template <typename T, std::size_t N = 18>
 constexpr std::size_t count() {
   if constexpr (N == 0 || takes<T>(std::make_index_sequence<N>())) {
     return N;
@@ -142,9 +154,15 @@ constexpr auto fields_of(T& m) {
   } else if constexpr (kCount == 15) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p] = m;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p);
-  } else {
+  } else if constexpr (kCount == 16) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q] = m;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q);
+  } else if constexpr (kCount == 17) {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r] = m;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r);
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s] = m;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s);
   }
 }
 
@@ -155,8 +173,12 @@ constexpr std::size_t least_encoded_size() {
     return sizeof(T);
   } else if constexpr (std::is_same_v<T, NodeSet>) {
     return sizeof(std::uint16_t);
-  } else if constexpr (std::is_same_v<T, std::string> || fields::is_vector<T>) {
+  } else if constexpr (std::is_same_v<T, std::string> || fields::is_vector<T> ||
+                       fields::is_set<T>) {
     return sizeof(std::uint32_t);
+  } else if constexpr (fields::is_pair<T>) {
+    return least_encoded_size<typename T::first_type>() +
+           least_encoded_size<typename T::second_type>();
   } else if constexpr (fields::is_optional<T> || fields::DecodesItself<T>) {
     return 1;
   } else {
@@ -188,6 +210,12 @@ void put_fields(Encoder& e, const T& value) {
     } else {
       for (const auto& item : value) put_fields(e, item);
     }
+  } else if constexpr (fields::is_set<T>) {
+    e.put(static_cast<std::uint32_t>(value.size()));
+    for (const auto& item : value) put_fields(e, item);
+  } else if constexpr (fields::is_pair<T>) {
+    put_fields(e, value.first);
+    put_fields(e, value.second);
   } else if constexpr (fields::is_optional<T>) {
     put_fields(e, value.has_value());
     if (value) put_fields(e, *value);
@@ -227,8 +255,6 @@ void get_fields(Decoder& d, T& value) {
     d.get_raw(&value, sizeof value);
   } else if constexpr (std::is_same_v<T, NodeSet>) {
     value = d.get_nodes();
-    const auto descends = [](NodeIndex a, NodeIndex b) { return a >= b; };
-    if (std::adjacent_find(value.begin(), value.end(), descends) != value.end()) d.fail();
   } else if constexpr (std::is_same_v<T, std::string>) {
     value = d.get_string();
   } else if constexpr (std::is_same_v<T, Bytes>) {
@@ -252,6 +278,17 @@ void get_fields(Decoder& d, T& value) {
         if (!d.ok()) break;
       }
     }
+  } else if constexpr (fields::is_set<T>) {
+    const std::uint32_t count = d.get_count(least_encoded_size<typename T::value_type>());
+    for (std::uint32_t i = 0; i < count && d.ok(); ++i) {
+      typename T::value_type item{};
+      get_fields(d, item);
+      if (!value.empty() && !(*value.rbegin() < item)) d.fail();
+      value.insert(value.end(), std::move(item));
+    }
+  } else if constexpr (fields::is_pair<T>) {
+    get_fields(d, value.first);
+    get_fields(d, value.second);
   } else if constexpr (fields::is_optional<T>) {
     bool is_there = false;
     get_fields(d, is_there);

@@ -1,5 +1,6 @@
 #include "engine/open_handle.h"
 
+#include "base/fields.h"
 #include "engine/mpi/agreement.h"
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/leave.h"
@@ -9,45 +10,48 @@
 namespace dedup::engine {
 namespace {
 
+struct Asked {
+  Id128 job;
+  std::string path;
+  std::uint32_t mode = 0;
+  std::string hints;
+  bool operator==(const Asked&) const = default;
+};
+
+// What rank 0 tells all.
+struct Beginning {
+  Id128 handle;
+  Asked asked;
+};
+
 // All ranks must have asked for the same: path, mode, hints, and be of one job. They get the
 // handle that rank 0 makes.
 Status check_same(FileHandle& file, int amode) {
   if (file.rank() == 0) file.handle = Id128::random();
-  Encoder encoder;
-  encoder.put(file.job->id());
-  encoder.put(std::string_view(file.path));
-  encoder.put(static_cast<std::uint32_t>(amode));
-  encoder.put(std::string_view(hints::agreement_text(file.hints)));
-  Encoder message;
-  message.put(file.handle);
-  message.put_bytes(encoder.bytes());
-  Bytes received = message.take();
-  broadcast(file.comm(), 0, received);
-  Decoder of_rank_0(received);
-  file.handle = of_rank_0.get_id();
-  const std::span<const std::byte> asked = of_rank_0.get_bytes();
-  const Bytes first(asked.begin(), asked.end());
+  const Asked asked{file.job->id(), file.path, static_cast<std::uint32_t>(amode),
+                    hints::agreement_text(file.hints)};
+  Bytes message;
+  if (file.rank() == 0) message = encoded(Beginning{file.handle, asked});
+  broadcast(file.comm(), 0, message);
+  const Beginning of_rank_0 = decoded<Beginning>(message).value_or(Beginning{});
+  file.handle = of_rank_0.handle;
+  const Asked& first = of_rank_0.asked;
   Status mine;
-  if (first != encoder.bytes()) {
-    Decoder decoder(first);
-    const Id128 job = decoder.get_id();
-    const std::string path = decoder.get_string();
-    const auto mode = decoder.get<std::uint32_t>();
-    const std::string hints = decoder.get_string();
-    if (job != file.job->id()) {
+  if (first != asked) {
+    if (first.job != asked.job) {
       mine = Status(Code::kUnsupported, file.path +
                                             ": the communicator has ranks of another "
                                             "MPI_COMM_WORLD: open the file on ranks of one job");
-    } else if (path != file.path) {
-      mine = Status(Code::kNotSame, "rank 0 opens " + path + ", rank " +
+    } else if (first.path != file.path) {
+      mine = Status(Code::kNotSame, "rank 0 opens " + first.path + ", rank " +
                                         std::to_string(file.rank()) + " opens " + file.path);
-    } else if (mode != static_cast<std::uint32_t>(amode)) {
+    } else if (first.mode != asked.mode) {
       mine =
           Status(Code::kNotSame, file.path + ": ranks open the file with different access modes");
     } else {
       mine = Status(Code::kNotSame,
                     file.path + ": ranks give different hints: " +
-                        hints::first_difference(hints, hints::agreement_text(file.hints)));
+                        hints::first_difference(first.hints, asked.hints));
     }
   }
   return agree(file.comm(), mine);

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/fields.h"
 #include "engine/dump/rounds.h"
 #include "engine/log_dump.h"
 #include "engine/mpi/agreement.h"

@@ -103,6 +103,17 @@ Result<CommitRecord> CommitRecord::decode(std::span<const std::byte> bytes) {
   return record;
 }
 
+void CommitRecord::encode(Encoder& e) const {
+  e.put_bytes(encode());
+}
+
+CommitRecord CommitRecord::decode(Decoder& d) {
+  auto record = decode(d.get_bytes());
+  if (record.is_ok()) return *std::move(record);
+  d.fail();
+  return {};
+}
+
 bool descends_from(const CommitRecord& younger, const CommitRecord& older) {
   if (younger.identity != older.identity) return false;
   if (younger.attempt == older.attempt) return true;

@@ -14,6 +14,11 @@
 #include "base/status.h"
 #include "base/types.h"
 
+namespace dedup {
+class Decoder;
+class Encoder;
+}  // namespace dedup
+
 namespace dedup::store {
 
 using Digest = std::array<std::uint8_t, 32>;  // SHA-256
@@ -73,6 +78,9 @@ struct CommitRecord {
   Bytes encode() const;
   // kVersion for a newer format, kCorrupt for everything else that does not hold.
   static Result<CommitRecord> decode(std::span<const std::byte> bytes);
+  // The same in a message; fails the Decoder.
+  void encode(Encoder& e) const;
+  static CommitRecord decode(Decoder& d);
 };
 
 // True if `younger` was made from `older`, directly or not, or is it.

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/codec.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "store/commit_record.h"
@@ -32,9 +31,6 @@ struct FileSurvey {
   std::uint64_t log_bytes = 0;
   bool writing = false;  // some process has it locked, as far as /proc/locks tells
   bool reading = false;
-
-  void encode(Encoder& e) const;
-  static Result<FileSurvey> decode(Decoder& d);
 };
 
 struct Mark {
@@ -50,9 +46,6 @@ struct StoreSurvey {
   std::vector<Mark> marks;
   std::vector<FileSurvey> files;
   std::vector<std::string> directories;  // in which files of it were opened
-
-  void encode(Encoder& e) const;
-  static Result<StoreSurvey> decode(Decoder& d);
 };
 
 // One file, without whether it is locked. What is not here has nothing.

@@ -3,28 +3,13 @@
 #include <numeric>
 #include <type_traits>
 
-#include "base/codec.h"
+#include "base/fields.h"
 #include "plan/cut.h"
 
 namespace dedup::engine {
 namespace {
 
 static_assert(sizeof(ChunkRecord) == 36 && std::is_trivially_copyable_v<ChunkRecord>);
-
-void encode_verdict(Encoder& e, const Verdict& v) {
-  e.put(static_cast<std::uint8_t>(v.keep ? 1 : 0));
-  e.put(static_cast<std::uint16_t>(v.targets.size()));
-  for (const NodeIndex node : v.targets) e.put(node);
-  e.put(v.holders);
-}
-
-Verdict decode_verdict(Decoder& d) {
-  Verdict v;
-  v.keep = d.get<std::uint8_t>() != 0;
-  v.targets = d.get_nodes();
-  v.holders = d.get_nodes();
-  return v;
-}
 
 }  // namespace
 
@@ -85,7 +70,7 @@ Answers NodeChunks::answer(const NodeVerdicts& verdicts) && {
       numbers.push_back(used.number(chosen ? verdict : Verdict{false, {}, verdict.holders}));
     }
     encoder.put(static_cast<std::uint32_t>(used.size()));
-    for (std::uint32_t v = 0; v < used.size(); ++v) encode_verdict(encoder, used[v]);
+    for (std::uint32_t v = 0; v < used.size(); ++v) put_fields(encoder, used[v]);
     for (const std::uint32_t n : numbers) encoder.put(n);
     out.sizes.push_back(encoder.size() - begin);
   }
@@ -102,9 +87,9 @@ Result<std::vector<std::uint32_t>> read_answers(const Bytes& bytes,
   Decoder decoder(bytes);
   for (const std::uint64_t count : counts) {
     std::vector<std::uint32_t> numbers;
-    const std::uint32_t used = decoder.get_count(5);
+    const std::uint32_t used = decoder.get_count(least_encoded_size<Verdict>());
     for (std::uint32_t v = 0; v < used && decoder.ok(); ++v) {
-      numbers.push_back(verdicts.number(decode_verdict(decoder)));
+      numbers.push_back(verdicts.number(get_fields<Verdict>(decoder)));
     }
     for (std::uint64_t i = 0; i < count && decoder.ok(); ++i) {
       const auto number = decoder.get<std::uint32_t>();

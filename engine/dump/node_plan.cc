@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/fields.h"
 #include "engine/mpi/agreement.h"
 #include "plan/slots.h"
 #include "service/messages/store_node.h"
@@ -185,37 +186,6 @@ NodePlan node_part(const Topology& topology, const plan::Dealing& dealing,
   return out;
 }
 
-Bytes encode(const NodePlan& plan) {
-  Encoder e;
-  e.put(static_cast<std::uint8_t>(plan.proceed ? 1 : 0));
-  plan.dealer.encode(e);
-  e.put(plan.rounds);
-  e.put(plan.incoming);
-  e.put(static_cast<std::uint32_t>(plan.targets.size()));
-  for (const auto& target : plan.targets) {
-    e.put(target.node);
-    e.put(target.first);
-    e.put(target.chunks);
-  }
-  return e.take();
-}
-
-NodePlan decode(const Bytes& bytes) {
-  Decoder d(bytes);
-  NodePlan plan;
-  plan.proceed = d.get<std::uint8_t>() != 0;
-  plan.dealer = plan::Dealer::decode(d);
-  plan.rounds = d.get<std::uint64_t>();
-  plan.incoming = d.get<std::uint64_t>();
-  const std::uint32_t targets = d.get_count(18);
-  for (std::uint32_t i = 0; i < targets; ++i) {
-    const auto node = d.get<NodeIndex>();
-    const auto first = d.get<std::uint64_t>();
-    plan.targets.push_back({node, first, d.get<std::uint64_t>()});
-  }
-  return plan;
-}
-
 }  // namespace
 
 NodePlan agree_on_dealing(const Topology& topology, service::Client& client,
@@ -239,9 +209,9 @@ NodePlan agree_on_dealing(const Topology& topology, service::Client& client,
   }
   if (topology.node_size() > 1) {
     Bytes bytes;
-    if (topology.is_leader()) bytes = encode(plan);
+    if (topology.is_leader()) bytes = encoded(plan);
     broadcast(topology.node_comm(), 0, bytes);
-    if (!topology.is_leader()) plan = decode(bytes);
+    if (!topology.is_leader()) plan = decoded<NodePlan>(bytes).value_or(NodePlan{});
   }
   return plan;
 }

@@ -1,6 +1,6 @@
 #include "engine/mpi/agreement.h"
 
-#include "base/codec.h"
+#include "base/fields.h"
 #include "base/xxh3.h"
 #include "engine/mpi/wait.h"
 #include "hints/hints.h"
@@ -62,11 +62,9 @@ Status agree_same(MPI_Comm comm, const std::string& what, const std::string& tex
     if (value != nullptr) *value = largest[2];
     return Status::ok();
   }
-  Encoder encoder;
-  encoder.put(std::string_view(text));
-  Bytes bytes = encoder.take();
+  Bytes bytes = encoded(text);
   broadcast(comm, 0, bytes);
-  const std::string first = Decoder(bytes).get_string();
+  const std::string first = decoded<std::string>(bytes).value_or("");
   Status mine;
   if (first != text) {
     mine = Status(Code::kNotSame, what + ": " + hints::first_difference(first, text));

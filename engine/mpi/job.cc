@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/codec.h"
+#include "base/fields.h"
 #include "base/warn.h"
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/hooks.h"
@@ -52,10 +52,8 @@ std::string my_host() {
 MPI_Comm split_by_name(MPI_Comm comm, const std::string& name) {
   int rank;
   PMPI_Comm_rank(comm, &rank);
-  Encoder encoder;
-  encoder.put(std::string_view(name));
   // Gathered and answered by rank 0, so that nobody but one rank a host sees all names.
-  const std::vector<Bytes> names = gather(comm, encoder.bytes());
+  const std::vector<Bytes> names = gather(comm, encoded(name));
   std::vector<int> colors(names.size());
   for (std::size_t r = 0; r < names.size(); ++r) {
     colors[r] = static_cast<int>(std::find(names.begin(), names.end(), names[r]) - names.begin());
@@ -167,17 +165,14 @@ Status Job::start() {
             server.status().with_context("the service of a node could not be started at MPI_Init");
       }
     }
-    Encoder encoder;
-    encoder.put(std::string_view(name));
-    encoder.put(p_->server ? p_->server->port() : std::uint16_t{0});
-    encoder.put(static_cast<std::uint32_t>(p_->server ? p_->server->addresses().size() : 0));
+    service::Peer peer;
+    peer.node = name;
     if (p_->server) {
-      for (const std::string& address : p_->server->addresses()) {
-        encoder.put(std::string_view(address));
-      }
+      peer.addresses = p_->server->addresses();
+      peer.port = p_->server->port();
     }
     Encoder all;
-    for (const Bytes& entry : gather(leaders.comm, encoder.bytes())) {
+    for (const Bytes& entry : gather(leaders.comm, encoded(peer))) {
       all.put_raw(entry.data(), entry.size());
     }
     table = all.take();
@@ -189,14 +184,7 @@ Status Job::start() {
   std::vector<service::Peer> peers;
   Decoder decoder(table);
   while (decoder.ok() && !decoder.at_end()) {
-    service::Peer peer;
-    peer.node = decoder.get_string();
-    peer.port = decoder.get<std::uint16_t>();
-    const auto addresses = decoder.get<std::uint32_t>();
-    for (std::uint32_t i = 0; i < addresses && decoder.ok(); ++i) {
-      peer.addresses.push_back(decoder.get_string());
-    }
-    peers.push_back(std::move(peer));
+    peers.push_back(get_fields<service::Peer>(decoder));
   }
   if (mine.is_ok()) mine = check_simulated(peers);
   client_ = std::make_unique<service::Client>(std::move(peers), static_cast<NodeIndex>(self),

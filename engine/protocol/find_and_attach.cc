@@ -27,39 +27,6 @@ struct Decision {
   bool create = false;
   std::vector<NodeIndex> adopt;
   std::vector<plan::Leftover> drop;
-
-  Bytes encode() const {
-    Encoder e;
-    put_fields(e, info);
-    e.put(base);
-    e.put(static_cast<std::uint8_t>(attach));
-    e.put(static_cast<std::uint8_t>(create));
-    e.put(NodeSet(adopt.begin(), adopt.end()));
-    e.put(static_cast<std::uint32_t>(drop.size()));
-    for (const plan::Leftover& leftover : drop) {
-      e.put(leftover.node);
-      e.put(leftover.identity);
-    }
-    return e.take();
-  }
-  static Decision decode(std::span<const std::byte> bytes) {
-    Decoder d(bytes);
-    Decision out;
-    get_fields(d, out.info);
-    out.base = d.get_id();
-    out.attach = d.get<std::uint8_t>() != 0;
-    out.create = d.get<std::uint8_t>() != 0;
-    const NodeSet adopt = d.get_nodes();
-    out.adopt.assign(adopt.begin(), adopt.end());
-    const auto drops = d.get<std::uint32_t>();
-    for (std::uint32_t i = 0; i < drops && d.ok(); ++i) {
-      plan::Leftover leftover;
-      leftover.node = d.get<NodeIndex>();
-      leftover.identity = d.get_id();
-      out.drop.push_back(leftover);
-    }
-    return out;
-  }
 };
 
 class FindAndAttach {
@@ -118,9 +85,11 @@ class FindAndAttach {
       } else {
         status = look_and_search(mine);
       }
-      Bytes bytes = mine.encode();
+      Bytes bytes = encoded(mine);
       DEDUP_TRY(file_.ranks().share(status, bytes));
-      decision_ = Decision::decode(bytes);
+      auto decision = decoded<Decision>(bytes);
+      if (!decision) return {Code::kInternal, file_.path + ": rank 0 decided what cannot be"};
+      decision_ = *std::move(decision);
       if (file_.writable && file_.hints.flush == hints::Flush::kClose) {
         decision_.info.write_back = true;
       }
@@ -173,11 +142,9 @@ class FindAndAttach {
       status = looked.status();
       if (status.is_ok()) state = std::move(*looked);
     }
-    Encoder named;
-    named.put(state.placeholder.identity);
-    Bytes bytes = named.take();
+    Bytes bytes = encoded(state.placeholder.identity);
     DEDUP_TRY(file_.ranks().share(status, bytes));
-    const Id128 identity = Decoder(bytes).get_id();
+    const Id128 identity = decoded<Id128>(bytes).value_or(Id128{});
     DEDUP_ASSIGN(SearchResult found,
                  search(file_.client(), file_.ranks(), file_.path, identity, file_.hints.store));
     if (file_.rank() != 0) return Status::ok();

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
+#include "base/fields.h"
 #include "base/warn.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
@@ -14,6 +16,12 @@
 
 namespace dedup::engine {
 namespace {
+
+// What a rank has built, for rank 0.
+struct Part {
+  RecipeFacts facts;
+  std::vector<std::pair<std::uint32_t, store::ShardEntry>> shards;  // by number
+};
 
 // One request to each node that this rank speaks for; all at once.
 template <typename Request>
@@ -87,54 +95,36 @@ Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
 
 Status GenerationCommit::build_shards() {
   ShardBuild build(file_, id_);
-  Encoder entries;
+  Part part;
   Status status;
   for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
     const NodeIndex home = service::block_home(file_.identity(), shard, file_.nodes());
     if (!file_.ranks().speaks_for(home)) continue;
-    const auto entry = build.build(shard);
+    auto entry = build.build(shard);
     status = entry.status();
     if (!status.is_ok()) break;
-    entries.put(static_cast<std::uint32_t>(shard));
-    entries.put_raw(entry->digest.data(), entry->digest.size());
-    entries.put(NodeSet(entry->stores.begin(), entry->stores.end()));
+    part.shards.emplace_back(shard, *std::move(entry));
   }
   DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
-  Encoder part;
-  const RecipeFacts& facts = build.facts();
-  part.put(facts.lowest_copies);
-  part.put(facts.lost_chunks);
-  part.put(facts.unknown_bytes);
-  part.put(facts.copies_made);
-  part.put(static_cast<std::uint32_t>(facts.node_sets.size()));
-  for (const NodeSet& set : facts.node_sets) part.put(set);
-  part.put_raw(entries.bytes().data(), entries.size());
-  part_ = part.take();
+  part.facts = build.facts();
+  part_ = encoded(part);
   return Status::ok();
 }
 
 // What a rank says of the shards that it built.
 Status GenerationCommit::take_part(const Bytes& part) {
-  Decoder decoder(part);
-  facts_.lowest_copies = std::min(facts_.lowest_copies, decoder.get<std::uint64_t>());
-  facts_.lost_chunks += decoder.get<std::uint64_t>();
-  facts_.unknown_bytes += decoder.get<std::uint64_t>();
-  facts_.copies_made += decoder.get<std::uint64_t>();
-  const auto sets = decoder.get<std::uint32_t>();
-  for (std::uint32_t i = 0; i < sets && decoder.ok(); ++i) {
-    facts_.node_sets.insert(decoder.get_nodes());
+  auto told = decoded<Part>(part);
+  const auto is_known = [&](const auto& shard) { return shard.first < record_.shards.size(); };
+  if (!told || !std::all_of(told->shards.begin(), told->shards.end(), is_known)) {
+    return {Code::kInternal, "a rank sent a part of the recipe that cannot be"};
   }
-  while (decoder.ok() && !decoder.at_end()) {
-    const auto shard = decoder.get<std::uint32_t>();
-    if (shard >= record_.shards.size()) decoder.fail();
-    if (!decoder.ok()) break;
-    store::ShardEntry& entry = record_.shards[shard];
-    decoder.get_raw(entry.digest.data(), entry.digest.size());
-    const NodeSet stores = decoder.get_nodes();
-    entry.stores.assign(stores.begin(), stores.end());
-  }
-  if (decoder.ok()) return Status::ok();
-  return {Code::kInternal, "a rank sent a part of the recipe that cannot be"};
+  facts_.lowest_copies = std::min(facts_.lowest_copies, told->facts.lowest_copies);
+  facts_.lost_chunks += told->facts.lost_chunks;
+  facts_.unknown_bytes += told->facts.unknown_bytes;
+  facts_.copies_made += told->facts.copies_made;
+  facts_.node_sets.merge(told->facts.node_sets);
+  for (auto& [shard, entry] : told->shards) record_.shards[shard] = std::move(entry);
+  return Status::ok();
 }
 
 Status GenerationCommit::check_loss() const {

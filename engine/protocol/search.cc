@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "base/fields.h"
 #include "service/messages/store_node.h"
@@ -16,10 +17,15 @@ Status store_trouble(const Status& status) {
   return {Code::kIo, status.message() + " (the hint dedup_store says where stores are)"};
 }
 
-// The encoded replies of those nodes that `mine` says are this process's to ask: node, then reply.
+struct Answer {
+  NodeIndex node = kNoNode;
+  service::FindReply reply;
+};
+
+// The answers of those nodes that `mine` says are this process's to ask.
 Status ask(service::Client& client, const std::string& path, const Id128& identity,
            const std::string& store_template, const std::function<bool(NodeIndex)>& mine,
-           Encoder& out) {
+           std::vector<Answer>& out) {
   std::vector<std::pair<NodeIndex, service::Client::Pending<service::Find>>> pending;
   for (NodeIndex n = 0; n < client.nodes(); ++n) {
     if (mine(n))
@@ -27,45 +33,41 @@ Status ask(service::Client& client, const std::string& path, const Id128& identi
   }
   Status status;
   for (auto& [node, p] : pending) {
-    const auto reply = p.wait();
+    auto reply = p.wait();
     if (!reply.is_ok()) {
       if (status.is_ok()) status = store_trouble(reply.status());
       continue;
     }
-    out.put(node);
-    put_fields(out, *reply);
+    out.push_back({node, *std::move(reply)});
   }
   return status;
 }
 
-Result<SearchResult> decode(const service::Client& client, const std::vector<Bytes>& encoded) {
+Status impossible() {
+  return {Code::kInternal, "a rank sent a node's answer that cannot be"};
+}
+
+Result<SearchResult> put_together(const service::Client& client, std::vector<Answer> answers) {
   SearchResult result;
   result.reports.resize(client.nodes());
   result.stores.resize(client.nodes());
   result.seen.resize(client.nodes());
-  for (const Bytes& bytes : encoded) {
-    Decoder decoder(bytes);
-    while (!decoder.at_end()) {
-      const auto node = decoder.get<NodeIndex>();
-      auto reply = get_fields<service::FindReply>(decoder);
-      if (!decoder.ok() || node >= client.nodes()) {
-        return Status(Code::kInternal, "a rank sent a node's answer that cannot be");
-      }
-      plan::StoreReport& report = result.reports[node];
-      report.node = node;
-      report.store = reply.store.uuid;
-      report.node_name = client.node_name(node);
-      report.deleted = std::move(reply.deleted);
-      for (const Bytes& record : reply.records) {
-        DEDUP_ASSIGN(store::CommitRecord decoded, store::CommitRecord::decode(record));
-        report.records.push_back(std::move(decoded));
-      }
-      for (const std::string& text : reply.damaged) {
-        result.damaged.push_back("node " + report.node_name + ": " + text);
-      }
-      result.stores[node] = std::move(reply.store);
-      result.seen[node] = reply.seen;
+  for (auto& [node, reply] : answers) {
+    if (node >= client.nodes()) return impossible();
+    plan::StoreReport& report = result.reports[node];
+    report.node = node;
+    report.store = reply.store.uuid;
+    report.node_name = client.node_name(node);
+    report.deleted = std::move(reply.deleted);
+    for (const Bytes& bytes : reply.records) {
+      DEDUP_ASSIGN(store::CommitRecord record, store::CommitRecord::decode(bytes));
+      report.records.push_back(std::move(record));
     }
+    for (const std::string& text : reply.damaged) {
+      result.damaged.push_back("node " + report.node_name + ": " + text);
+    }
+    result.stores[node] = std::move(reply.store);
+    result.seen[node] = reply.seen;
   }
   return result;
 }
@@ -74,22 +76,27 @@ Result<SearchResult> decode(const service::Client& client, const std::vector<Byt
 
 Result<SearchResult> search(service::Client& client, const Ranks& ranks, const std::string& path,
                             const Id128& identity, const std::string& store_template) {
-  Encoder mine;
+  std::vector<Answer> mine;
   const Status status = ask(
       client, path, identity, store_template, [&](NodeIndex n) { return ranks.speaks_for(n); },
       mine);
   DEDUP_TRY(ranks.agree(status));
-  const std::vector<Bytes> all = ranks.gather(mine.bytes());
+  std::vector<Answer> answers;
+  for (const Bytes& bytes : ranks.gather(encoded(mine))) {
+    auto told = decoded<std::vector<Answer>>(bytes);
+    if (!told) return impossible();
+    std::move(told->begin(), told->end(), std::back_inserter(answers));
+  }
   if (ranks.rank() != 0) return SearchResult{};
-  return decode(client, all);
+  return put_together(client, std::move(answers));
 }
 
 Result<SearchResult> search_alone(service::Client& client, const std::string& path,
                                   const Id128& identity, const std::string& store_template) {
-  Encoder mine;
+  std::vector<Answer> mine;
   DEDUP_TRY(ask(
       client, path, identity, store_template, [](NodeIndex) { return true; }, mine));
-  return decode(client, {mine.take()});
+  return put_together(client, std::move(mine));
 }
 
 void hide(SearchResult& found, const std::vector<Id128>& identities) {

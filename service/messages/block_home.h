@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/codec.h"
 #include "base/piece.h"
 #include "base/types.h"
 #include "service/messages/lease.h"
@@ -121,8 +120,6 @@ struct Resolve {
 // Where in FileInfo::stores each store of a record is, in the record's order.
 struct StoreTable {
   std::vector<NodeIndex> nodes;
-  void encode(Encoder& e) const { e.put(nodes); }
-  static StoreTable decode(Decoder& d) { return {d.get_nodes()}; }
 };
 // Base blocks of generation `attempt`, as its shards have them. Ignored if the base is another
 // generation by now, or is there; kCorrupt if a block's checksum does not hold. A home keeps a

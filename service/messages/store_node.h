@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,10 +25,17 @@ inline std::size_t count_set(const std::vector<std::uint8_t>& flags) {
   return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), 1));
 }
 
-// Whether the holders of each are one of so many sets.
+inline bool all_ascend(const std::vector<NodeSet>& sets) {
+  return std::all_of(sets.begin(), sets.end(), [](const NodeSet& nodes) {
+    return std::adjacent_find(nodes.begin(), nodes.end(), std::greater_equal<>()) == nodes.end();
+  });
+}
+
+// Whether these are sets, and each chunk's holders one of them.
 template <typename Chunk>
 bool all_have_holders(const std::vector<Chunk>& chunks, const std::vector<NodeSet>& holder_sets) {
-  return std::all_of(chunks.begin(), chunks.end(),
+  return all_ascend(holder_sets) &&
+         std::all_of(chunks.begin(), chunks.end(),
                      [&](const Chunk& chunk) { return chunk.holders < holder_sets.size(); });
 }
 
@@ -123,7 +131,7 @@ struct OpenLog {
 struct HeldReply {
   std::vector<std::uint8_t> held;  // one per fingerprint
   std::vector<NodeSet> holders;    // one per fingerprint that is held, in order
-  bool possible() const { return count_set(held) == holders.size(); }
+  bool possible() const { return count_set(held) == holders.size() && all_ascend(holders); }
 };
 struct Held {
   Id128 identity;

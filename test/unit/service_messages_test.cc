@@ -445,6 +445,10 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_TRUE(refused(Convert{{}, kNoNode, 1, {{0, one_chunk(), {5}}}}));
   EXPECT_TRUE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {}}}}));
   EXPECT_TRUE(refused(HeldReply{{1, 0}, {}}));
+  EXPECT_FALSE(refused(HeldReply{{1}, {{0, 3}}}));
+  EXPECT_TRUE(refused(HeldReply{{1}, {{3, 0}}}));
+  EXPECT_TRUE(refused(Register{{}, {{3, 3}}, {}}));
+  EXPECT_TRUE(refused(PutChunks{{}, {{3, 0}}, {}}));
   EXPECT_TRUE(refused(AlikeReply{false, {1, 0}, {}}));
   EXPECT_TRUE(refused(ClaimReply{{2}}));
   EXPECT_TRUE(refused(Register{{}, {{0}}, {{{}, {}, 1}}}));

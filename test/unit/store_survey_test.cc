@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/fields.h"
 #include "store/deletion.h"
 #include "store/files/segment_file.h"
 #include "store/index.h"
@@ -63,13 +64,9 @@ class StoreSurveyTest : public testing::Test {
   StoreSurvey surveyed() {
     const auto survey = store::survey(*store_);
     EXPECT_TRUE(survey.is_ok()) << survey.status().message();
-    Encoder e;
-    survey->encode(e);
-    Decoder d(e.bytes());
-    auto decoded = StoreSurvey::decode(d);
-    EXPECT_TRUE(decoded.is_ok()) << decoded.status().message();
-    EXPECT_TRUE(d.at_end());
-    return std::move(*decoded);
+    auto received = decoded<StoreSurvey>(encoded(*survey));
+    EXPECT_TRUE(received);
+    return *std::move(received);
   }
 
   test::TempDir dir_;
@@ -156,12 +153,9 @@ TEST_F(StoreSurveyTest, WhatAnotherRankSendsIsNotBelieved) {
   commit(1);
   ASSERT_TRUE(store_->put_mark(test::random_id(random_), {store_->uuid()}).is_ok());
   const auto survey = store::survey(*store_);
-  Encoder e;
-  survey->encode(e);
-  const Bytes whole = e.bytes();
+  const Bytes whole = encoded(*survey);
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    Decoder d{std::span(whole).first(size)};
-    EXPECT_FALSE(StoreSurvey::decode(d).is_ok()) << "cut to " << size;
+    EXPECT_FALSE(decoded<StoreSurvey>(std::span(whole).first(size))) << "cut to " << size;
   }
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "base/fields.h"
 #include "store/fs.h"
 #include "store/replacement.h"
 #include "tools/dedupctl/whereabouts.h"
@@ -14,72 +16,35 @@ namespace dedup::ctl {
 namespace {
 
 constexpr std::string_view kPrefix = "dedup:";
+constexpr const char* kImpossible = "what another rank sent of its stores cannot be";
 
-Bytes encode(const LocalStores& local, const std::vector<store::StoreSurvey>& surveys) {
-  Encoder e;
-  e.put(static_cast<std::uint32_t>(local.troubles.size()));
-  for (const Trouble& trouble : local.troubles) {
-    e.put(std::string_view(trouble.node));
-    e.put(std::string_view(trouble.directory));
-    e.put(std::string_view(trouble.message));
-    e.put(static_cast<std::uint8_t>(trouble.is_absent));
-  }
-  e.put(static_cast<std::uint32_t>(surveys.size()));
-  for (std::size_t i = 0; i < surveys.size(); ++i) {
-    e.put(std::string_view(local.stores[i].node));
-    surveys[i].encode(e);
-  }
-  return e.take();
-}
-
-Status decode(const Bytes& bytes, int rank, Catalog& into) {
-  Decoder d(bytes);
-  const auto troubles = d.get_count(13);
-  for (std::uint32_t i = 0; i < troubles; ++i) {
-    Trouble trouble;
-    trouble.node = d.get_string();
-    trouble.directory = d.get_string();
-    trouble.message = d.get_string();
-    trouble.is_absent = d.get<std::uint8_t>() != 0;
-    into.troubles.push_back(std::move(trouble));
-  }
-  const auto stores = d.get_count(16);
-  for (std::uint32_t i = 0; i < stores; ++i) {
-    StoreRow row;
-    row.rank = rank;
-    row.local = i;
-    row.node = d.get_string();
-    DEDUP_ASSIGN(row.survey, store::StoreSurvey::decode(d));
-    into.stores.push_back(std::move(row));
-  }
-  return d.ok() ? Status::ok() : Status(Code::kInternal, "a rank's list of stores is cut off");
-}
+// What a rank says of its stores.
+struct SurveyedStore {
+  std::string node;
+  store::StoreSurvey survey;
+};
+struct Surveyed {
+  std::vector<Trouble> troubles;
+  std::vector<SurveyedStore> stores;
+};
 
 // The lowest rank of several that have one store acts for it.
 void share_stores(Group& group, LocalStores& local) {
-  Encoder mine;
-  for (const LocalStore& store : local.stores) mine.put(store.store->uuid());
-  Encoder table;
-  std::set<Id128> known;
-  int rank = 0;
-  for (const Bytes& bytes : group.gather(mine.bytes())) {
-    Decoder d(bytes);
-    while (!d.at_end()) {
-      const Id128 uuid = d.get_id();
-      if (known.insert(uuid).second) {
-        table.put(uuid);
-        table.put(static_cast<std::uint32_t>(rank));
-      }
+  std::vector<Id128> mine;
+  for (const LocalStore& store : local.stores) mine.push_back(store.store->uuid());
+  std::map<Id128, std::uint32_t> table;
+  std::uint32_t rank = 0;
+  for (const Bytes& bytes : group.gather(encoded(mine))) {
+    for (const Id128& uuid : decoded<std::vector<Id128>>(bytes).value_or(std::vector<Id128>{})) {
+      table.emplace(uuid, rank);
     }
     ++rank;
   }
-  Bytes all = table.take();
+  using Speakers = std::vector<std::pair<Id128, std::uint32_t>>;
+  Bytes all = encoded(Speakers(table.begin(), table.end()));
   group.broadcast(0, all);
-  std::map<Id128, std::uint32_t> speakers;
-  for (Decoder d(all); !d.at_end();) {
-    const Id128 uuid = d.get_id();
-    speakers[uuid] = d.get<std::uint32_t>();
-  }
+  const Speakers told = decoded<Speakers>(all).value_or(Speakers{});
+  const std::map<Id128, std::uint32_t> speakers(told.begin(), told.end());
   std::erase_if(local.stores, [&](const LocalStore& store) {
     return speakers.at(store.store->uuid()) != static_cast<std::uint32_t>(group.rank());
   });
@@ -216,33 +181,35 @@ std::set<std::string> known_directories(const Catalog& catalog) {
   return known;
 }
 
-// What a store says of one file, and back.
-Status put_file(Encoder& e, const store::Store& store, const Id128& identity) {
+// What a store says of one file.
+struct FileNow {
+  Id128 store;
+  bool is_here = false;
+  bool is_marked = false;
+  store::FileSurvey survey;
+};
+
+Result<FileNow> look_at_file(const store::Store& store, const Id128& identity) {
   DEDUP_ASSIGN(const bool is_here, store.has_file(identity));
-  DEDUP_ASSIGN(const store::FileSurvey file, store::survey_file(store, identity));
+  DEDUP_ASSIGN(store::FileSurvey file, store::survey_file(store, identity));
   DEDUP_ASSIGN(const auto marks, store.marks());
   const bool is_marked = std::find(marks.begin(), marks.end(), identity) != marks.end();
-  e.put(store.uuid());
-  e.put(static_cast<std::uint8_t>(is_here | is_marked << 1));
-  file.encode(e);
-  return Status::ok();
+  return FileNow{store.uuid(), is_here, is_marked, std::move(file)};
 }
 
-Status get_file(Decoder& d, Catalog& catalog, FileRow& row) {
-  const Id128 uuid = d.get_id();
-  const auto flags = d.get<std::uint8_t>();
-  DEDUP_ASSIGN(store::FileSurvey file, store::FileSurvey::decode(d));
-  const auto it = std::find_if(catalog.stores.begin(), catalog.stores.end(),
-                               [&](const StoreRow& store) { return store.survey.uuid == uuid; });
+Status add_file(FileNow file, Catalog& catalog, FileRow& row) {
+  const auto it =
+      std::find_if(catalog.stores.begin(), catalog.stores.end(),
+                   [&](const StoreRow& store) { return store.survey.uuid == file.store; });
   if (it == catalog.stores.end()) return {Code::kInternal, "a store that is not in the catalog"};
   auto& marks = it->survey.marks;
   std::erase_if(marks, [&](const store::Mark& mark) { return mark.identity == row.identity; });
-  if ((flags & 2) != 0) {
+  if (file.is_marked) {
     marks.push_back({row.identity, {}});
     row.deleted = true;
   }
   const auto place = static_cast<std::size_t>(it - catalog.stores.begin());
-  if ((flags & 1) != 0) row.on.push_back({place, std::move(file)});
+  if (file.is_here) row.on.push_back({place, std::move(file.survey)});
   return Status::ok();
 }
 
@@ -359,11 +326,11 @@ Result<const FileRow*> Catalog::find(const std::string& name) const {
 Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::string>& search,
                      bool settles) {
   share_stores(group, local);
-  std::vector<store::StoreSurvey> surveys;
+  std::vector<SurveyedStore> surveys;
   for (auto it = local.stores.begin(); it != local.stores.end();) {
     auto surveyed = store::survey(*it->store);
     if (surveyed.is_ok()) {
-      surveys.push_back(std::move(*surveyed));
+      surveys.push_back({it->node, *std::move(surveyed)});
       ++it;
     } else {
       local.troubles.push_back({it->node, it->store->directory(), surveyed.status().message()});
@@ -374,10 +341,23 @@ Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::st
   catalog.search = search;
   catalog.settles = settles;
   int rank = 0;
-  for (const Bytes& bytes : group.gather(encode(local, surveys))) {
-    const Status decoded = decode(bytes, rank, catalog);
-    if (!decoded.is_ok()) {
-      catalog.troubles.push_back({"of rank " + std::to_string(rank), "", decoded.message()});
+  const Surveyed mine{local.troubles, std::move(surveys)};
+  for (const Bytes& bytes : group.gather(encoded(mine))) {
+    auto theirs = decoded<Surveyed>(bytes);
+    if (theirs) {
+      std::move(theirs->troubles.begin(), theirs->troubles.end(),
+                std::back_inserter(catalog.troubles));
+      std::uint32_t number = 0;
+      for (auto& [node, survey] : theirs->stores) {
+        StoreRow row;
+        row.rank = rank;
+        row.local = number++;
+        row.node = std::move(node);
+        row.survey = std::move(survey);
+        catalog.stores.push_back(std::move(row));
+      }
+    } else {
+      catalog.troubles.push_back({"of rank " + std::to_string(rank), "", kImpossible});
     }
     ++rank;
   }
@@ -416,17 +396,26 @@ Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::st
 
 Result<FileRow> look_again(Group& group, const LocalStores& local, Catalog& catalog,
                            const Id128& identity) {
-  Encoder mine;
+  std::vector<FileNow> mine;
   Status status;
   for (const LocalStore& one : local.stores) {
-    const Status put = put_file(mine, *one.store, identity);
-    if (status.is_ok()) status = put.with_context("node " + one.node);
+    auto file = look_at_file(*one.store, identity);
+    if (file.is_ok()) {
+      mine.push_back(*std::move(file));
+    } else if (status.is_ok()) {
+      status = file.status().with_context("node " + one.node);
+    }
   }
   DEDUP_TRY(group.agree(status));
   FileRow row;
   row.identity = identity;
-  for (const Bytes& bytes : group.gather(mine.bytes())) {
-    for (Decoder d(bytes); status.is_ok() && !d.at_end();) status = get_file(d, catalog, row);
+  for (const Bytes& bytes : group.gather(encoded(mine))) {
+    auto theirs = decoded<std::vector<FileNow>>(bytes);
+    if (!theirs && status.is_ok()) status = Status(Code::kInternal, kImpossible);
+    if (!theirs) continue;
+    for (FileNow& file : *theirs) {
+      if (status.is_ok()) status = add_file(std::move(file), catalog, row);
+    }
   }
   DEDUP_TRY(group.agree(status));
   if (group.is_root()) {

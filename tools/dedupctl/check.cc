@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
-#include "base/codec.h"
+#include "base/fields.h"
 #include "store/chunk_check.h"
 #include "tools/dedupctl/heal.h"
 #include "tools/dedupctl/output.h"
@@ -49,19 +50,10 @@ void check_part(const Session& session, Part& part, const std::string& node,
 
 // All ranks' problems on rank 0.
 std::vector<Problem> gather_problems(Group& group, const std::vector<Problem>& mine) {
-  Encoder e;
-  for (const Problem& problem : mine) {
-    e.put(std::string_view(problem.node));
-    e.put(std::string_view(problem.text));
-  }
   std::vector<Problem> all;
-  for (const Bytes& bytes : group.gather(e.bytes())) {
-    for (Decoder d(bytes); d.ok() && !d.at_end();) {
-      Problem problem;
-      problem.node = d.get_string();
-      problem.text = d.get_string();
-      all.push_back(std::move(problem));
-    }
+  for (const Bytes& bytes : group.gather(encoded(mine))) {
+    auto theirs = decoded<std::vector<Problem>>(bytes).value_or(std::vector<Problem>{});
+    std::move(theirs.begin(), theirs.end(), std::back_inserter(all));
   }
   return all;
 }

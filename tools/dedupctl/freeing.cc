@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "base/codec.h"
+#include "base/fields.h"
 #include "store/replacement.h"
 
 namespace dedup::ctl {
@@ -16,6 +16,9 @@ enum class Action : std::uint8_t {
   kCollect,  // all generations and attempts but those in `keep` go, and logs
   kDrop      // all of it goes: it was deleted, or nothing of it is committed anywhere
 };
+constexpr Action last_of(Action) {
+  return Action::kDrop;
+}
 
 struct Step {
   Action action = Action::kNothing;
@@ -93,30 +96,6 @@ Step plan_step(const Catalog& catalog, const FileRow& file, const std::set<Id128
   return tidy(catalog, file);
 }
 
-Bytes encode(const std::vector<Step>& steps) {
-  Encoder e;
-  for (const Step& step : steps) {
-    e.put(static_cast<std::uint8_t>(step.action));
-    e.put(step.identity);
-    e.put(static_cast<std::uint32_t>(step.keep.size()));
-    for (const Id128& attempt : step.keep) e.put(attempt);
-  }
-  return e.take();
-}
-
-std::vector<Step> decode(const Bytes& bytes) {
-  std::vector<Step> steps;
-  for (Decoder d(bytes); !d.at_end();) {
-    Step step;
-    step.action = static_cast<Action>(d.get<std::uint8_t>());
-    step.identity = d.get_id();
-    step.keep.resize(d.get_count(16));
-    for (Id128& attempt : step.keep) attempt = d.get_id();
-    steps.push_back(std::move(step));
-  }
-  return steps;
-}
-
 // Collective: the same steps on all ranks.
 std::vector<Step> plan_steps(Upkeep& upkeep, const std::set<Id128>& given_up, Freed& freed) {
   std::vector<Step> steps;
@@ -126,9 +105,9 @@ std::vector<Step> plan_steps(Upkeep& upkeep, const std::set<Id128>& given_up, Fr
     if (!note.empty()) freed.notes.push_back(name_of(file) + ": " + note);
     if (step.action != Action::kNothing) steps.push_back(std::move(step));
   }
-  Bytes bytes = encode(steps);
+  Bytes bytes = encoded(steps);
   upkeep.group.broadcast(0, bytes);
-  return decode(bytes);
+  return decoded<std::vector<Step>>(bytes).value_or(std::vector<Step>{});
 }
 
 // Collective.

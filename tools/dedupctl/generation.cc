@@ -5,9 +5,18 @@
 #include <numeric>
 
 #include "base/codec.h"
+#include "base/fields.h"
 
 namespace dedup::ctl {
 namespace {
+
+// What rank 0 tells all of the generation.
+struct Selected {
+  store::CommitRecord record;
+  std::vector<std::uint32_t> ranks;  // for each of its stores: 1 + the rank that has it, or 0
+  bool possible() const { return ranks.size() == record.stores.size(); }
+};
+using EncodedBlocks = std::vector<std::pair<std::uint64_t, Bytes>>;  // number, as a shard has it
 
 constexpr std::uint64_t kNobody = std::numeric_limits<std::int64_t>::max();
 
@@ -95,20 +104,21 @@ Result<std::unique_ptr<Generation>> Generation::open(Group& group, const LocalSt
 
 // Tells all ranks which generation it is and who has which of its stores, and opens this process's.
 Status Generation::select(const LocalStores& local, const Catalog& catalog, const FileRow* file) {
-  Encoder e;
+  Bytes bytes;
   if (group_.is_root()) {
-    e.put_bytes(file->record().encode());
-    for (const store::StoreEntry& entry : file->record().stores) {
+    Selected selected{file->record(), {}};
+    for (const store::StoreEntry& entry : selected.record.stores) {
       const StoreRow* const row = catalog.store_of(entry.uuid);
-      e.put(static_cast<std::uint32_t>(row == nullptr ? 0 : row->rank + 1));
+      selected.ranks.push_back(static_cast<std::uint32_t>(row == nullptr ? 0 : row->rank + 1));
     }
+    bytes = encoded(selected);
   }
-  Bytes bytes = e.take();
   group_.broadcast(0, bytes);
-  Decoder d(bytes);
-  DEDUP_ASSIGN(record_, store::CommitRecord::decode(d.get_bytes()));
+  auto selected = decoded<Selected>(bytes);
+  if (!selected) return {Code::kInternal, "rank 0 selected a generation that cannot be"};
+  record_ = std::move(selected->record);
   for (std::size_t i = 0; i < record_.stores.size(); ++i) {
-    ranks_.push_back(static_cast<int>(d.get<std::uint32_t>()) - 1);
+    ranks_.push_back(static_cast<int>(selected->ranks[i]) - 1);
     if (ranks_[i] != group_.rank()) continue;
     const auto mine = std::find_if(
         local.stores.begin(), local.stores.end(),
@@ -189,30 +199,31 @@ Status Generation::walk(const std::function<Status(std::span<const NumberedBlock
     std::uint64_t next = mine == blocks_.end() ? kNobody : *mine;
     group_.minimum({&next, 1});
     if (next == kNobody) return Status::ok();
-    Encoder e;
+    EncodedBlocks read;
     Status status;
     for (; mine != blocks_.end() && *mine - next < kBatch && status.is_ok(); ++mine) {
       for (const auto& shard : shards_) {
-        const auto bytes = shard->read(*mine);
+        auto bytes = shard->read(*mine);
         if (!bytes.is_ok()) {
           status = bytes.status();
         } else if (!bytes->empty()) {
-          e.put(*mine);
-          e.put_bytes(*bytes);
+          read.emplace_back(*mine, *std::move(bytes));
         }
       }
     }
     DEDUP_TRY(group_.agree(status));
-    Encoder all;
-    for (const Bytes& bytes : group_.gather(e.bytes())) all.put_raw(bytes.data(), bytes.size());
-    Bytes batch = all.take();
+    std::vector<Bytes> of_ranks = group_.gather(encoded(read));
+    Bytes batch = encoded(of_ranks);
     group_.broadcast(0, batch);
+    of_ranks = decoded<std::vector<Bytes>>(batch).value_or(std::vector<Bytes>{});
     std::vector<NumberedBlock> blocks;
-    for (Decoder d(batch); !d.at_end();) {
-      NumberedBlock block;
-      block.number = d.get<std::uint64_t>();
-      DEDUP_ASSIGN(block.block, store::decode_block(d.get_bytes()));
-      blocks.push_back(std::move(block));
+    for (const Bytes& of_rank : of_ranks) {
+      for (const auto& [number, bytes] :
+           decoded<EncodedBlocks>(of_rank).value_or(EncodedBlocks{})) {
+        NumberedBlock& block = blocks.emplace_back();
+        block.number = number;
+        DEDUP_ASSIGN(block.block, store::decode_block(bytes));
+      }
     }
     std::sort(blocks.begin(), blocks.end(),
               [](const NumberedBlock& a, const NumberedBlock& b) { return a.number < b.number; });

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/codec.h"
+#include "base/fields.h"
 #include "engine/admin.h"
 #include "tools/dedupctl/check.h"
 #include "tools/dedupctl/in_job.h"
@@ -131,11 +131,9 @@ ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileR
   if (healthy) {
     return session.is_root() ? report_healthy(session, *file, path, *healthy, done) : kFine;
   }
-  Encoder e;
-  e.put(std::string_view(path));
-  Bytes bytes = e.take();
+  Bytes bytes = encoded(path);
   session.group.broadcast(0, bytes);
-  path = Decoder(bytes).get_string();
+  path = decoded<std::string>(bytes).value_or("");
   dedup_admin_healed healed{};
   const int flags = (verify ? DEDUP_ADMIN_VERIFY : 0) |
                     (session.options.accept_loss ? DEDUP_ADMIN_ACCEPT_LOSS : 0);

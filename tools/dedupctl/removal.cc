@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/codec.h"
+#include "base/fields.h"
 #include "store/deletion.h"
 #include "store/fs.h"
 
@@ -11,30 +11,6 @@ namespace {
 
 bool contains(const std::vector<Id128>& ids, const Id128& id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
-// What all ranks have to know.
-Bytes encode(const Removal& removal) {
-  Encoder e;
-  e.put(removal.identity);
-  e.put(static_cast<std::uint8_t>(removal.with_mark));
-  for (const auto* list : {&removal.stores, &removal.stores_left}) {
-    e.put(static_cast<std::uint32_t>(list->size()));
-    for (const Id128& store : *list) e.put(store);
-  }
-  return e.take();
-}
-
-Removal decode(const Bytes& bytes) {
-  Decoder d(bytes);
-  Removal out;
-  out.identity = d.get_id();
-  out.with_mark = d.get<std::uint8_t>() != 0;
-  for (auto* list : {&out.stores, &out.stores_left}) {
-    list->resize(d.get_count(16));
-    for (Id128& store : *list) store = d.get_id();
-  }
-  return out;
 }
 
 // The stores of `nodes`.
@@ -136,9 +112,9 @@ Result<Removal> remove_file(Upkeep& upkeep, const std::string& name,
   Result<Removal> planned = Removal{};
   if (upkeep.is_root()) planned = plan_by_name(upkeep.catalog, name, nodes);
   DEDUP_TRY(upkeep.group.agree(planned.status()));
-  Bytes bytes = encode(*planned);
+  Bytes bytes = encoded(*planned);
   upkeep.group.broadcast(0, bytes);
-  const Removal removal = decode(bytes);
+  const Removal removal = decoded<Removal>(bytes).value_or(Removal{});
   Change change;
   change.identity = removal.identity;
   change.decide = [&](const FileRow& now) { return decide(upkeep, name, nodes, *planned, now); };
