@@ -55,8 +55,6 @@ void report(FileHandle& file, const GenerationCommit& generation) {
 }
 
 Status commit_locked(FileHandle& file) {
-  // The base must be the same for all.
-  DEDUP_TRY(file.refresh_together());
   begin_dumps_on(file, file.view()->base());
   // What a deleted file has is of no use any more.
   if (file.view()->info.deleted) return Status::ok();
@@ -84,7 +82,8 @@ Status commit_locked(FileHandle& file) {
 Status commit(FileHandle& file) {
   const bool dirty = file.changed || file.local->has_logged();
   if (all_max(file.comm(), dirty ? 1 : 0) == 0) return Status::ok();
-  DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kCommit));
+  // The base must be the same for all.
+  DEDUP_ASSIGN(const auto lock, JobLock::take_with_view(file, service::LockKind::kCommit));
   return commit_locked(file);
 }
 

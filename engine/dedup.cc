@@ -162,11 +162,11 @@ int dedup_read(dedup_file* file, const dedup_access* access, enum dedup_how how,
                MPI_Offset* bytes_read, dedup_error* error) {
   *bytes_read = 0;
   return engine::guarded(error, [&]() -> Status {
-    const auto read = engine::read_access(*file->open, access_of(*access));
+    const plan::Access a = access_of(*access);
+    // A rank that cannot read its part says so; the others have theirs.
+    const auto read = how == DEDUP_COLLECTIVE ? engine::read_together(*file->open, a)
+                                              : engine::read_access(*file->open, a);
     if (read.is_ok()) *bytes_read = static_cast<MPI_Offset>(*read);
-    // A rank that cannot read its part says so; the others have theirs. No rank waits for another
-    // here: reading needs no agreement.
-    static_cast<void>(how);
     return read.status();
   });
 }

@@ -118,10 +118,10 @@ class LogStream {
   std::uint64_t end_ = 0;
 };
 
-// Tells the homes of a piece in the log, and asks for the lease that is `wanted`, if any. Whether
-// it was granted.
-Result<bool> tell_homes(FileHandle& file, const service::LogUpdate& update,
-                        const service::Lease& wanted) {
+// Tells the block home of a piece in the log, and asks for the lease that is `wanted`, if any.
+// Whether it was granted; then the file home knows of the piece, too.
+Result<bool> tell_home(FileHandle& file, const service::LogUpdate& update,
+                       const service::Lease& wanted) {
   const NodeIndex home = service::block_home(file.identity(), update.block, file.nodes());
   const service::WriteLog request{file.identity(), {update}, wanted};
   DEDUP_ASSIGN(service::WriteLogReply reply, file.client().call(home, request));
@@ -129,16 +129,17 @@ Result<bool> tell_homes(FileHandle& file, const service::LogUpdate& update,
     DEDUP_TRY(recall(file, reply.leases));
     DEDUP_ASSIGN(reply, file.client().call(home, request));
   }
-  const service::ExtendSize extended{file.identity(),
-                                     update.block * kBlockSpan + update.piece.end(),
-                                     reply.granted ? wanted : service::Lease{}};
-  DEDUP_TRY(file.client().call(file.home, extended).status());
+  if (reply.granted) {
+    const std::uint64_t end = update.block * kBlockSpan + update.piece.end();
+    const service::ExtendSize extended{file.identity(), end, wanted};
+    DEDUP_TRY(file.client().call(file.home, extended).status());
+  }
   return reply.granted;
 }
 
 // One piece, within a block: under a lease, if the process goes on writing such pieces to the
-// block.
-Status write_small(FileHandle& file, const plan::Fragment& piece) {
+// block. `end` as in write_to_log().
+Status write_small(FileHandle& file, const plan::Fragment& piece, std::uint64_t& end) {
   LocalFile& local = *file.local;
   DEDUP_ASSIGN(const LocalFile::Appended at, local.append({piece.memory, piece.length}));
   local.remember({piece.file_offset, piece.length, at.offset});
@@ -148,8 +149,9 @@ Status write_small(FileHandle& file, const plan::Fragment& piece) {
   DEDUP_ASSIGN(const bool noted, local.leases().note(file, block, write));
   if (noted) return Status::ok();
   DEDUP_ASSIGN(const service::Lease wanted, local.leases().wish(file, block));
-  const auto granted = tell_homes(
+  const auto granted = tell_home(
       file, {block, {write.begin, write.length, file.client().self(), at.log, at.offset}}, wanted);
+  if (granted.is_ok() && !*granted) end = piece.file_offset + piece.length;
   if (wanted.serial == 0) return granted.status();
   if (!granted.is_ok()) {
     local.leases().doubt(wanted);
@@ -164,17 +166,20 @@ bool is_small(const plan::Fragment& piece) {
          piece.file_offset / kBlockSpan == (piece.file_offset + piece.length - 1) / kBlockSpan;
 }
 
-Status write_to_log(FileHandle& file, const plan::Access& access) {
+// `end`: what the file home is to be told of the size; 0: nothing.
+Status write_to_log(FileHandle& file, const plan::Access& access, std::uint64_t& end) {
+  end = 0;
   if (access.bytes == 0) return Status::ok();
   file.changed = true;
   const std::lock_guard writing(file.local->writing());
   plan::FragmentWalk walk(access);
   plan::Fragment f = walk.next(std::uint64_t{64} << 20);
-  if (f.length == access.bytes && is_small(f)) return write_small(file, f);
+  if (f.length == access.bytes && is_small(f)) return write_small(file, f, end);
   LogStream stream(file);
   for (; f.length != 0; f = walk.next(std::uint64_t{64} << 20)) DEDUP_TRY(stream.add(f));
   DEDUP_TRY(stream.finish());
-  return extend(file, stream.end());
+  end = stream.end();
+  return Status::ok();
 }
 
 }  // namespace
@@ -209,7 +214,8 @@ std::uint64_t end_of(const DumpResult& result) {
   return end;
 }
 
-// All rounds of one collective write. The first error on any rank ends it on all.
+// All rounds of one collective write. The first error on any rank ends it on all. `end` grows to
+// where the data ends, and is the same on all ranks before and afterwards.
 Status dump_rounds(FileHandle& file, const plan::Access& access, std::uint64_t& end) {
   DEDUP_ASSIGN(RoundSource rounds, RoundSource::create(file.topology, access, file.hints.chunk_size,
                                                        file.hints.buffer / 2));
@@ -222,7 +228,7 @@ Status dump_rounds(FileHandle& file, const plan::Access& access, std::uint64_t& 
     failpoint("write.dumped");
     file.since_commit += result->stats;
     end = std::max(end, end_of(*result));
-    DEDUP_TRY(agree(file.comm(), publish(file, *result, false), Waiting::kPatient));
+    DEDUP_TRY(agree_max(file.comm(), publish(file, *result, false), end, Waiting::kPatient));
   }
 }
 
@@ -238,14 +244,15 @@ plan::FilePiece file_piece(const DumpedPiece& piece) {
   return out;
 }
 
-Status extend(FileHandle& file, std::uint64_t end) {
-  return file.client().call(file.home, service::ExtendSize{file.identity(), end}).status();
-}
-
 Status write_independent(FileHandle& file, const plan::Access& access) {
-  if (!file.atomic) return write_to_log(file, access);
-  DEDUP_ASSIGN(const JobLock lock, JobLock::take(file, service::LockKind::kAtomic));
-  return write_to_log(file, access);
+  std::uint64_t end = 0;
+  if (!file.atomic) {
+    DEDUP_TRY(write_to_log(file, access, end));
+    return end == 0 ? Status::ok() : extend(file, end);
+  }
+  DEDUP_ASSIGN(JobLock lock, JobLock::take(file, service::LockKind::kAtomic));
+  DEDUP_TRY(write_to_log(file, access, end));
+  return lock.release(end);
 }
 
 void begin_dumps_on(FileHandle& file, const Id128& base) {
@@ -254,35 +261,24 @@ void begin_dumps_on(FileHandle& file, const Id128& base) {
   file.dumper_base = base;
 }
 
-Status begin_dumps(FileHandle& file) {
-  Status status;
-  Encoder base;
-  if (file.rank() == 0) {
-    status = file.refresh_view();
-    base.put(file.view()->base());
-  }
-  Bytes shared = base.take();
-  DEDUP_TRY(file.ranks().share(status, shared));
-  begin_dumps_on(file, Decoder(shared).get_id());
-  return Status::ok();
-}
-
 namespace {
 
-Status dump_access(FileHandle& file, const plan::Access& access) {
+// `end`: of what the ranks have logged of it already.
+Status dump_access(FileHandle& file, const plan::Access& access, std::uint64_t end) {
   file.changed = true;
-  DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kDump));
-  DEDUP_TRY(begin_dumps(file));
-  std::uint64_t end = 0;
+  Id128 base;
+  DEDUP_ASSIGN(auto lock, JobLock::take_together(file, service::LockKind::kDump, base));
+  begin_dumps_on(file, base);
   DEDUP_TRY(dump_rounds(file, access, end));
-  return agree(file.comm(), end == 0 ? Status::ok() : extend(file, end));
+  return JobLock::release_together(file, lock, end);
 }
 
 // Chunks are made of what is logged while the program goes on to write, and the log's space is used
 // again: memory that the kernel has for it already.
 Status dump_full_logs(FileHandle& file) {
-  DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kCommit));
-  DEDUP_TRY(begin_dumps(file));
+  Id128 base;
+  DEDUP_ASSIGN(const auto lock, JobLock::take_together(file, service::LockKind::kCommit, base));
+  begin_dumps_on(file, base);
   return dump_logs(file, store::LogWriter::Space::kKeep);
 }
 
@@ -291,14 +287,18 @@ Status dump_full_logs(FileHandle& file) {
 Status write_collective(FileHandle& file, const plan::Access& access) {
   if (file.atomic) return agree(file.comm(), write_independent(file, access));
   const bool at_once = access.bytes <= kLoggedAtOnce;
-  const Status logged = at_once ? write_to_log(file, access) : Status::ok();
-  const auto [bytes, log, failed] =
-      all_max<3>(file.comm(), {access.bytes, file.local->log_size(), logged.is_ok() ? 0u : 1u});
+  std::uint64_t mine = 0;
+  const Status logged = at_once ? write_to_log(file, access, mine) : Status::ok();
+  const auto [bytes, log, last, failed] = all_max<4>(
+      file.comm(), {access.bytes, file.local->log_size(), mine, logged.is_ok() ? 0u : 1u});
   if (failed != 0) return agree(file.comm(), logged);
-  if (bytes >= kWorthADump) return dump_access(file, at_once ? plan::Access{} : access);
+  if (bytes >= kWorthADump) return dump_access(file, at_once ? plan::Access{} : access, last);
+  std::uint64_t end = last;
   if (bytes > kLoggedAtOnce) {
-    DEDUP_TRY(agree(file.comm(), at_once ? Status::ok() : write_to_log(file, access)));
+    const Status rest = at_once ? Status::ok() : write_to_log(file, access, end);
+    DEDUP_TRY(agree_max(file.comm(), rest, end));
   }
+  DEDUP_TRY(extend_together(file, end));
   return log < log_round(file.hints) ? Status::ok() : dump_full_logs(file);
 }
 

@@ -29,13 +29,8 @@ Status publish(FileHandle& file, const DumpResult& result, bool below);
 // The recipe's form of a dumped piece.
 plan::FilePiece file_piece(const DumpedPiece& piece);
 
-// Raises the file's size to `end` if it is smaller.
-Status extend(FileHandle& file, std::uint64_t end);
-
-// Collective. To be called before dumps, when all ranks are in the call: if another handle has
-// committed since this one's last dump, makes the dumper begin anew.
-Status begin_dumps(FileHandle& file);
-// Local: the same, with the base that rank 0 knows.
+// To be called before dumps, on all ranks with the same base: if another handle has committed since
+// this one's last dump, makes the dumper begin anew. Local.
 void begin_dumps_on(FileHandle& file, const Id128& base);
 
 }  // namespace dedup::engine

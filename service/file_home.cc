@@ -77,12 +77,14 @@ Status FileHome::register_handle(Path& path, const OpenEnd& request) {
     path.known = true;
     path.info = info;
     path.info.path = request.path;
+    path.info.version = 1;
     names_[info.identity] = request.path;
     return Status::ok();
   }
   FileInfo old = std::exchange(path.info, info);
   path.info.path = std::move(old.path);
   path.info.size = old.size;
+  path.info.version = old.version + 1;
   // The job's writing goes on, whatever this handle is for.
   path.info.write_back = info.write_back || old.write_back;
   if (old.writable) {
@@ -213,15 +215,16 @@ std::vector<Lease> FileHome::leases_beyond(const Path& path, std::uint64_t size)
   return {path.leases.lower_bound(Lease{size / kBlockSpan, 0, 0, 0, 0}), path.leases.end()};
 }
 
-Result<Empty> FileHome::on(const CommitDone& request) {
+Result<FileInfo> FileHome::on(const CommitDone& request) {
   DEDUP_ASSIGN(Path * path, find(request.identity));
   path->info.record = request.record;
   path->info.stores = request.stores;
   if (path->info.real_path == FileInfo::RealPath::kPlain) {
     path->info.real_path = FileInfo::RealPath::kPlaceholder;
   }
+  ++path->info.version;
   path->committed_in_turn = true;
-  return Empty{};
+  return path->info;
 }
 
 Result<GenerationNumber> FileHome::on(const NextGeneration& request) {
@@ -240,6 +243,7 @@ Result<Empty> FileHome::on(const SetAside& request) {
   node.key() = name->second = aside_name(request.identity);
   Path& aside = paths_.insert(std::move(node)).position->second;
   aside.deleted = aside.info.deleted = request.deleted;
+  ++aside.info.version;
   // The turn is the path's, and so is what waits for it, but for closes of the file.
   Path& path = paths_[key];
   path.turn = std::exchange(aside.turn, Turn::kFree);
@@ -283,30 +287,35 @@ void FileHome::on(const Lock& request, std::unique_ptr<Responder> responder) {
   Answers answers;
   LockQueue& queue = (*path)->locks(request.kind);
   const ConnectionId connection = responder->connection();
-  queue.waiting.push_back({request.kind, request.owner, connection, std::move(responder)});
-  queue.grant(answers);
+  queue.waiting.push_back(
+      {request.kind, request.owner, connection, request.known, std::move(responder)});
+  queue.grant((*path)->info, answers);
   send(answers);
 }
 
 Result<Empty> FileHome::on(const Unlock& request) {
   DEDUP_ASSIGN(Path * path, find(request.identity));
+  path->info.size = std::max(path->info.size, request.end);
   LockQueue& queue = path->locks(request.kind);
   if (!queue.unlock(request.kind, request.owner)) {
     return Status(Code::kNotFound, path->info.path + ": lock " + request.owner.hex() +
                                        " is not held (was its connection lost?)");
   }
   Answers answers;
-  queue.grant(answers);
+  queue.grant(path->info, answers);
   send(answers);
   return Empty{};
 }
 
-void FileHome::LockQueue::grant(Answers& answers) {
+void FileHome::LockQueue::grant(const FileInfo& info, Answers& answers) {
   while (!waiting.empty()) {
     LockClaim& next = waiting.front();
     const auto hinders = [&](const LockClaim& claim) { return excludes(claim.kind, next.kind); };
     if (std::any_of(held.begin(), held.end(), hinders)) return;
-    answers.push_back({std::move(next.responder), Status::ok(), {}});
+    LockReply reply;
+    reply.changed = next.kind != LockKind::kAtomic && next.known != info.version;
+    if (reply.changed) reply.info = info;
+    answers.push_back({std::move(next.responder), Status::ok(), encoded(reply)});
     held.push_back(std::move(next));
     waiting.pop_front();
   }
@@ -339,7 +348,7 @@ void FileHome::closed(ConnectionId connection) {
     });
     for (LockQueue* queue : {&path.commits, &path.atomics}) {
       queue->closed(connection);
-      queue->grant(answers);
+      queue->grant(path.info, answers);
     }
     if (path.turn != Turn::kFree && path.turn_connection == connection) {
       end_turn(std::string(here->first), answers);

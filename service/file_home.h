@@ -35,7 +35,7 @@ class FileHome {
   Result<Empty> on(const Unlock& request);
   Result<SharedValue> on(const SharedAdd& request);
   Result<Empty> on(const SharedSet& request);
-  Result<Empty> on(const CommitDone& request);
+  Result<FileInfo> on(const CommitDone& request);
   Result<GenerationNumber> on(const NextGeneration& request);
   Result<Empty> on(const SetAside& request);
 
@@ -56,13 +56,15 @@ class FileHome {
     LockKind kind = LockKind::kDump;
     Id128 owner;
     ConnectionId connection = 0;
+    std::uint64_t known = 0;               // version of the file's state that it has
     std::unique_ptr<Responder> responder;  // while it waits
   };
   struct LockQueue {
     std::vector<LockClaim> held;
     std::deque<LockClaim> waiting;
 
-    void grant(Answers& answers);
+    // `info`: what the file is.
+    void grant(const FileInfo& info, Answers& answers);
     bool unlock(LockKind kind, const Id128& owner);
     void closed(ConnectionId connection);
   };

@@ -1,5 +1,6 @@
 #include "engine/protocol/fence.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/warn.h"
@@ -76,7 +77,8 @@ Status Fence::prepare(const store::CommitRecord& record) {
   DEDUP_TRY(check().status());
   store::Placeholder placeholder = placeholder_for(record, path_, view->info.store_template);
   const auto first = std::as_writable_bytes(std::span(placeholder.first));
-  const Status read = read_range(file_, 0, first).status();
+  const Status read =
+      read_range(file_, 0, first.first(std::min<std::uint64_t>(first.size(), record.size)));
   if (!read.is_ok()) {
     // Lost: what is left of the file can be committed all the same.
     if (now.kind != store::PathState::Kind::kPlaceholder) return read;

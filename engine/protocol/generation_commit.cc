@@ -233,11 +233,11 @@ Status GenerationCommit::install() {
     std::vector<service::StoreRef> stores;
     const std::shared_ptr<const FileView> view = file_.view();
     stores.assign(view->info.stores.begin(), view->info.stores.begin() + file_.nodes());
-    status = file_.client()
-                 .call(file_.home, service::CommitDone{file_.identity(), encoded_, stores})
-                 .status();
+    auto reply =
+        file_.client().call(file_.home, service::CommitDone{file_.identity(), encoded_, stores});
+    status = reply.is_ok() ? file_.set_view(std::move(*reply)) : reply.status();
   }
-  DEDUP_TRY(file_.refresh_together(status));
+  DEDUP_TRY(file_.share_view(status));
   DEDUP_TRY(
       file_.ranks().agree(at_my_nodes(file_, service::EndCommit{file_.identity(), id_, true})));
   failpoint("commit.installed");

@@ -6,55 +6,95 @@
 
 namespace dedup::engine {
 
-Status JobFile::refresh_view() {
-  DEDUP_ASSIGN(service::FileInfo info, client().call(home, service::GetFile{identity_}));
+Status JobFile::set_view(service::FileInfo info) {
   DEDUP_ASSIGN(FileView fresh, FileView::from(std::move(info)));
   set_view(std::move(fresh));
   return Status::ok();
 }
 
-Status JobFile::refresh_together(const Status& of_rank_0) {
-  Status status = of_rank_0;
-  Bytes info;
-  if (rank() == 0 && status.is_ok()) {
-    status = refresh_view();
-    info = encoded(view()->info);
-  }
-  DEDUP_TRY(ranks().share(status, info));
+Status JobFile::refresh_view() {
+  DEDUP_ASSIGN(service::FileInfo info, client().call(home, service::GetFile{identity_}));
+  return set_view(std::move(info));
+}
+
+Status JobFile::share_view(const Status& of_rank_0) {
+  Bytes bytes;
+  if (rank() == 0 && of_rank_0.is_ok()) bytes = encoded(view()->info);
+  DEDUP_TRY(ranks().share(of_rank_0, bytes));
   if (rank() == 0) return Status::ok();
-  auto told = decoded<service::FileInfo>(info);
+  auto told = decoded<service::FileInfo>(bytes);
   if (!told) return {Code::kInternal, path + ": rank 0 told something that cannot be"};
-  DEDUP_ASSIGN(FileView fresh, FileView::from(*std::move(told)));
-  set_view(std::move(fresh));
+  return set_view(*std::move(told));
+}
+
+Status extend(const JobFile& file, std::uint64_t end) {
+  return file.client().call(file.home, service::ExtendSize{file.identity(), end}).status();
+}
+
+Status extend_together(const JobFile& file, std::uint64_t end) {
+  if (end == 0) return Status::ok();
+  return file.ranks().share(file.rank() == 0 ? extend(file, end) : Status::ok());
+}
+
+Result<JobLock> JobLock::take(JobFile& file, service::LockKind kind) {
+  const Id128 owner = Id128::random();
+  const service::Lock request{file.identity(), kind, owner, file.view()->info.version};
+  DEDUP_ASSIGN(service::LockReply reply, file.client().call(file.home, request));
+  JobLock lock(file, kind, owner);
+  if (reply.changed) DEDUP_TRY(file.set_view(std::move(reply.info)));
+  return lock;
+}
+
+namespace {
+
+Status take_into(std::optional<JobLock>& lock, JobFile& file, service::LockKind kind) {
+  DEDUP_ASSIGN(JobLock taken, JobLock::take(file, kind));
+  lock.emplace(std::move(taken));
   return Status::ok();
 }
 
-Result<JobLock> JobLock::take(const JobFile& file, service::LockKind kind) {
-  const Id128 owner = Id128::random();
-  DEDUP_ASSIGN([[maybe_unused]] const service::Empty granted,
-               file.client().call(file.home, service::Lock{file.identity(), kind, owner}));
-  return JobLock(file, kind, owner);
-}
+}  // namespace
 
-Result<std::optional<JobLock>> JobLock::take_together(const JobFile& file, service::LockKind kind) {
+Result<std::optional<JobLock>> JobLock::take_together(JobFile& file, service::LockKind kind,
+                                                      Id128& base) {
   std::optional<JobLock> lock;
   Status status;
-  if (file.ranks().rank() == 0) {
-    auto taken = take(file, kind);
-    status = taken.status();
-    if (status.is_ok()) lock.emplace(std::move(*taken));
+  Encoder encoder;
+  if (file.rank() == 0) {
+    status = take_into(lock, file, kind);
+    encoder.put(file.view()->base());
   }
-  DEDUP_TRY(file.ranks().share(status));
+  Bytes shared = encoder.take();
+  DEDUP_TRY(file.ranks().share(status, shared));
+  base = Decoder(shared).get_id();
   return lock;
+}
+
+Result<std::optional<JobLock>> JobLock::take_with_view(JobFile& file, service::LockKind kind) {
+  std::optional<JobLock> lock;
+  DEDUP_TRY(file.share_view(file.rank() == 0 ? take_into(lock, file, kind) : Status::ok()));
+  return lock;
+}
+
+Status JobLock::release(std::uint64_t end) {
+  const JobFile& file = *std::exchange(file_, nullptr);
+  const service::Unlock request{file.identity(), kind_, owner_, end};
+  const Status unlocked = file.client().call(file.home, request).status();
+  // The lock may have gone with a connection. The size counts all the same.
+  return unlocked.is_ok() || end == 0 ? Status::ok() : extend(file, end);
+}
+
+Status JobLock::release_together(const JobFile& file, std::optional<JobLock>& lock,
+                                 std::uint64_t end) {
+  return file.ranks().share(lock ? lock->release(end) : Status::ok());
 }
 
 JobLock::JobLock(JobLock&& other) noexcept
     : file_(std::exchange(other.file_, nullptr)), kind_(other.kind_), owner_(other.owner_) {}
 
 JobLock::~JobLock() {
-  if (file_ == nullptr) return;
   // If the home does not answer any more, there is nobody left to wait for the lock either.
-  (void)file_->client().call(file_->home, service::Unlock{file_->identity(), kind_, owner_});
+  if (file_ != nullptr) (void)release(0);
 }
 
 }  // namespace dedup::engine

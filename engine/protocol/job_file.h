@@ -57,16 +57,20 @@ struct JobFile {
     const std::lock_guard lock(view_mutex_);
     return view_;
   }
+  // Does nothing if it has a newer one.
   void set_view(FileView view) {
     const std::lock_guard lock(view_mutex_);
+    if (view_ != nullptr && view.info.version < view_->info.version) return;
     identity_ = view.info.identity;
     view_ = std::make_shared<const FileView>(std::move(view));
   }
+  // The same, from what the file home has told.
+  Status set_view(service::FileInfo info);
   // Asks the file home for the newest state. Local.
   Status refresh_view();
-  // Collective: rank 0 asks for all, so that many ranks do not all ask one node, unless `of_rank_0`
-  // is an error already. Rank 0 does not wait for the others.
-  Status refresh_together(const Status& of_rank_0 = Status::ok());
+  // Collective: rank 0's view on all ranks, unless `of_rank_0` is an error. Rank 0 does not wait
+  // for the others.
+  Status share_view(const Status& of_rank_0);
 
   // How many nodes a chunk must be on at least.
   unsigned copies() const { return std::min<unsigned>(hints.replication, nodes()); }
@@ -85,13 +89,32 @@ struct JobFile {
 };
 
 // A lock of the file within the job, held until unlock() or destruction.
+// Raises the file's size to `end` if it is smaller. Local.
+Status extend(const JobFile& file, std::uint64_t end);
+// Collective: rank 0 does so for all. `end`: the same on all ranks; 0: there is nothing to tell.
+Status extend_together(const JobFile& file, std::uint64_t end);
+
 class JobLock {
  public:
-  // Waits until it is granted.
-  static Result<JobLock> take(const JobFile& file, service::LockKind kind);
-  // Collective: rank 0 takes it for all. They are all in the call, so that nobody whom the lock
-  // makes wait is waited for by its holders. None on the other ranks.
-  static Result<std::optional<JobLock>> take_together(const JobFile& file, service::LockKind kind);
+  // Waits until it is granted. With kDump and kCommit the view is then the newest: one request for
+  // both.
+  static Result<JobLock> take(JobFile& file, service::LockKind kind);
+  // Collective: rank 0 takes it for all, and tells them in one broadcast what it learned with it.
+  // All are in the call, so that nobody whom the lock makes wait is waited for by its holders. None
+  // on the other ranks.
+  // … Rank 0's view is then the newest, and all ranks have its base.
+  static Result<std::optional<JobLock>> take_together(JobFile& file, service::LockKind kind,
+                                                      Id128& base);
+  // … The newest view is on all ranks.
+  static Result<std::optional<JobLock>> take_with_view(JobFile& file, service::LockKind kind);
+
+  // Gives it back, and raises the file's size to `end` if it is smaller: one request for both. Ok
+  // if the size was told, whatever became of the lock.
+  Status release(std::uint64_t end);
+  // Collective: rank 0, which has it, does so for all.
+  static Status release_together(const JobFile& file, std::optional<JobLock>& lock,
+                                 std::uint64_t end);
+
   JobLock(JobLock&& other) noexcept;
   JobLock& operator=(JobLock&&) = delete;
   ~JobLock();
@@ -99,7 +122,7 @@ class JobLock {
  private:
   JobLock(const JobFile& file, service::LockKind kind, const Id128& owner)
       : file_(&file), kind_(kind), owner_(owner) {}
-  const JobFile* file_;
+  const JobFile* file_;  // null: given back
   service::LockKind kind_;
   Id128 owner_;
 };

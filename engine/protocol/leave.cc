@@ -30,7 +30,9 @@ Status end_of_file(JobFile& file, const service::CloseBeginReply& reply) {
   bool drop = reply.deleted;
   if (!reply.deleted && reply.info.write_back &&
       reply.info.real_path == service::FileInfo::RealPath::kPlaceholder) {
-    status = write_back(file);
+    // The same on all ranks, and so is what becomes of it.
+    status = file.set_view(reply.info);
+    if (status.is_ok()) status = write_back(file);
     // The plain file is the file now.
     drop = status.is_ok();
   }

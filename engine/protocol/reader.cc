@@ -453,14 +453,10 @@ class WindowReader {
 
 }  // namespace
 
-Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
-  if (access.bytes == 0) return std::uint64_t{0};
-  std::optional<JobLock> atomic;
-  if (file.atomic) {
-    DEDUP_ASSIGN(JobLock lock, JobLock::take(file, service::LockKind::kAtomic));
-    atomic.emplace(std::move(lock));
-  }
-  DEDUP_ASSIGN(const std::uint64_t size, file_size(file));
+namespace {
+
+// Reads what of `access` is before `size`.
+Result<std::uint64_t> read_up_to(JobFile& file, const plan::Access& access, std::uint64_t size) {
   plan::FragmentWalk walk(access);
   std::uint64_t read = 0;
   WindowReader reader(file);
@@ -495,12 +491,52 @@ Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
   return read;
 }
 
-Result<std::uint64_t> read_range(JobFile& file, std::uint64_t offset, std::span<std::byte> out) {
+// Collective. Rank 0 asks once all are in the call: what was written before any of them came
+// counts.
+Status share_size(const JobFile& file, std::uint64_t wanted, std::uint64_t& size) {
+  DEDUP_TRY(file.ranks().agree_max(Status::ok(), wanted, Waiting::kPatient));
+  if (wanted == 0) return Status::ok();
+  Status status;
+  Encoder encoder;
+  if (file.rank() == 0) {
+    const auto asked = file_size(file);
+    status = asked.status();
+    if (status.is_ok()) encoder.put(*asked);
+  }
+  Bytes bytes = encoder.take();
+  DEDUP_TRY(file.ranks().share(status, bytes));
+  size = Decoder(bytes).get<std::uint64_t>();
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
+  if (access.bytes == 0) return std::uint64_t{0};
+  std::optional<JobLock> atomic;
+  if (file.atomic) {
+    DEDUP_ASSIGN(JobLock lock, JobLock::take(file, service::LockKind::kAtomic));
+    atomic.emplace(std::move(lock));
+  }
+  DEDUP_ASSIGN(const std::uint64_t size, file_size(file));
+  return read_up_to(file, access, size);
+}
+
+Result<std::uint64_t> read_together(JobFile& file, const plan::Access& access) {
+  // A lock is each rank's own, and whoever waits for it must not be waited for.
+  if (file.atomic || file.ranks().size() == 1) return read_access(file, access);
+  std::uint64_t size = 0;
+  DEDUP_TRY(share_size(file, access.bytes, size));
+  return access.bytes == 0 ? 0 : read_up_to(file, access, size);
+}
+
+Status read_range(JobFile& file, std::uint64_t offset, std::span<std::byte> out) {
   const std::int64_t zero = 0;
   const auto length = static_cast<std::int64_t>(out.size());
   const plan::FlatType whole{{&zero, 1}, {&length, 1}, length, length};
-  return read_access(file,
-                     {static_cast<std::int64_t>(offset), whole, 0, out.data(), whole, out.size()});
+  const plan::Access access{
+      static_cast<std::int64_t>(offset), whole, 0, out.data(), whole, out.size()};
+  return read_up_to(file, access, offset + out.size()).status();
 }
 
 }  // namespace dedup::engine

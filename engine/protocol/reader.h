@@ -16,7 +16,12 @@ namespace dedup::engine {
 // to services only. Buffers of at most about 8 MiB.
 Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access);
 
-// The same for bytes that follow each other.
-Result<std::uint64_t> read_range(JobFile& file, std::uint64_t offset, std::span<std::byte> out);
+// Collective: the same, and one rank asks for the file's size for all. No rank waits for another
+// beyond that; each has its own outcome.
+Result<std::uint64_t> read_together(JobFile& file, const plan::Access& access);
+
+// Bytes that follow each other, of which the caller knows that they are before the file's end: it
+// is not asked for. Local.
+Status read_range(JobFile& file, std::uint64_t offset, std::span<std::byte> out);
 
 }  // namespace dedup::engine

@@ -22,8 +22,7 @@ Status copy_part(JobFile& file, std::uint64_t size, store::Replacement& out) {
   Bytes buffer(std::min(kCopiedAtOnce, end - begin));
   for (std::uint64_t at = begin; at < end;) {
     const std::span part(buffer.data(), std::min<std::uint64_t>(buffer.size(), end - at));
-    DEDUP_ASSIGN(const std::uint64_t read, read_range(file, at, part));
-    if (read != part.size()) return {Code::kInternal, "the file is shorter than its generation"};
+    DEDUP_TRY(read_range(file, at, part));
     DEDUP_TRY(out.write_sparse(at, part));
     at += part.size();
   }
@@ -82,7 +81,6 @@ Status write_back_to(JobFile& file, std::uint64_t size) {
 }  // namespace
 
 Status write_back(JobFile& file) {
-  DEDUP_TRY(file.refresh_together());
   const auto view = file.view();
   const Status status = write_back_to(file, view->record.size);
   return status.with_context(view->info.path +

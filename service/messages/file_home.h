@@ -91,17 +91,25 @@ enum class LockKind : std::uint8_t { kDump = 0, kCommit = 1, kAtomic = 2 };
 constexpr LockKind last_of(LockKind) {
   return LockKind::kAtomic;
 }
+// What the file is when the lock is granted, unless the caller knows it or the kind is kAtomic.
+struct LockReply {
+  bool changed = false;
+  FileInfo info;  // if changed
+};
 struct Lock {
   Id128 identity;
   LockKind kind = LockKind::kDump;
-  Id128 owner;  // random, chosen by the caller; names the lock in Unlock
+  Id128 owner;              // random, chosen by the caller; names the lock in Unlock
+  std::uint64_t known = 0;  // FileInfo::version that the caller has
   static constexpr Opcode kOpcode = Opcode::kLock;
-  using Reply = Empty;
+  using Reply = LockReply;
 };
+// size = max(size, end), whatever became of the lock; see ExtendSize.
 struct Unlock {
   Id128 identity;
   LockKind kind = LockKind::kDump;
   Id128 owner;
+  std::uint64_t end = 0;
   static constexpr Opcode kOpcode = Opcode::kUnlock;
   using Reply = Empty;
 };
@@ -123,13 +131,14 @@ struct SharedSet {
   static constexpr Opcode kOpcode = Opcode::kSharedSet;
   using Reply = Empty;
 };
-// A commit succeeded: the new base and the table its NodeSets refer to.
+// A commit succeeded: the new base and the table its NodeSets refer to. Returns what the file is
+// now.
 struct CommitDone {
   Id128 identity;
   Bytes record;
   std::vector<StoreRef> stores;
   static constexpr Opcode kOpcode = Opcode::kCommitDone;
-  using Reply = Empty;
+  using Reply = FileInfo;
   bool possible() const { return stores.size() <= kNoNode; }
 };
 // The number of the next attempt at a generation, larger than that of the base, `after`. No two

@@ -35,6 +35,9 @@ struct FileInfo {
   store::Stamp plain;       // kPlain: of that file when it was opened
   bool write_back = false;  // some handle that may write wants it when the last one is closed
   bool deleted = false;     // MPI_File_delete was called since
+  // Which state this is, counted by the file home: any of the above but the size has changed if it
+  // is larger. 0: not from the home.
+  std::uint64_t version = 0;
 
   bool possible() const { return stores.size() <= kNoNode; }
 };

@@ -8,6 +8,7 @@
 #include "engine/protocol/delete_file.h"
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/generation_commit.h"
+#include "engine/protocol/leases.h"
 #include "engine/protocol/leave.h"
 #include "engine/protocol/reader.h"
 #include "service/messages/block_home.h"
@@ -264,8 +265,10 @@ class Run {
     Content content{};
     for (std::size_t i = 0; i < kCells.size(); ++i) {
       std::array<std::byte, kCellSize> bytes{};
-      DEDUP_ASSIGN([[maybe_unused]] const std::uint64_t size,
-                   engine::read_range(file, kCells[i], bytes));
+      DEDUP_ASSIGN(const std::uint64_t size, engine::file_size(file));
+      const std::uint64_t there = size - std::min(size, kCells[i]);
+      DEDUP_TRY(engine::read_range(
+          file, kCells[i], std::span(bytes).first(std::min<std::uint64_t>(kCellSize, there))));
       content[i] = cell_value(bytes);
     }
     return content;
@@ -425,7 +428,6 @@ class Run {
   static Status commit(engine::JobFile& file) {
     DEDUP_ASSIGN(const engine::JobLock lock,
                  engine::JobLock::take(file, service::LockKind::kCommit));
-    DEDUP_TRY(file.refresh_view());
     return engine::GenerationCommit(file).run([] { return Status::ok(); });
   }
 

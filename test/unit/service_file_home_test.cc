@@ -369,6 +369,57 @@ TEST_F(FileHomeTest, LocksAreGrantedInOrderOfArrival) {
   EXPECT_FALSE(unlock(LockKind::kAtomic, 6));
 }
 
+TEST_F(FileHomeTest, ALockTellsWhatTheFileIsWhenItIsGranted) {
+  open(11);
+  const auto ask_for = [&](LockKind kind, std::uint8_t owner, std::uint64_t known) {
+    return ask(Lock{id(1), kind, id(owner), known});
+  };
+  const auto first = reply_of<LockReply>(ask_for(LockKind::kCommit, 1, 0));
+  ASSERT_TRUE(first.changed);
+  EXPECT_EQ(first.info.identity, id(1));
+  const std::uint64_t known = first.info.version;
+  EXPECT_EQ(known, home.on(GetFile{id(1)})->version);
+  // What changes while it waits counts, too; what is no news is not told.
+  const Waited knows_old = ask_for(LockKind::kDump, 2, known);
+  const Waited knows_new = ask_for(LockKind::kDump, 3, known + 1);
+  const FileInfo committed = *home.on(CommitDone{id(1), Bytes(4), {{id(60), "n0"}}});
+  EXPECT_EQ(committed.record.size(), 4u);
+  EXPECT_EQ(committed.version, known + 1);
+  ASSERT_TRUE(home.on(Unlock{id(1), LockKind::kCommit, id(1)}).is_ok());
+  const auto told = reply_of<LockReply>(knows_old);
+  ASSERT_TRUE(told.changed);
+  EXPECT_EQ(told.info.record.size(), 4u);
+  EXPECT_EQ(told.info.version, known + 1);
+  EXPECT_FALSE(reply_of<LockReply>(knows_new).changed);
+  // Another open is news, the size is not.
+  ASSERT_TRUE(home.on(SetSize{id(1), 500}).is_ok());
+  EXPECT_FALSE(reply_of<LockReply>(ask_for(LockKind::kDump, 4, known + 1)).changed);
+  open(12);
+  EXPECT_TRUE(reply_of<LockReply>(ask_for(LockKind::kDump, 5, known + 1)).changed);
+  EXPECT_FALSE(reply_of<LockReply>(ask_for(LockKind::kAtomic, 6, 0)).changed);
+  // And that it was deleted.
+  const std::uint64_t before = home.on(GetFile{id(1)})->version;
+  ASSERT_TRUE(ask(OpenBegin{"/f"})->is_ok());
+  ASSERT_TRUE(home.on(SetAside{id(1), true}).is_ok());
+  const auto deleted = reply_of<LockReply>(ask_for(LockKind::kDump, 7, before));
+  EXPECT_TRUE(deleted.changed);
+  EXPECT_TRUE(deleted.info.deleted);
+}
+
+TEST_F(FileHomeTest, AnUnlockTellsTheSize) {
+  open(11);
+  ASSERT_TRUE(ask(Lock{id(1), LockKind::kDump, id(1)})->is_ok());
+  ASSERT_TRUE(home.on(Unlock{id(1), LockKind::kDump, id(1), 700}).is_ok());
+  EXPECT_EQ(size(), 700u);
+  ASSERT_TRUE(ask(Lock{id(1), LockKind::kDump, id(1)})->is_ok());
+  ASSERT_TRUE(home.on(Unlock{id(1), LockKind::kDump, id(1), 5}).is_ok());
+  EXPECT_EQ(size(), 700u);
+  // Also where the lock has gone with its connection.
+  const auto gone = home.on(Unlock{id(1), LockKind::kDump, id(1), 900});
+  EXPECT_EQ(gone.status().code(), Code::kNotFound);
+  EXPECT_EQ(size(), 900u);
+}
+
 TEST_F(FileHomeTest, LocksEndWithTheirConnection) {
   open(11);
   const Waited commit1 = ask(Lock{id(1), LockKind::kCommit, id(1)}, 1);
