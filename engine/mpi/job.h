@@ -13,7 +13,8 @@
 namespace dedup::engine {
 
 // One per process, from dedup_job_begin to dedup_job_end. A node is what DEDUP_NODE or
-// DEDUP_NODES names (hints/node.h) or, by default, the ranks that share memory. Its lowest rank runs the service.
+// DEDUP_NODES names (hints/node.h) or, by default, the ranks that share memory. Its lowest rank
+// runs the service.
 class Job {
  public:
   // Collective over MPI_COMM_WORLD. Costs an allgather over nodes of about 400 bytes each and a few

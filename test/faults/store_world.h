@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "store/commit_record.h"
-#include "test/hooks/faulty_system.h"
 #include "store/real_path.h"
 #include "test/faults/memory_system.h"
+#include "test/hooks/faulty_system.h"
 #include "test/unit/store_job.h"
 
 namespace dedup::test {

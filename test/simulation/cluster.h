@@ -18,8 +18,8 @@
 #include "engine/protocol/ranks.h"
 #include "service/client.h"
 #include "service/server.h"
-#include "test/hooks/faulty_system.h"
 #include "test/faults/memory_system.h"
+#include "test/hooks/faulty_system.h"
 
 namespace dedup::simulation {
 

@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "test/hooks/forwarding_system.h"
 #include "store/placeholder.h"
 #include "store/replacement.h"
 #include "test/faults/memory_system.h"
+#include "test/hooks/forwarding_system.h"
 
 namespace dedup::simulation {
 namespace {
