@@ -15,14 +15,14 @@ void encode_verdict(Encoder& e, const Verdict& v) {
   e.put(static_cast<std::uint8_t>(v.keep ? 1 : 0));
   e.put(static_cast<std::uint16_t>(v.targets.size()));
   for (const NodeIndex node : v.targets) e.put(node);
-  e.put(v.holders);
+  v.placement.encode(e);
 }
 
 Verdict decode_verdict(Decoder& d) {
   Verdict v;
   v.keep = d.get<std::uint8_t>() != 0;
   v.targets = d.get_nodes();
-  v.holders = d.get_nodes();
+  v.placement = plan::Placement::decode(d);
   return v;
 }
 
@@ -82,7 +82,7 @@ Answers NodeChunks::answer(const NodeVerdicts& verdicts) && {
       const std::uint32_t chunk = chunk_of_[record];
       const Verdict& verdict = verdicts.list[verdicts.of[chunk]];
       const bool chosen = turn[chunk]-- == 0;
-      numbers.push_back(used.number(chosen ? verdict : Verdict{false, {}, verdict.holders}));
+      numbers.push_back(used.number(chosen ? verdict : Verdict{false, {}, verdict.placement}));
     }
     encoder.put(static_cast<std::uint32_t>(used.size()));
     for (std::uint32_t v = 0; v < used.size(); ++v) encode_verdict(encoder, used[v]);

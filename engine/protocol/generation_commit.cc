@@ -102,12 +102,12 @@ Status GenerationCommit::build_shards() {
   DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
   Encoder part;
   const RecipeFacts& facts = build.facts();
-  part.put(facts.lowest_copies);
+  part.put(facts.lowest.fatal);
   part.put(facts.lost_chunks);
   part.put(facts.unknown_bytes);
   part.put(facts.copies_made);
-  part.put(static_cast<std::uint32_t>(facts.node_sets.size()));
-  for (const NodeSet& set : facts.node_sets) part.put(set);
+  part.put(static_cast<std::uint32_t>(facts.placements.size()));
+  for (const plan::Placement& placement : facts.placements) placement.encode(part);
   part.put_raw(entries.bytes().data(), entries.size());
   part_ = part.take();
   return Status::ok();
@@ -116,13 +116,13 @@ Status GenerationCommit::build_shards() {
 // What a rank says of the shards that it built.
 Status GenerationCommit::take_part(const Bytes& part) {
   Decoder decoder(part);
-  facts_.lowest_copies = std::min(facts_.lowest_copies, decoder.get<std::uint64_t>());
+  facts_.lowest = std::min(facts_.lowest, plan::Redundancy{decoder.get<std::uint32_t>()});
   facts_.lost_chunks += decoder.get<std::uint64_t>();
   facts_.unknown_bytes += decoder.get<std::uint64_t>();
   facts_.copies_made += decoder.get<std::uint64_t>();
   const auto sets = decoder.get<std::uint32_t>();
   for (std::uint32_t i = 0; i < sets && decoder.ok(); ++i) {
-    facts_.node_sets.insert(decoder.get_nodes());
+    facts_.placements.insert(plan::Placement::decode(decoder));
   }
   while (decoder.ok() && !decoder.at_end()) {
     const auto shard = decoder.get<std::uint32_t>();

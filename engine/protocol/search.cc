@@ -51,7 +51,7 @@ Result<SearchResult> decode(const service::Client& client, const std::vector<Byt
       if (!decoder.ok() || node >= client.nodes()) {
         return Status(Code::kInternal, "a rank sent a node's answer that cannot be");
       }
-      plan::StoreReport& report = result.reports[node];
+      store::StoreReport& report = result.reports[node];
       report.node = node;
       report.store = reply.store.uuid;
       report.node_name = client.node_name(node);
@@ -93,7 +93,7 @@ Result<SearchResult> search_alone(service::Client& client, const std::string& pa
 }
 
 void hide(SearchResult& found, const std::vector<Id128>& identities) {
-  for (plan::StoreReport& report : found.reports) {
+  for (store::StoreReport& report : found.reports) {
     std::erase_if(report.records, [&](const store::CommitRecord& record) {
       return std::find(identities.begin(), identities.end(), record.identity) != identities.end();
     });

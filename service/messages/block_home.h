@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/codec.h"
-#include "base/piece.h"
 #include "base/types.h"
+#include "plan/block.h"
 #include "service/messages/lease.h"
 #include "service/messages/request.h"
 #include "store/shard.h"

@@ -123,7 +123,7 @@ struct SharedSet {
   static constexpr Opcode kOpcode = Opcode::kSharedSet;
   using Reply = Empty;
 };
-// A commit succeeded: the new base and the table its NodeSets refer to.
+// A commit succeeded: the new base and the table that its placements refer to.
 struct CommitDone {
   Id128 identity;
   Bytes record;
