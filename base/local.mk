@@ -11,7 +11,6 @@ libdedup_core_la_SOURCES += \
   base/numbered.h \
   base/openssl.cc \
   base/openssl.h \
-  base/piece.cc \
   base/piece.h \
   base/status.cc \
   base/status.h \

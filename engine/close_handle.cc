@@ -4,7 +4,7 @@
 #include "engine/commit.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leave.h"
-#include "plan/choose.h"
+#include "store/choose.h"
 
 namespace dedup::engine {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 std::string standing_generation(const FileHandle& file) {
   const auto view = file.view();
   if (!view->committed) return "no generation of it was committed";
-  return plan::describe(view->record) + " stands";
+  return store::describe(view->record) + " stands";
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ void report(FileHandle& file, const GenerationCommit& generation) {
   file.last = collect_figures(file.topology, file.since_commit);
   file.last.generation = file.view()->record.number;
   const RecipeFacts& facts = generation.facts();
-  if (facts.lowest_copies != UINT64_MAX) file.last.lowest_copies = facts.lowest_copies;
-  file.last.node_sets = facts.node_sets.size();
+  if (!facts.lowest.is_boundless()) file.last.lowest_copies = facts.lowest.fatal;
+  file.last.node_sets = facts.placements.size();
   file.last.copies_made = facts.copies_made;
   file.last.lost_chunks = facts.lost_chunks;
   file.last.unknown_bytes = facts.unknown_bytes;

@@ -64,7 +64,7 @@ class Round {
         at = end;
       }
     }
-    return send(pieces, log_offsets, result.holder_sets);
+    return send(pieces, log_offsets, result.placements);
   }
 
  private:
@@ -151,7 +151,7 @@ class Round {
 
   Status send(const std::vector<plan::FilePiece>& pieces,
               const std::vector<std::uint64_t>& log_offsets,
-              const std::vector<NodeSet>& holder_sets) {
+              const std::vector<plan::Placement>& placements) {
     std::map<NodeIndex, service::Convert> requests;
     for (std::size_t begin = 0; begin < pieces.size();) {
       const std::uint64_t block = pieces[begin].file_offset / kBlockSpan;
@@ -159,7 +159,7 @@ class Round {
       while (end < pieces.size() && pieces[end].file_offset / kBlockSpan == block) ++end;
       auto& request =
           requests[service::block_home(file_.identity(), block, file_.client().nodes())];
-      plan::BlockBuilder builder(holder_sets);
+      plan::BlockBuilder builder(placements);
       for (std::size_t i = begin; i < end; ++i) builder.add(pieces[i]);
       builder.take([&](std::uint64_t number, Block&& content) {
         request.updates.push_back({number,

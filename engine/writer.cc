@@ -186,7 +186,7 @@ Status write_to_log(FileHandle& file, const plan::Access& access, std::uint64_t&
 }  // namespace
 
 Status publish(FileHandle& file, const DumpResult& result, bool below) {
-  plan::BlockBuilder builder(result.holder_sets);
+  plan::BlockBuilder builder(result.placements);
   Status status;
   for (std::size_t i = 0; i < result.pieces.size(); ++i) {
     builder.add(file_piece(result.pieces[i]));
@@ -240,7 +240,7 @@ plan::FilePiece file_piece(const DumpedPiece& piece) {
   out.file_offset = piece.file_offset;
   out.length = piece.length;
   out.chunk_length = piece.zero ? 0 : piece.length;
-  out.holders = piece.holders;
+  out.placement = piece.placement;
   out.fingerprint = piece.fingerprint;
   return out;
 }

@@ -8,28 +8,29 @@ namespace {
 
 constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
 constexpr std::size_t kPieceInMessage = 41;  // of a whole chunk; see service/messages.cc
-constexpr std::size_t kFewSets = 16;         // as many are searched one by one
+constexpr std::size_t kFewPlacements = 16;   // as many are searched one by one
 // Above this many pieces below for one above, inserting them one by one beats the linear merge.
 constexpr std::size_t kManyMore = 64;
 
-std::uint32_t find_or_add(std::vector<NodeSet>& sets, const NodeSet& holders) {
-  const auto found = std::find(sets.begin(), sets.end(), holders);
-  if (found != sets.end()) return static_cast<std::uint32_t>(found - sets.begin());
-  sets.push_back(holders);
-  return static_cast<std::uint32_t>(sets.size() - 1);
+std::uint32_t find_or_add(std::vector<Placement>& all, const Placement& placement) {
+  const auto found = std::find(all.begin(), all.end(), placement);
+  if (found != all.end()) return static_cast<std::uint32_t>(found - all.begin());
+  all.push_back(placement);
+  return static_cast<std::uint32_t>(all.size() - 1);
 }
 
 // Where each of `from` is in `into`, adding those that are missing and used (those with used[i]).
-std::vector<std::uint32_t> intern_all(std::vector<NodeSet>& into, const std::vector<NodeSet>& from,
+std::vector<std::uint32_t> intern_all(std::vector<Placement>& into,
+                                      const std::vector<Placement>& from,
                                       const std::vector<bool>& used) {
   std::vector<std::uint32_t> positions(from.size(), 0);
-  if (from.size() <= kFewSets) {
+  if (from.size() <= kFewPlacements) {
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (used[i]) positions[i] = find_or_add(into, from[i]);
     }
     return positions;
   }
-  std::map<NodeSet, std::uint32_t> known;
+  std::map<Placement, std::uint32_t> known;
   for (std::size_t i = 0; i < into.size(); ++i) {
     known.emplace(into[i], static_cast<std::uint32_t>(i));
   }
@@ -42,10 +43,10 @@ std::vector<std::uint32_t> intern_all(std::vector<NodeSet>& into, const std::vec
   return positions;
 }
 
-std::vector<bool> used_sets(std::span<const Piece> pieces, std::size_t sets) {
-  std::vector<bool> used(sets, false);
+std::vector<bool> used_placements(std::span<const Piece> pieces, std::size_t placements) {
+  std::vector<bool> used(placements, false);
   for (const Piece& piece : pieces) {
-    if (!piece.is_zero()) used[piece.holders] = true;
+    if (!piece.is_zero()) used[piece.placement] = true;
   }
   return used;
 }
@@ -145,7 +146,7 @@ Piece cut(const Piece& piece, std::uint32_t begin, std::uint32_t end) {
 Block unknown_block(std::uint32_t end) {
   Block block;
   if (end == 0) return block;
-  block.holder_sets.emplace_back();
+  block.placements.emplace_back();
   for (std::uint32_t begin = 0; begin < end; begin += kMaxChunkSize) {
     Piece& piece = block.pieces.emplace_back();
     piece.begin = begin;
@@ -161,21 +162,21 @@ std::uint64_t unknown_bytes(const Block& block) {
   return sum;
 }
 
-std::uint32_t intern(Block& block, const NodeSet& holders) {
-  return find_or_add(block.holder_sets, holders);
+std::uint32_t intern(Block& block, const Placement& placement) {
+  return find_or_add(block.placements, placement);
 }
 
-void insert(Block& block, Piece piece, const NodeSet& holders) {
-  piece.holders = piece.is_zero() ? 0 : intern(block, holders);
+void insert(Block& block, Piece piece, const Placement& placement) {
+  piece.placement = piece.is_zero() ? 0 : intern(block, placement);
   replace(block.pieces, piece.begin, piece.end(), &piece);
 }
 
 void overlay(Block& below, const Block& above) {
   if (above.empty()) return;
-  const std::vector<std::uint32_t> sets = intern_all(
-      below.holder_sets, above.holder_sets, used_sets(above.pieces, above.holder_sets.size()));
+  const std::vector<std::uint32_t> numbers = intern_all(
+      below.placements, above.placements, used_placements(above.pieces, above.placements.size()));
   const auto moved = [&](Piece piece) {
-    piece.holders = piece.is_zero() ? 0 : sets[piece.holders];
+    piece.placement = piece.is_zero() ? 0 : numbers[piece.placement];
     return piece;
   };
   if (below.pieces.empty() || below.pieces.back().end() <= above.pieces.front().begin ||
@@ -189,9 +190,9 @@ void overlay(Block& below, const Block& above) {
         below.pieces, PieceExtents{above.pieces}, below.pieces.size() + above.pieces.size(),
         [&](std::vector<Piece>& out, std::size_t i) { out.push_back(moved(above.pieces[i])); });
   }
-  // Sets that were replaced often enough are dropped: more than one a piece is too many.
-  if (below.holder_sets.size() > kFewSets && below.holder_sets.size() > below.pieces.size()) {
-    compact_holders(below);
+  // What was replaced often enough is dropped: more than one a piece is too many.
+  if (below.placements.size() > kFewPlacements && below.placements.size() > below.pieces.size()) {
+    compact_placements(below);
   }
 }
 
@@ -206,7 +207,7 @@ void truncate(Block& block, std::uint32_t end) {
   if (!pieces.empty() && pieces.back().end() > end) {
     pieces.back() = cut(pieces.back(), pieces.back().begin, end);
   }
-  if (pieces.empty()) block.holder_sets.clear();
+  if (pieces.empty()) block.placements.clear();
 }
 
 void restrict(Block& block, std::uint32_t begin, std::uint32_t end) {
@@ -217,14 +218,14 @@ void restrict(Block& block, std::uint32_t begin, std::uint32_t end) {
 void erase(Block& block, std::uint32_t begin, std::uint32_t end) {
   if (begin >= end) return;
   replace(block.pieces, begin, end, nullptr);
-  if (block.pieces.empty()) block.holder_sets.clear();
+  if (block.pieces.empty()) block.placements.clear();
 }
 
 void erase(Block& block, std::span<const Extent> extents) {
   if (extents.empty() || block.empty()) return;
   block.pieces = outside(block.pieces, PlainExtents{extents}, block.pieces.size(),
                          [](std::vector<Piece>&, std::size_t) {});
-  if (block.pieces.empty()) block.holder_sets.clear();
+  if (block.pieces.empty()) block.placements.clear();
 }
 
 Block slice(const Block& block, std::uint32_t begin, std::uint32_t end) {
@@ -232,13 +233,13 @@ Block slice(const Block& block, std::uint32_t begin, std::uint32_t end) {
   const auto first = first_after(block.pieces, begin);
   const auto last = first_from(block.pieces, end);
   if (begin >= end || first >= last) return part;
-  const std::vector<std::uint32_t> sets =
-      intern_all(part.holder_sets, block.holder_sets,
-                 used_sets(std::span(first, last), block.holder_sets.size()));
+  const std::vector<std::uint32_t> numbers =
+      intern_all(part.placements, block.placements,
+                 used_placements(std::span(first, last), block.placements.size()));
   part.pieces.reserve(static_cast<std::size_t>(last - first));
   for (auto piece = first; piece != last; ++piece) {
     Piece& copy = part.pieces.emplace_back(cut(*piece, begin, end));
-    copy.holders = copy.is_zero() ? 0 : sets[copy.holders];
+    copy.placement = copy.is_zero() ? 0 : numbers[copy.placement];
   }
   return part;
 }
@@ -257,52 +258,34 @@ std::vector<Extent> uncovered(const Block& block, std::span<const Extent> extent
   return gaps;
 }
 
-void compact_holders(Block& block) {
-  std::vector<NodeSet> sets;
-  std::map<NodeSet, std::uint32_t> known;
-  std::vector<std::uint32_t> positions(block.holder_sets.size(), kUnset);
+void compact_placements(Block& block) {
+  std::vector<Placement> kept;
+  std::map<Placement, std::uint32_t> known;
+  std::vector<std::uint32_t> positions(block.placements.size(), kUnset);
   for (Piece& piece : block.pieces) {
     if (piece.is_zero()) continue;
-    std::uint32_t& position = positions[piece.holders];
+    std::uint32_t& position = positions[piece.placement];
     if (position == kUnset) {
-      NodeSet& set = block.holder_sets[piece.holders];
-      const auto [at, added] = known.emplace(set, static_cast<std::uint32_t>(sets.size()));
-      if (added) sets.push_back(std::move(set));
+      Placement& placement = block.placements[piece.placement];
+      const auto [at, added] = known.emplace(placement, static_cast<std::uint32_t>(kept.size()));
+      if (added) kept.push_back(std::move(placement));
       position = at->second;
     }
-    piece.holders = position;
+    piece.placement = position;
   }
-  block.holder_sets = std::move(sets);
-}
-
-bool remap(Block& block, std::span<const NodeIndex> table) {
-  std::vector<NodeSet> sets;
-  sets.reserve(block.holder_sets.size());
-  for (const NodeSet& set : block.holder_sets) {
-    NodeSet& mapped = sets.emplace_back();
-    mapped.reserve(set.size());
-    for (NodeIndex node : set) {
-      if (node >= table.size()) return false;
-      if (table[node] != kNoNode) mapped.push_back(table[node]);
-    }
-    std::sort(mapped.begin(), mapped.end());
-    mapped.erase(std::unique(mapped.begin(), mapped.end()), mapped.end());
-  }
-  block.holder_sets = std::move(sets);
-  compact_holders(block);
-  return true;
+  block.placements = std::move(kept);
 }
 
 std::size_t memory_of(const Block& block) {
   std::size_t bytes = sizeof block + block.pieces.capacity() * sizeof(Piece) +
-                      block.holder_sets.capacity() * sizeof(NodeSet);
-  for (const NodeSet& set : block.holder_sets) bytes += set.capacity() * sizeof(NodeIndex);
+                      block.placements.capacity() * sizeof(Placement);
+  for (const Placement& placement : block.placements) bytes += placement.memory();
   return bytes;
 }
 
 std::size_t message_size_of(const Block& block) {
   std::size_t bytes = block.pieces.size() * kPieceInMessage;
-  for (const NodeSet& set : block.holder_sets) bytes += (1 + set.size()) * sizeof(NodeIndex);
+  for (const Placement& placement : block.placements) bytes += 1 + placement.memory();
   return bytes;
 }
 
@@ -318,9 +301,11 @@ void BlockBuilder::add(const FilePiece& piece) {
                    if (!part.is_zero()) {
                      part.chunk_offset = piece.chunk_offset + static_cast<std::uint32_t>(done);
                      part.fingerprint = piece.fingerprint;
-                     const auto [set, added] = building.sets.try_emplace(piece.holders, 0);
-                     if (added) set->second = intern(building.block, holder_sets_[piece.holders]);
-                     part.holders = set->second;
+                     const auto [mine, added] = building.numbers.try_emplace(piece.placement, 0);
+                     if (added) {
+                       mine->second = intern(building.block, placements_[piece.placement]);
+                     }
+                     part.placement = mine->second;
                    }
                    replace(building.block.pieces, part.begin, part.end(), &part);
                    message_size_ += kPieceInMessage;

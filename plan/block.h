@@ -1,7 +1,7 @@
 // Blocks of pieces: cutting, laying one over another, collecting pieces of a file into blocks.
 //
-// All functions keep what base/piece.h says of a Block: pieces sorted, disjoint, none empty. A
-// piece that is cut keeps to its chunk: what is left of it has `chunk_offset` moved accordingly.
+// All functions keep what is said of a Block: pieces sorted, disjoint, none empty. A piece that is
+// cut keeps to its chunk: what is left of it has `chunk_offset` moved accordingly.
 // Positions are relative to the block, ranges half-open. Pure functions, no state, so thread-safe.
 #pragma once
 
@@ -15,6 +15,27 @@
 
 #include "base/piece.h"
 #include "base/types.h"
+#include "plan/placement.h"
+
+namespace dedup {
+
+// Pieces sorted by `begin`, disjoint, none empty. What no piece covers was not written: zeros in a
+// whole file, "see below" in a layer that lies over another.
+struct Block {
+  std::vector<Piece> pieces;
+  std::vector<plan::Placement> placements;  // distinct ones of chunks; shared by pieces
+
+  bool empty() const { return pieces.empty(); }
+
+  // In recipes and in messages alike; doc/format.md has it byte by byte. Pieces and placements come
+  // back as they were. decode() fails the Decoder on a block that cannot be; if that is since it
+  // has a kind of placement that this software does not know, the last placement that it got is of
+  // it.
+  void encode(Encoder& out) const;
+  static Block decode(Decoder& in);
+};
+
+}  // namespace dedup
 
 namespace dedup::plan {
 
@@ -45,13 +66,13 @@ Piece cut(const Piece& piece, std::uint32_t begin, std::uint32_t end);
 Block unknown_block(std::uint32_t end);
 std::uint64_t unknown_bytes(const Block& block);
 
-// The position of `holders` in the block's holder sets; added if it is not there. Time linear in
+// The position of `placement` in the block's placements; added if it is not there. Time linear in
 // the number of sets.
-std::uint32_t intern(Block& block, const NodeSet& holders);
+std::uint32_t intern(Block& block, const Placement& placement);
 
-// `piece` replaces what was in its range; `holders` in place of piece.holders. Binary search and
-// one move of the pieces behind it; appending is constant time.
-void insert(Block& block, Piece piece, const NodeSet& holders);
+// `piece` replaces what was in its range; `placement` in place of piece.placement. Binary search
+// and one move of the pieces behind it; appending is constant time.
+void insert(Block& block, Piece piece, const Placement& placement);
 
 // `above` replaces what `below` has in the ranges of its pieces. One linear merge, or an insert for
 // each piece if `above` is small.
@@ -66,18 +87,14 @@ void erase(Block& block, std::uint32_t begin, std::uint32_t end);
 // The same for many extents, sorted and disjoint: one linear pass.
 void erase(Block& block, std::span<const Extent> extents);
 
-// What `block` has in [begin, end), with only the holder sets that this needs.
+// What `block` has in [begin, end), with only the placements that this needs.
 Block slice(const Block& block, std::uint32_t begin, std::uint32_t end);
 
 // The parts of `extents` (sorted, disjoint) that no piece covers: sorted, disjoint.
 std::vector<Extent> uncovered(const Block& block, std::span<const Extent> extents);
 
-// Leaves each holder set that a piece refers to once, in order of first use.
-void compact_holders(Block& block);
-
-// NodeSets whose members are positions in one table, in terms of another: node n becomes table[n],
-// or is left out if that is kNoNode. False, and the block unchanged, if the table has no entry n.
-bool remap(Block& block, std::span<const NodeIndex> table);
+// Leaves each placement that a piece refers to once, in order of first use.
+void compact_placements(Block& block);
 
 // What a block takes in memory, roughly, and in a message, roughly.
 std::size_t memory_of(const Block& block);
@@ -89,7 +106,7 @@ struct FilePiece {
   std::uint64_t length = 0;
   std::uint32_t chunk_offset = 0;  // the piece's first byte within the chunk
   std::uint32_t chunk_length = 0;  // the whole chunk's length; 0: zeros, no chunk
-  std::uint32_t holders = 0;       // index into the builder's holder sets; meaningless for zeros
+  std::uint32_t placement = 0;     // index into the builder's placements; meaningless for zeros
   Fingerprint fingerprint;         // meaningless for zeros
 };
 
@@ -97,8 +114,8 @@ struct FilePiece {
 // ones replace earlier ones.
 class BlockBuilder {
  public:
-  // `holder_sets` must outlive the builder.
-  explicit BlockBuilder(std::span<const NodeSet> holder_sets) : holder_sets_(holder_sets) {}
+  // `placements` must outlive the builder.
+  explicit BlockBuilder(std::span<const Placement> placements) : placements_(placements) {}
 
   void add(const FilePiece& piece);
   // About how long the message with all blocks would be: when to take() them.
@@ -114,10 +131,10 @@ class BlockBuilder {
  private:
   struct Building {
     Block block;
-    std::unordered_map<std::uint32_t, std::uint32_t> sets;  // ours to the block's
+    std::unordered_map<std::uint32_t, std::uint32_t> numbers;  // ours to the block's
   };
 
-  std::span<const NodeSet> holder_sets_;
+  std::span<const Placement> placements_;
   std::map<std::uint64_t, Building> blocks_;
   std::size_t message_size_ = 0;
 };

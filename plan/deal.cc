@@ -168,16 +168,17 @@ Dealer::Dealer(std::vector<NodeIndex> order, unsigned copies)
 }
 
 bool Dealer::deal(std::span<const Designated> designated, std::uint64_t salt, Deal& out) const {
-  out.holders.clear();
+  out.placement.clear();
   out.copies.clear();
   std::size_t senders = 0;
   for (const Designated& d : designated) {
-    if (d.held || keeps(d.node)) out.holders.push_back(d.node);
+    if (d.held || keeps(d.node)) out.placement.add_copy(d.node);
     if (d.has_data) ++senders;
   }
-  if (out.holders.size() >= copies_) return true;
+  const std::uint32_t kept = out.placement.redundancy().fatal;
+  if (kept >= copies_) return true;
   if (senders == 0) return false;
-  const std::size_t missing = copies_ - out.holders.size();
+  const std::size_t missing = copies_ - kept;
   for (std::size_t i = 0; i < missing; ++i) {
     std::size_t turn = (salt + i) % senders;
     const Designated* sender = designated.data();
@@ -187,13 +188,10 @@ bool Dealer::deal(std::span<const Designated> designated, std::uint64_t salt, De
     for (std::size_t step = 0; step < order_.size() && to == kNoNode; ++step) {
       position = position + 1 == order_.size() ? 0 : position + 1;
       const NodeIndex candidate = order_[position];
-      if (receives(candidate) &&
-          !std::binary_search(out.holders.begin(), out.holders.end(), candidate)) {
-        to = candidate;
-      }
+      if (receives(candidate) && !out.placement.is_on(candidate)) to = candidate;
     }
     if (to == kNoNode) return false;
-    out.holders.insert(std::lower_bound(out.holders.begin(), out.holders.end(), to), to);
+    out.placement.add_copy(to);
     out.copies.push_back({sender->node, to});
   }
   return true;

@@ -12,6 +12,7 @@
 
 #include "base/codec.h"
 #include "base/types.h"
+#include "plan/placement.h"
 #include "plan/reduce.h"
 
 namespace dedup::plan {
@@ -39,7 +40,7 @@ class Dealer {
     bool operator==(const Copy&) const = default;
   };
   struct Deal {
-    NodeSet holders;           // after all copies: K nodes, or more if more hold it anyway
+    Placement placement;       // after all copies: on K nodes, or more if more hold it anyway
     std::vector<Copy> copies;  // in the order of dealing
   };
 

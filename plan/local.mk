@@ -4,8 +4,7 @@ libdedup_core_la_SOURCES += \
   plan/access.h \
   plan/block.cc \
   plan/block.h \
-  plan/choose.cc \
-  plan/choose.h \
+  plan/block_encoding.cc \
   plan/cut.cc \
   plan/cut.h \
   plan/deal.cc \
@@ -29,7 +28,6 @@ libdedup_core_la_SOURCES += \
 unit_tests_SOURCES += \
   test/unit/plan_access_test.cc \
   test/unit/plan_block_test.cc \
-  test/unit/plan_choose_test.cc \
   test/unit/plan_cut_test.cc \
   test/unit/plan_deal_test.cc \
   test/unit/plan_domains_test.cc \

@@ -12,14 +12,29 @@ namespace {
 constexpr std::uint32_t kOtherKinds = 0x10000;
 constexpr std::uint32_t kNodeNumbers = 0x10000;
 
-// The i-th of a chunk's random numbers, below `bound`, which is at most 2^32. The finaliser is that
-// of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): names of chunks may be consecutive numbers.
-std::uint32_t draw(std::uint64_t salt, std::uint64_t i, std::uint64_t bound) {
-  std::uint64_t x = salt + (i + 1) * 0x9e3779b97f4a7c15;
+// After SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
-  x ^= x >> 31;
-  return static_cast<std::uint32_t>((x >> 32) * bound >> 32);
+  return x ^ x >> 31;
+}
+
+// All of the fingerprint counts: where it is no hash but a number, most of its bytes may be the
+// same in all of them. The same on every machine.
+std::uint64_t seed_of(const Fingerprint& chunk) {
+  std::uint64_t seed = 0;
+  for (std::size_t i = 0; i < chunk.bytes.size(); i += 8) {
+    std::uint64_t word = 0;
+    for (std::size_t k = 0; k < 8; ++k) word |= std::uint64_t{chunk.bytes[i + k]} << (8 * k);
+    seed = mix(seed ^ word);
+  }
+  return seed;
+}
+
+// The i-th of the random numbers of a seed, below `bound`, which is at most 2^32.
+std::uint32_t draw(std::uint64_t seed, std::uint64_t i, std::uint64_t bound) {
+  return static_cast<std::uint32_t>((mix(seed + i) >> 32) * bound >> 32);
 }
 
 void make_set(std::vector<NodeIndex>& nodes) {
@@ -68,6 +83,11 @@ bool Placement::is_on(NodeIndex node) const {
   return std::binary_search(nodes_.begin(), nodes_.end(), node);
 }
 
+void Placement::add_copy(NodeIndex node) {
+  const auto at = std::lower_bound(nodes_.begin(), nodes_.end(), node);
+  if (at == nodes_.end() || *at != node) nodes_.insert(at, node);
+}
+
 Redundancy Placement::redundancy(const LiveNodes& live) const {
   const auto there = std::count_if(nodes_.begin(), nodes_.end(),
                                    [&](NodeIndex node) { return live.contains(node); });
@@ -101,14 +121,15 @@ Placement Placement::surviving(const LiveNodes& live) const {
   return left;
 }
 
-Repair Placement::repair(const LiveNodes& live, Redundancy wanted, std::uint64_t salt) const {
+Repair Placement::repair(const LiveNodes& live, Redundancy wanted, const Fingerprint& chunk) const {
   Repair repair{{}, surviving(live)};
-  NodeSet& nodes = repair.after.nodes_;
-  if (nodes.empty()) return repair;
+  const NodeSet& nodes = repair.after.nodes_;
+  if (repair.after.redundancy() >= wanted) return repair;
+  const std::uint64_t seed = seed_of(chunk);
   while (repair.after.redundancy() < wanted && nodes.size() < live.count()) {
     const std::size_t free = live.count() - nodes.size();
-    const NodeIndex to = nth_outside(live, nodes, draw(salt, repair.targets.size(), free));
-    nodes.insert(std::lower_bound(nodes.begin(), nodes.end(), to), to);
+    const NodeIndex to = nth_outside(live, nodes, draw(seed, repair.targets.size(), free));
+    repair.after.add_copy(to);
     repair.targets.push_back(to);
   }
   return repair;

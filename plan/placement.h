@@ -52,7 +52,14 @@ struct Redundancy {
   static constexpr Redundancy copies(std::uint32_t nodes) { return {nodes}; }
   // What of it can be had if there are only so many nodes.
   constexpr Redundancy within(std::uint32_t nodes) const { return {fatal < nodes ? fatal : nodes}; }
+  // What is left of it after that many losses, at worst.
+  constexpr Redundancy after(std::uint32_t losses) const {
+    return {fatal > losses ? fatal - losses : 0};
+  }
   constexpr bool is_lost() const { return fatal == 0; }
+  // Of no chunk at all: no loss is fatal.
+  static constexpr Redundancy boundless() { return {0xffffffff}; }
+  constexpr bool is_boundless() const { return fatal == 0xffffffff; }
   auto operator<=>(const Redundancy&) const = default;
 };
 
@@ -73,6 +80,12 @@ class Placement {
   // is referred to. How well it is kept cannot be told from their number.
   const NodeSet& nodes() const { return nodes_; }
   bool is_on(NodeIndex node) const;
+  // The whole chunk is on that node, too.
+  void add_copy(NodeIndex node);
+  // On no node; keeps the memory.
+  void clear() { nodes_.clear(); }
+  // What it takes beyond its own size: bytes, roughly also those of its encoding.
+  std::size_t memory() const { return nodes_.capacity() * sizeof(NodeIndex); }
 
   // With the nodes that are there; with all that it names.
   Redundancy redundancy(const LiveNodes& live) const;
@@ -87,19 +100,21 @@ class Placement {
 
   // What is left of it on the nodes that are there.
   Placement surviving(const LiveNodes& live) const;
-  // What brings it to as much as is wanted, or as the live nodes allow, with the fewest transfers;
-  // nothing for a chunk that is lost. `salt`: the same for the same chunk, whoever decides, and
-  // different for different chunks, which spreads them evenly over the live nodes: its
-  // fingerprint's prefix.
-  Repair repair(const LiveNodes& live, Redundancy wanted, std::uint64_t salt) const;
+  // What brings it to as much as is wanted, or as the live nodes allow, with the fewest transfers.
+  // (Of a lost chunk nobody has the bytes, unless they turn up elsewhere.) Who gets it is decided
+  // by its name: so it is the same whoever decides, and different chunks are spread evenly over the
+  // live nodes.
+  Repair repair(const LiveNodes& live, Redundancy wanted, const Fingerprint& chunk) const;
 
   // The same in terms of another table: node n becomes table[n], or is gone if that is kNoNode.
   // False, and nothing is changed, if the table has no entry n.
   bool remap(std::span<const NodeIndex> table);
 
-  // As in a recipe: copies on up to 2^16 - 1 nodes are encoded as their set, which begins with its
-  // size; a number from 2^16 on is another kind.
+  // As in a recipe: copies are encoded as the set of their nodes, which begins with its size; a
+  // number from 2^16 on is another kind.
   void encode(Encoder& e) const;
+  // Bytes that copies on `nodes` nodes take, encoded, at most.
+  static constexpr std::size_t encoded_at_most(std::size_t nodes) { return 3 + 3 * nodes; }
   // Fails the decoder on what cannot be. A kind that this software does not know fails it too: then
   // kind() is that kind.
   static Placement decode(Decoder& d);

@@ -4,17 +4,16 @@
 
 namespace dedup::plan {
 
-void Tally::add(std::uint64_t block_number, const Block& block,
-                std::span<const std::uint64_t> copies) {
+void Tally::add(std::uint64_t block_number, const Block& block, std::span<const Redundancy> kept) {
   for (std::size_t i = 0; i < block.pieces.size(); ++i) {
     const Piece& piece = block.pieces[i];
     if (piece.is_zero()) continue;
     ++references_;
     data_bytes_ += piece.length;
-    lowest_ = std::min(lowest_, copies[i]);
-    if (copies[i] == 0) {
+    lowest_ = std::min(lowest_, kept[i]);
+    if (kept[i].is_lost()) {
       lose(block_number * kBlockSpan + piece.begin, piece.length);
-    } else if (copies[i] < wanted_) {
+    } else if (kept[i] < wanted_) {
       short_bytes_ += piece.length;
     }
   }
@@ -24,7 +23,7 @@ void Tally::add_unknown_blocks(std::uint64_t first, std::uint64_t step) {
   for (std::uint64_t block = first; block * kBlockSpan < size_; block += step) {
     const std::uint64_t begin = block * kBlockSpan;
     lose(begin, std::min(kBlockSpan, size_ - begin));
-    lowest_ = 0;
+    lowest_ = Redundancy::copies(0);
   }
 }
 
@@ -35,10 +34,6 @@ void Tally::lose(std::uint64_t offset, std::uint64_t length) {
   } else {
     lost_.push_back({offset, length});
   }
-}
-
-std::uint64_t Tally::lowest_copies() const {
-  return lowest_ == std::numeric_limits<std::uint64_t>::max() ? wanted_ : lowest_;
 }
 
 std::vector<ByteRange> Tally::lost() const {

@@ -1,7 +1,5 @@
 #include "service/base_block.h"
 
-#include <algorithm>
-
 namespace dedup::service {
 
 Result<Block> open_base_block(const store::EncodedBlock& encoded,
@@ -11,15 +9,12 @@ Result<Block> open_base_block(const store::EncodedBlock& encoded,
   }
   if (encoded.bytes.empty()) return Block{};
   DEDUP_ASSIGN(Block block, store::decode_block(encoded.bytes));
-  for (NodeSet& set : block.holder_sets) {
-    for (NodeIndex& node : set) {
-      if (node >= stores.size()) {
-        return Status(Code::kCorrupt, "a recipe names a store that its record does not");
-      }
-      node = stores[node];
+  for (plan::Placement& placement : block.placements) {
+    const plan::Redundancy before = placement.redundancy();
+    if (!placement.remap(stores)) {
+      return Status(Code::kCorrupt, "a recipe names a store that its record does not");
     }
-    std::sort(set.begin(), set.end());
-    if (std::adjacent_find(set.begin(), set.end()) != set.end()) {
+    if (placement.redundancy() != before) {
       return Status(Code::kCorrupt, "a recipe names a store twice");
     }
   }

@@ -3,9 +3,9 @@
 
 #include <span>
 
-#include "base/piece.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "plan/block.h"
 #include "store/shard.h"
 
 namespace dedup::service {

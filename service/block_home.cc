@@ -145,7 +145,7 @@ Result<Empty> BlockHomes::on(const Convert& request) {
     if (at == file->blocks.end()) continue;
     BlockState& block = at->second;
     Block converted;
-    converted.holder_sets = update.content.holder_sets;
+    converted.placements = update.content.placements;
     for (std::size_t i = 0; i < update.content.pieces.size(); ++i) {
       const Piece& piece = update.content.pieces[i];
       const LogPiece where{piece.begin, piece.length, request.node, request.log,
@@ -293,7 +293,7 @@ void BlockHomes::begin_snapshot(File& file, const Id128& attempt) {
   for (auto& [number, block] : file.blocks) {
     block.committing = std::move(block.fresh);
     block.fresh = {};
-    plan::compact_holders(block.committing);
+    plan::compact_placements(block.committing);
   }
 }
 

@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "base/lru.h"
-#include "base/piece.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "plan/block.h"
 #include "plan/overlay.h"
 #include "service/messages/block_home.h"
 

@@ -43,10 +43,10 @@ store::ChunkLocation ChunkIndex::location_of(const Entry& e) const {
           static_cast<std::uint32_t>(e.place & ((std::uint64_t{1} << kLengthBits) - 1))};
 }
 
-std::uint32_t ChunkIndex::intern(const NodeSet& holders) {
+std::uint32_t ChunkIndex::intern(const plan::Placement& placement) {
   const auto [it, is_new] =
-      holder_numbers_.emplace(holders, static_cast<std::uint32_t>(holder_sets_.size()));
-  if (is_new) holder_sets_.push_back(&it->first);
+      placement_numbers_.emplace(placement, static_cast<std::uint32_t>(placements_.size()));
+  if (is_new) placements_.push_back(&it->first);
   return it->second;
 }
 
@@ -132,36 +132,36 @@ void ChunkIndex::release_all() {
 }
 
 void ChunkIndex::put(const Fingerprint& fingerprint, const store::ChunkLocation& location,
-                     std::uint32_t holders) {
+                     std::uint32_t placement) {
   Entry& e = entry(insert(fingerprint));
   if (registered(e)) {
-    e.holders = (e.holders & kMark) | holders;
+    e.placement = (e.placement & kMark) | placement;
     return;
   }
   e.place = location.offset << kLengthBits | location.length;
   e.segment = segment_index(location.segment);
-  e.holders = holders;
+  e.placement = placement;
   ++registered_;
 }
 
 bool ChunkIndex::find(const Fingerprint& fingerprint, store::ChunkLocation* location,
-                      const NodeSet** holders) const {
+                      const plan::Placement** placement) const {
   const std::uint32_t i = lookup(fingerprint);
   if (i == kNone || !registered(entry(i))) return false;
   if (location != nullptr) *location = location_of(entry(i));
-  if (holders != nullptr) *holders = holder_sets_[entry(i).holders & ~kMark];
+  if (placement != nullptr) *placement = placements_[entry(i).placement & ~kMark];
   return true;
 }
 
 bool ChunkIndex::mark(const Fingerprint& fingerprint) {
   const std::uint32_t i = lookup(fingerprint);
   if (i == kNone || !registered(entry(i))) return false;
-  entry(i).holders |= kMark;
+  entry(i).placement |= kMark;
   return true;
 }
 
 void ChunkIndex::clear_marks() {
-  for (std::uint32_t i = 0; i < entries_; ++i) entry(i).holders &= ~kMark;
+  for (std::uint32_t i = 0; i < entries_; ++i) entry(i).placement &= ~kMark;
 }
 
 std::vector<std::uint32_t> ChunkIndex::marked_in_order() const {
@@ -173,7 +173,7 @@ std::vector<std::uint32_t> ChunkIndex::marked_in_order() const {
   };
   const auto for_each_marked = [&](const auto& visit) {
     for (std::uint32_t i = 0; i < entries_; ++i) {
-      if (registered(entry(i)) && (entry(i).holders & kMark) != 0) visit(i);
+      if (registered(entry(i)) && (entry(i).placement & kMark) != 0) visit(i);
     }
   };
   std::vector<std::size_t> ends(kParts + 1);
@@ -217,8 +217,8 @@ void ChunkIndex::keep_from(std::uint64_t segment) {
   for (std::uint32_t i = 0; i < entries_; ++i) {
     const Entry& e = entry(i);
     if (!registered(e) || segments_[e.segment] < segment) continue;
-    const std::uint32_t holders = kept.intern(*holder_sets_[e.holders & ~kMark]);
-    kept.put(e.fingerprint, location_of(e), holders);
+    const std::uint32_t placement = kept.intern(*placements_[e.placement & ~kMark]);
+    kept.put(e.fingerprint, location_of(e), placement);
   }
   *this = std::move(kept);
 }
@@ -226,9 +226,9 @@ void ChunkIndex::keep_from(std::uint64_t segment) {
 std::uint64_t ChunkIndex::memory() const {
   std::uint64_t bytes = blocks_.size() * (sizeof(Entry) * kBlockEntries + sizeof(void*)) +
                         slots_.capacity() * sizeof(slots_[0]) + tags_.capacity() +
-                        segments_.size() * 48 + holder_sets_.size() * sizeof(void*);
-  for (const auto& [set, number] : holder_numbers_) {
-    bytes += 64 + sizeof set + sizeof number + set.capacity() * sizeof(NodeIndex);
+                        segments_.size() * 48 + placements_.size() * sizeof(void*);
+  for (const auto& [placement, number] : placement_numbers_) {
+    bytes += 64 + sizeof placement + sizeof number + placement.memory();
   }
   return bytes;
 }

@@ -15,6 +15,7 @@
 
 #include "base/hasher.h"
 #include "base/types.h"
+#include "plan/placement.h"
 #include "store/index.h"
 #include "store/segment.h"
 
@@ -25,8 +26,8 @@ class ChunkIndex {
   // Whether a chunk can stand there (a segment has at most 8 TiB, a chunk 1 MiB and some byte).
   static bool possible(const store::ChunkLocation& location);
 
-  // The number of a set of holders, to be given to put(); equal sets have one number.
-  std::uint32_t intern(const NodeSet& holders);
+  // The number of a placement, to be given to put(); equal ones have one number.
+  std::uint32_t intern(const plan::Placement& placement);
 
   // False if the chunk is registered or claimed.
   bool claim(const Fingerprint& fingerprint);
@@ -34,12 +35,12 @@ class ChunkIndex {
   void release(const Fingerprint& fingerprint);
   void release_all();
   // Registers a chunk, claimed or not. One that is registered stays where it is and takes the new
-  // holders: the newest word on who has it. `location` must be possible().
+  // placement: the newest word on how it is kept. `location` must be possible().
   void put(const Fingerprint& fingerprint, const store::ChunkLocation& location,
-           std::uint32_t holders);
+           std::uint32_t placement);
   // Whether it is registered; if so, fills what is not null.
   bool find(const Fingerprint& fingerprint, store::ChunkLocation* location,
-            const NodeSet** holders = nullptr) const;
+            const plan::Placement** placement = nullptr) const;
   // Whether a registered chunk is named as a single one with that fast hash; if so, how.
   bool find_single(const FastHash& hash, Fingerprint& name) const;
   // Marks a registered chunk; false if it is not registered.
@@ -54,7 +55,7 @@ class ChunkIndex {
   // at(number) will be asked for soon. (An entry may lie in two of the processor's cache lines.)
   void prefetch(std::uint32_t number) const {
     __builtin_prefetch(&entry(number).fingerprint);
-    __builtin_prefetch(&entry(number).holders);
+    __builtin_prefetch(&entry(number).placement);
   }
 
   // Forgets a registered chunk: it is gone, and may be claimed again.
@@ -70,9 +71,9 @@ class ChunkIndex {
  private:
   struct Entry {
     Fingerprint fingerprint;
-    std::uint64_t place = 0;    // offset and length of the location
-    std::uint32_t segment = 0;  // index into segments_, or one of the two below
-    std::uint32_t holders = 0;  // index into holder_sets_, and kMark
+    std::uint64_t place = 0;      // offset and length of the location
+    std::uint32_t segment = 0;    // index into segments_, or one of the two below
+    std::uint32_t placement = 0;  // index into placements_, and kMark
   };
   static_assert(sizeof(Entry) == 48);
   static constexpr std::uint32_t kClaimed = 0xffffffff;
@@ -101,8 +102,8 @@ class ChunkIndex {
   std::vector<std::uint8_t> tags_;    // the top bits of the hash of the slot's chunk
   std::vector<std::uint64_t> segments_;
   std::unordered_map<std::uint64_t, std::uint32_t> segment_numbers_;
-  std::vector<const NodeSet*> holder_sets_;  // keys of holder_numbers_
-  std::map<NodeSet, std::uint32_t> holder_numbers_;
+  std::vector<const plan::Placement*> placements_;  // keys of placement_numbers_
+  std::map<plan::Placement, std::uint32_t> placement_numbers_;
 };
 
 }  // namespace dedup::service

@@ -18,6 +18,7 @@
 #include "base/fields.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "plan/placement.h"
 #include "service/messages/request.h"
 
 namespace dedup::service {
@@ -56,10 +57,13 @@ class Client {
  public:
   // Over TCP.
   Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret);
-  explicit Client(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {}
+  explicit Client(std::unique_ptr<Transport> transport)
+      : transport_(std::move(transport)), live_(transport_->nodes()) {}
 
   NodeIndex nodes() const { return transport_->nodes(); }
   NodeIndex self() const { return transport_->self(); }
+  // All nodes of the job: of those the recipe may name, these can be asked.
+  const plan::LiveNodes& live() const { return live_; }
   const std::string& node_name(NodeIndex node) const { return transport_->node_name(node); }
 
   // A request that was sent and whose reply has not been read. wait() must be called once; a
@@ -105,6 +109,7 @@ class Client {
   Status bad_reply(NodeIndex node) const;
 
   std::unique_ptr<Transport> transport_;
+  plan::LiveNodes live_;
 };
 
 }  // namespace dedup::service

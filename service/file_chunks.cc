@@ -89,9 +89,9 @@ HeldReply FileChunks::held(std::span<const Fingerprint> fingerprints) {
     const bool here = locations[i].length != 0;
     reply.held.push_back(here ? 1 : 0);
     if (!here) continue;
-    const NodeSet* holders = nullptr;
-    const bool registered = index_.find(fingerprints[i], nullptr, &holders);
-    reply.holders.push_back(registered ? *holders : NodeSet{});
+    const plan::Placement* placement = nullptr;
+    const bool registered = index_.find(fingerprints[i], nullptr, &placement);
+    reply.placements.push_back(registered ? *placement : plan::Placement{});
   }
   return reply;
 }
@@ -227,7 +227,7 @@ Status FileChunks::distrust(std::span<const Fingerprint> fingerprints) {
 Status FileChunks::add(const Register& request) {
   for (const Registration& chunk : request.chunks) {
     const store::ChunkLocation& l = chunk.location;
-    if (chunk.holders >= request.holder_sets.size() || !ChunkIndex::possible(l)) {
+    if (chunk.placement >= request.placements.size() || !ChunkIndex::possible(l)) {
       return {Code::kArgument, "a chunk was registered at a place that cannot be"};
     }
     if (!open_.contains(l.segment)) {
@@ -239,10 +239,12 @@ Status FileChunks::add(const Register& request) {
                              std::to_string(l.offset) + ": the file is gone or shorter"};
     }
   }
-  std::vector<std::uint32_t> sets;
-  for (const NodeSet& set : request.holder_sets) sets.push_back(index_.intern(set));
+  std::vector<std::uint32_t> numbers;
+  for (const plan::Placement& placement : request.placements) {
+    numbers.push_back(index_.intern(placement));
+  }
   for (const Registration& chunk : request.chunks) {
-    index_.put(chunk.fingerprint, chunk.location, sets[chunk.holders]);
+    index_.put(chunk.fingerprint, chunk.location, numbers[chunk.placement]);
   }
   return Status::ok();
 }
@@ -265,8 +267,8 @@ Status FileChunks::append(const PutChunks& request, std::span<const std::uint32_
 Result<PutReply> FileChunks::put(const PutChunks& request) {
   std::vector<Fingerprint> fingerprints;
   for (const PutChunk& chunk : request.chunks) {
-    if (chunk.holders >= request.holder_sets.size()) {
-      return Status(Code::kArgument, "a chunk came with a set of holders that is not there");
+    if (chunk.placement >= request.placements.size()) {
+      return Status(Code::kArgument, "a chunk came with a placement that is not there");
     }
     if (!store::holds({0, chunk.seal}, {chunk.fingerprint, chunk.data})) {
       return Status(Code::kCorrupt,
@@ -289,15 +291,17 @@ Result<PutReply> FileChunks::put(const PutChunks& request) {
       return status;
     }
   }
-  std::vector<std::uint32_t> sets;
-  for (const NodeSet& set : request.holder_sets) sets.push_back(index_.intern(set));
+  std::vector<std::uint32_t> numbers;
+  for (const plan::Placement& placement : request.placements) {
+    numbers.push_back(index_.intern(placement));
+  }
   std::size_t next = 0;
   for (std::uint32_t i = 0; i < granted.size(); ++i) {
-    const std::uint32_t set = sets[request.chunks[i].holders];
+    const std::uint32_t placement = numbers[request.chunks[i].placement];
     if (granted[i] != 0) {
-      index_.put(fingerprints[i], locations[next++], set);
+      index_.put(fingerprints[i], locations[next++], placement);
     } else if (store::ChunkLocation known; index_.find(fingerprints[i], &known)) {
-      index_.put(fingerprints[i], known, set);
+      index_.put(fingerprints[i], known, placement);
     }
   }
   return PutReply{static_cast<std::uint32_t>(mine.size())};

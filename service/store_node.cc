@@ -71,9 +71,9 @@ Result<std::shared_ptr<store::Store>> StoreNode::open_store(const std::string& s
   return known;
 }
 
-Status StoreNode::check_holders(const std::vector<NodeSet>& sets) const {
-  for (const NodeSet& set : sets) {
-    const bool possible = std::binary_search(set.begin(), set.end(), self_) && set.back() < nodes_;
+Status StoreNode::check_placements(std::span<const plan::Placement> placements) const {
+  for (const plan::Placement& placement : placements) {
+    const bool possible = placement.is_on(self_) && placement.nodes().back() < nodes_;
     if (!possible) {
       return {Code::kArgument,
               "a chunk came with holders that are not nodes of this job, or do "
@@ -192,7 +192,7 @@ Result<ClaimReply> StoreNode::on(const Claim& request) {
 
 Result<Empty> StoreNode::on(const Register& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
-    DEDUP_TRY(check_holders(request.holder_sets));
+    DEDUP_TRY(check_placements(request.placements));
     return to_reply(file.chunks().add(request));
   });
 }
@@ -231,7 +231,7 @@ Result<ChunksReply> StoreNode::on(const GetChunks& request) {
 
 Result<PutReply> StoreNode::on(const PutChunks& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<PutReply> {
-    DEDUP_TRY(check_holders(request.holder_sets));
+    DEDUP_TRY(check_placements(request.placements));
     return file.chunks().put(request);
   });
 }

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +16,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "plan/placement.h"
 #include "service/attached_file.h"
 #include "service/messages/store_node.h"
 #include "store/log.h"
@@ -73,7 +75,7 @@ class StoreNode {
   // The store of a template; the same object for as long as the directory holds the same store.
   Result<std::shared_ptr<store::Store>> open_store(const std::string& store_template, bool create);
   std::vector<Id128> attached() const;
-  Status check_holders(const std::vector<NodeSet>& sets) const;
+  Status check_placements(std::span<const plan::Placement> placements) const;
   Status explain(const Status& status) const;
   // Calls work(file), a Result; its error, or that there is no such file, is made to name the node.
   template <typename Work>

@@ -24,7 +24,7 @@ namespace dedup::store {
 using Digest = std::array<std::uint8_t, 32>;  // SHA-256
 
 // A store that took part in a generation. Its position in CommitRecord::stores is its number in
-// every NodeSet of this generation's recipe.
+// every placement of this generation's recipe.
 struct StoreEntry {
   Id128 uuid;
   std::string node;  // the node's name at commit, for messages only

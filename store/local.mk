@@ -1,5 +1,7 @@
 libdedup_core_la_SOURCES += \
   store/block_encoding.cc \
+  store/choose.cc \
+  store/choose.h \
   store/chunk_check.cc \
   store/chunk_check.h \
   store/chunk_header.h \
@@ -61,6 +63,7 @@ libdedup_core_la_SOURCES += \
   store/unnamed.h
 
 unit_tests_SOURCES += \
+  test/unit/store_choose_test.cc \
   test/unit/memory_store.cc \
   test/unit/memory_store.h \
   test/unit/memory_store_parts.cc \

@@ -10,16 +10,18 @@
 #include <span>
 #include <vector>
 
-#include "base/piece.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "plan/block.h"
 #include "store/commit_record.h"
 
 namespace dedup::store {
 
 // One block as bytes (Block::encode(), but compact: adjacent pieces that continue a chunk or a run
-// of zeros are joined, holder sets stored once) and back.
+// of zeros are joined, placements stored once) and back.
 Bytes encode_block(const Block& block);
+// kVersion, naming it, for a kind of placement that this software does not know; kCorrupt for
+// everything else that does not hold.
 Result<Block> decode_block(std::span<const std::byte> bytes);
 
 // A block as a shard has it: encoded, with the checksum that was made with it. Without bytes it was

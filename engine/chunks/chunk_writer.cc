@@ -15,27 +15,28 @@ constexpr std::size_t kRegistrationsAtOnce = 32768;
 // A new segment is begun beyond this, so that space is freed in parts.
 constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
 
-// The sets that one message refers to, and their numbers in it.
-class SetsOfMessage {
+// The placements that one message refers to, and their numbers in it.
+class PlacementsOfMessage {
  public:
-  explicit SetsOfMessage(const Numbered<NodeSet>& all) : all_(all), number_(all.size(), kUnused) {}
+  explicit PlacementsOfMessage(const Numbered<plan::Placement>& all)
+      : all_(all), number_(all.size(), kUnused) {}
 
-  std::uint32_t number(std::uint32_t set, std::vector<NodeSet>& sets) {
-    if (number_[set] == kUnused) {
-      number_[set] = static_cast<std::uint32_t>(sets.size());
-      used_.push_back(set);
-      sets.push_back(all_[set]);
+  std::uint32_t number(std::uint32_t one, std::vector<plan::Placement>& placements) {
+    if (number_[one] == kUnused) {
+      number_[one] = static_cast<std::uint32_t>(placements.size());
+      used_.push_back(one);
+      placements.push_back(all_[one]);
     }
-    return number_[set];
+    return number_[one];
   }
   void next_message() {
-    for (const std::uint32_t set : used_) number_[set] = kUnused;
+    for (const std::uint32_t one : used_) number_[one] = kUnused;
     used_.clear();
   }
 
  private:
   static constexpr std::uint32_t kUnused = 0xffffffff;
-  const Numbered<NodeSet>& all_;
+  const Numbered<plan::Placement>& all_;
   std::vector<std::uint32_t> number_;
   std::vector<std::uint32_t> used_;
 };
@@ -71,7 +72,7 @@ Status ChunkWriter::append(std::span<const StoredChunk> run) {
   }
   for (std::size_t i = 0; i < run.size(); ++i) {
     const store::ChunkLocation& at = locations[i];
-    taken_.push_back({run[i].fingerprint, at.offset, at.length, run[i].holders});
+    taken_.push_back({run[i].fingerprint, at.offset, at.length, run[i].placement});
     bytes_stored_ += at.length;
   }
   if (flush_) segment_->start_write_back(disk_);
@@ -146,7 +147,7 @@ Status ChunkWriter::write_out() {
 }
 
 Status ChunkWriter::register_all() {
-  SetsOfMessage sets(holder_sets_);
+  PlacementsOfMessage numbers(placements_);
   std::size_t part = 0;
   for (std::size_t begin = 0; begin < taken_.size(); begin += kRegistrationsAtOnce) {
     service::Register request{identity_, {}, {}};
@@ -157,9 +158,9 @@ Status ChunkWriter::register_all() {
       const Taken& c = taken_[i];
       request.chunks.push_back({c.fingerprint,
                                 {segment_from_[part].second, c.offset, c.length},
-                                sets.number(c.holders, request.holder_sets)});
+                                numbers.number(c.placement, request.placements)});
     }
-    sets.next_message();
+    numbers.next_message();
     DEDUP_TRY(client_.call(client_.self(), request).status());
   }
   return Status::ok();
@@ -185,13 +186,13 @@ Status ChunkWriter::settle(bool succeeded) {
   unstored_ = {};
   claimed_ = {};
   segment_from_ = {};
-  holder_sets_ = {};
+  placements_ = {};
   bytes_stored_ = 0;
   return status;
 }
 
 Status ChunkWriter::put(NodeIndex node, std::span<const StoredChunk> chunks) {
-  SetsOfMessage sets(holder_sets_);
+  PlacementsOfMessage numbers(placements_);
   while (!chunks.empty()) {
     service::PutChunks request{identity_, {}, {}};
     std::size_t bytes = 0;
@@ -199,11 +200,11 @@ Status ChunkWriter::put(NodeIndex node, std::span<const StoredChunk> chunks) {
     while (count < chunks.size() && (count == 0 || bytes < service::kPayload)) {
       const StoredChunk& chunk = chunks[count++];
       request.chunks.push_back(service::PutChunk::sealed(
-          chunk.fingerprint, sets.number(chunk.holders, request.holder_sets),
+          chunk.fingerprint, numbers.number(chunk.placement, request.placements),
           Bytes(chunk.data.begin(), chunk.data.end())));
       bytes += chunk.data.size() + sizeof(service::PutChunk);
     }
-    sets.next_message();
+    numbers.next_message();
     chunks = chunks.subspan(count);
     DEDUP_TRY(client_.call(node, request).status());
   }

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "base/worker.h"
+#include "plan/placement.h"
 #include "service/client.h"
 #include "store/segment.h"
 
@@ -23,8 +24,8 @@ namespace dedup::engine {
 struct StoredChunk {
   Fingerprint fingerprint;
   std::span<const std::byte> data;
-  std::uint32_t holders = 0;   // number of a set in ChunkWriter::holder_sets()
-  bool single = false;         // for store(): its name is new, nobody else has it or is storing it
+  std::uint32_t placement = 0;  // number of one in ChunkWriter::placements()
+  bool single = false;          // for store(): its name is new, nobody else has it or is storing it
   std::uint64_t checksum = 0;  // for store() and claim(): of the data when they were cut, fast_hash
 };
 
@@ -48,7 +49,7 @@ class ChunkWriter {
   ChunkWriter& operator=(const ChunkWriter&) = delete;
   ~ChunkWriter() { new_segment(); }
 
-  Numbered<NodeSet>& holder_sets() { return holder_sets_; }
+  Numbered<plan::Placement>& placements() { return placements_; }
 
   // Appends the single ones, and, after claiming them at this node's service, those of the others
   // that nobody else has or is storing.
@@ -81,7 +82,7 @@ class ChunkWriter {
     Fingerprint fingerprint;
     std::uint64_t offset = 0;
     std::uint32_t length = 0;
-    std::uint32_t holders = 0;
+    std::uint32_t placement = 0;
   };
 
   // Those that are this writer's to store.
@@ -102,7 +103,7 @@ class ChunkWriter {
   CreateSegment create_segment_;
   Id128 identity_;
   bool flush_;
-  Numbered<NodeSet> holder_sets_;
+  Numbered<plan::Placement> placements_;
   std::deque<Taken> taken_;  // grows without being moved
   // Which segment holds taken_ from a number on.
   std::vector<std::pair<std::size_t, std::uint64_t>> segment_from_;

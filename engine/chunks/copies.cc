@@ -16,13 +16,13 @@ Status not_as_sent() {
 
 }  // namespace
 
-std::size_t CopyHeader::size(unsigned holders) {
-  // The numbers, a flag, the count of holders, and a checksum of all.
-  constexpr std::size_t kFixed = sizeof(Fingerprint) + 4 + 4 + 1 + 8 + 2 + 8;
-  return kFixed + sizeof(NodeIndex) * holders;
+std::size_t CopyHeader::size(unsigned copies) {
+  // The numbers, a flag, the placement, and a checksum of all.
+  constexpr std::size_t kFixed = sizeof(Fingerprint) + 4 + 4 + 1 + 8 + 8;
+  return kFixed + plan::Placement::encoded_at_most(copies);
 }
 
-void CopyHeader::write(const NodeSet& holders, std::span<std::byte> out) const {
+void CopyHeader::write(const plan::Placement& placement, std::span<std::byte> out) const {
   Encoder encoder;
   encoder.bytes().reserve(out.size());
   encoder.put(fingerprint);
@@ -30,12 +30,14 @@ void CopyHeader::write(const NodeSet& holders, std::span<std::byte> out) const {
   encoder.put(slot);
   encoder.put(static_cast<std::uint8_t>(single ? 1 : 0));
   encoder.put(checksum);
-  encoder.put(holders);
+  placement.encode(encoder);
+  // Filled up, so that the checksum is of all that travels.
+  encoder.bytes().resize(out.size() - sizeof(std::uint64_t));
   encoder.put(message_checksum(encoder.bytes()));
-  std::memcpy(out.data(), encoder.bytes().data(), encoder.size());
+  std::memcpy(out.data(), encoder.bytes().data(), out.size());
 }
 
-Result<CopyHeader> CopyHeader::read(std::span<const std::byte> in, NodeSet& holders) {
+Result<CopyHeader> CopyHeader::read(std::span<const std::byte> in, plan::Placement& placement) {
   Decoder decoder(in);
   CopyHeader header;
   header.fingerprint = decoder.get_fingerprint();
@@ -43,10 +45,11 @@ Result<CopyHeader> CopyHeader::read(std::span<const std::byte> in, NodeSet& hold
   header.slot = decoder.get<std::uint32_t>();
   header.single = decoder.get<std::uint8_t>() != 0;
   header.checksum = decoder.get<std::uint64_t>();
-  holders = decoder.get_nodes();
-  const std::size_t said = decoder.position();
-  const bool sound = decoder.get<std::uint64_t>() == message_checksum(in.first(said));
-  if (!decoder.ok() || !sound) return not_as_sent();
+  placement = plan::Placement::decode(decoder);
+  if (!decoder.ok() || decoder.left() < sizeof(std::uint64_t)) return not_as_sent();
+  const std::size_t said = in.size() - sizeof(std::uint64_t);
+  Decoder end(in.subspan(said));
+  if (end.get<std::uint64_t>() != message_checksum(in.first(said))) return not_as_sent();
   return header;
 }
 
@@ -55,9 +58,9 @@ void write_no_copy(std::span<std::byte> out) {
 }
 
 Result<StoredChunk> read_parcel(const Parcel& parcel, std::uint32_t exchange,
-                                Numbered<NodeSet>& holder_sets) {
-  NodeSet holders;
-  DEDUP_ASSIGN(const CopyHeader header, CopyHeader::read(parcel.header, holders));
+                                Numbered<plan::Placement>& placements) {
+  plan::Placement placement;
+  DEDUP_ASSIGN(const CopyHeader header, CopyHeader::read(parcel.header, placement));
   if (header.exchange != exchange || header.slot != static_cast<std::uint32_t>(parcel.slot)) {
     return not_as_sent();
   }
@@ -67,7 +70,7 @@ Result<StoredChunk> read_parcel(const Parcel& parcel, std::uint32_t exchange,
   StoredChunk chunk;
   chunk.fingerprint = header.fingerprint;
   chunk.data = parcel.data;
-  chunk.holders = holder_sets.number(holders);
+  chunk.placement = placements.number(placement);
   chunk.single = header.single;
   chunk.checksum = header.checksum;
   return chunk;

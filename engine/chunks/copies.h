@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/chunks/chunk_writer.h"
+#include "plan/placement.h"
 
 namespace dedup::engine {
 
@@ -29,11 +30,11 @@ struct CopyHeader {
   std::uint64_t checksum = 0;  // of the data, when they were cut
 
   // Bytes that headers take: all are alike.
-  static std::size_t size(unsigned holders);
-  // `holders`: at most as many as size() was told.
-  void write(const NodeSet& holders, std::span<std::byte> out) const;
+  static std::size_t size(unsigned copies);
+  // `placement`: copies on at most as many nodes as size() was told.
+  void write(const plan::Placement& placement, std::span<std::byte> out) const;
   // kIo if it is not what was written.
-  static Result<CopyHeader> read(std::span<const std::byte> in, NodeSet& holders);
+  static Result<CopyHeader> read(std::span<const std::byte> in, plan::Placement& placement);
 };
 
 // In place of the header of a copy that is not there: what nobody takes for one.
@@ -42,6 +43,6 @@ void write_no_copy(std::span<std::byte> out);
 // The chunk, as it is to be stored; its data stay where they are. kIo if it, or what was said of
 // it, is not what was sent in this exchange at this place.
 Result<StoredChunk> read_parcel(const Parcel& parcel, std::uint32_t exchange,
-                                Numbered<NodeSet>& holder_sets);
+                                Numbered<plan::Placement>& placements);
 
 }  // namespace dedup::engine

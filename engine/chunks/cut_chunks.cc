@@ -40,8 +40,8 @@ class ChunkCollector {
       }
       ++count;
       const FastHash hash = fast_hash(chunk.data);
-      piece.holders = number_of(chunk.data, hash, piece.fingerprint);
-      if (piece.holders == out_.size()) {
+      piece.placement = number_of(chunk.data, hash, piece.fingerprint);
+      if (piece.placement == out_.size()) {
         const auto number = static_cast<std::uint32_t>(pieces_.size() - first_piece_);
         out_.chunks_.push_back({chunk.data.data(), length, number, hash.low});
         out_.sums_.unique += length;

@@ -51,8 +51,8 @@ class CutChunks {
   void rename(std::size_t i, const Fingerprint& name) {
     pieces_[chunks_[i].piece].fingerprint = name;
   }
-  // The round's, in the order of the runs. Until the round's end `holders` of one that is not zeros
-  // is the number of its chunk.
+  // The round's, in the order of the runs. Until the round's end `placement` of one that is not
+  // zeros is the number of its chunk.
   std::span<DumpedPiece> pieces() const { return pieces_; }
 
   // Bytes.

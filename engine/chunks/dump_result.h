@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "plan/placement.h"
 
 namespace dedup::engine {
 
@@ -20,8 +21,8 @@ struct DumpRun {
 // One chunk of this rank's data, or a run of zeros, as it will stand in the recipe. 56 bytes.
 struct DumpedPiece {
   std::uint64_t file_offset = 0;
-  std::uint32_t length = 0;   // of a chunk: at most chunk_size; zeros: at most kBlockSpan
-  std::uint32_t holders = 0;  // index into DumpResult::holder_sets
+  std::uint32_t length = 0;     // of a chunk: at most chunk_size; zeros: at most kBlockSpan
+  std::uint32_t placement = 0;  // index into DumpResult::placements
   bool zero = false;
   Fingerprint fingerprint;
 };
@@ -49,7 +50,7 @@ struct DumpStats {
 
 struct DumpResult {
   std::vector<DumpedPiece> pieces;  // in the order of the runs
-  std::vector<NodeSet> holder_sets;
+  std::vector<plan::Placement> placements;
   DumpStats stats;
 };
 

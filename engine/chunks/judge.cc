@@ -13,7 +13,7 @@ Verdict judge_frequent(NodeIndex node, const plan::FrequentSet& result,
   plan::Dealer::Deal deal;
   const auto designated = result.designated(element);
   if (!dealer.deal(designated, element.fingerprint.prefix(), deal)) note_undealt(error);
-  Verdict verdict{false, {}, std::move(deal.holders)};
+  Verdict verdict{false, {}, std::move(deal.placement)};
   for (const plan::Designated& d : designated) {
     if (d.node == node) verdict.keep = !d.held && dealer.keeps(d.node);
   }
@@ -27,14 +27,15 @@ Verdict judge_frequent(NodeIndex node, const plan::FrequentSet& result,
 Verdict judge_unique(NodeIndex node, bool held, const plan::Dealer& dealer, FirstError& error) {
   plan::Dealer::Deal deal;
   if (!dealer.deal_unique(node, held, deal)) note_undealt(error);
-  Verdict verdict{!held && dealer.keeps(node), {}, std::move(deal.holders)};
+  Verdict verdict{!held && dealer.keeps(node), {}, std::move(deal.placement)};
   for (const plan::Dealer::Copy& copy : deal.copies) verdict.targets.push_back(copy.to);
   return verdict;
 }
 
 // Of a chunk outside the result: whether it stays where it is.
 bool is_settled(const KnownChunks& known, std::uint32_t chunk, unsigned copies) {
-  return known.is_settled(chunk) || (known.is_held(chunk) && known.holders(chunk).size() >= copies);
+  return known.is_settled(chunk) || (known.is_held(chunk) && known.placement(chunk).redundancy() >=
+                                                                 plan::Redundancy::copies(copies));
 }
 
 }  // namespace
@@ -48,7 +49,7 @@ plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
     if (view.known.is_settled(c)) continue;
     const bool held = view.known.is_held(c);
     part.add(view.chunks[c].fingerprint, view.chunks[c].length, view.chunks.ranks(c), view.node,
-             held, held ? view.known.holders(c) : none);
+             held, held ? view.known.placement(c).nodes() : none);
   }
   part.add_outside(view.node, outside);
   part.finish(limits);
@@ -88,7 +89,7 @@ NodeVerdicts judge(const NodeView& view, const plan::FrequentSet& result,
       verdicts.of.push_back(
           verdicts.list.number(judge_frequent(view.node, result, *element, dealer, error)));
     } else if (is_settled(view.known, c, dealer.copies())) {
-      verdicts.of.push_back(verdicts.list.number(Verdict{false, {}, view.known.holders(c)}));
+      verdicts.of.push_back(verdicts.list.number(Verdict{false, {}, view.known.placement(c)}));
     } else {
       const bool held = view.known.is_held(c);
       auto& verdict = unique[held ? 1 : 0];

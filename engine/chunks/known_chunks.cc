@@ -22,9 +22,10 @@ Status ask_held(const NodeChunks& chunks, const std::vector<std::uint32_t>& whic
     std::size_t next = 0;
     for (std::size_t i = begin; i < end && i - begin < reply.held.size(); ++i) {
       if (reply.held[i - begin] == 0) continue;
-      const NodeSet holders = next < reply.holders.size() ? reply.holders[next] : NodeSet{};
+      const plan::Placement placement =
+          next < reply.placements.size() ? reply.placements[next] : plan::Placement{};
       ++next;
-      known.hold(which[i], holders, client.self(), client.nodes());
+      known.hold(which[i], placement, client.self(), client.live());
     }
   }
   return Status::ok();
@@ -32,16 +33,16 @@ Status ask_held(const NodeChunks& chunks, const std::vector<std::uint32_t>& whic
 
 }  // namespace
 
-void KnownChunks::set(std::uint32_t i, What what, const NodeSet& holders) {
+void KnownChunks::set(std::uint32_t i, What what, const plan::Placement& placement) {
   what_[i] = what;
-  holders_[i] = sets_.number(holders);
+  placements_[i] = distinct_.number(placement);
 }
 
-void KnownChunks::hold(std::uint32_t i, NodeSet holders, NodeIndex self, NodeIndex job_nodes) {
-  std::erase_if(holders, [&](NodeIndex n) { return n >= job_nodes; });
-  const auto at = std::lower_bound(holders.begin(), holders.end(), self);
-  if (at == holders.end() || *at != self) holders.insert(at, self);
-  set(i, What::kHeld, holders);
+void KnownChunks::hold(std::uint32_t i, const plan::Placement& placement, NodeIndex self,
+                       const plan::LiveNodes& live) {
+  plan::Placement here = placement.surviving(live);
+  here.add_copy(self);
+  set(i, What::kHeld, here);
 }
 
 KnownChunks look_up(const NodeChunks& chunks, const plan::SettledChunks& settled,
@@ -49,8 +50,8 @@ KnownChunks look_up(const NodeChunks& chunks, const plan::SettledChunks& settled
   KnownChunks known(chunks.size());
   std::vector<std::uint32_t> ask;
   for (std::uint32_t c = 0; c < chunks.size(); ++c) {
-    if (const NodeSet* holders = settled.find(chunks[c].fingerprint)) {
-      known.settle(c, *holders);
+    if (const plan::Placement* placement = settled.find(chunks[c].fingerprint)) {
+      known.settle(c, *placement);
     } else {
       ask.push_back(c);
     }

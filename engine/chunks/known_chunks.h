@@ -8,6 +8,7 @@
 #include "base/numbered.h"
 #include "engine/chunks/first_error.h"
 #include "engine/chunks/node_chunks.h"
+#include "plan/placement.h"
 #include "plan/settled.h"
 #include "service/client.h"
 
@@ -18,7 +19,7 @@ class KnownChunks {
  public:
   KnownChunks() = default;
   // Nothing is known yet.
-  explicit KnownChunks(std::uint32_t chunks) : what_(chunks, What::kNew), holders_(chunks) {}
+  explicit KnownChunks(std::uint32_t chunks) : what_(chunks, What::kNew), placements_(chunks) {}
 
   bool is_new(std::uint32_t i) const { return what_[i] == What::kNew; }
   // In this node's store already.
@@ -26,20 +27,22 @@ class KnownChunks {
   // An earlier dump of this generation decided who holds it.
   bool is_settled(std::uint32_t i) const { return what_[i] == What::kSettled; }
   // Of a chunk that is not new.
-  const NodeSet& holders(std::uint32_t i) const { return sets_[holders_[i]]; }
+  const plan::Placement& placement(std::uint32_t i) const { return distinct_[placements_[i]]; }
 
-  void settle(std::uint32_t i, const NodeSet& holders) { set(i, What::kSettled, holders); }
-  // `holders`: as the service of node `self` knows them. Stores that no node of the job has do not
-  // count.
-  void hold(std::uint32_t i, NodeSet holders, NodeIndex self, NodeIndex job_nodes);
+  void settle(std::uint32_t i, const plan::Placement& placement) {
+    set(i, What::kSettled, placement);
+  }
+  // `placement`: as the service of node `self` knows it. Only nodes of the job, `live`, count.
+  void hold(std::uint32_t i, const plan::Placement& placement, NodeIndex self,
+            const plan::LiveNodes& live);
 
  private:
   enum class What : std::uint8_t { kNew, kHeld, kSettled };
-  void set(std::uint32_t i, What what, const NodeSet& holders);
+  void set(std::uint32_t i, What what, const plan::Placement& placement);
 
   std::vector<What> what_;
-  std::vector<std::uint32_t> holders_;  // numbers in sets_
-  Numbered<NodeSet> sets_;
+  std::vector<std::uint32_t> placements_;  // numbers in distinct_
+  Numbered<plan::Placement> distinct_;
 };
 
 // Looks up what earlier dumps settled, and asks this node's service for the rest, unless there is

@@ -67,7 +67,7 @@ Answers NodeChunks::answer(const NodeVerdicts& verdicts) && {
       const std::uint32_t chunk = chunk_of_[record];
       const Verdict& verdict = verdicts.list[verdicts.of[chunk]];
       const bool chosen = turn[chunk]-- == 0;
-      numbers.push_back(used.number(chosen ? verdict : Verdict{false, {}, verdict.holders}));
+      numbers.push_back(used.number(chosen ? verdict : Verdict{false, {}, verdict.placement}));
     }
     encoder.put(static_cast<std::uint32_t>(used.size()));
     for (std::uint32_t v = 0; v < used.size(); ++v) put_fields(encoder, used[v]);

@@ -26,7 +26,7 @@ void OwnChunks::claim_some() {
     if (!verdict.keep) continue;
     bytes_ += chunks_.length(next_);
     batch.push_back({chunks_.name(next_), chunks_.data(next_),
-                     writer_.holder_sets().number(verdict.holders), chunks_.is_single(next_),
+                     writer_.placements().number(verdict.placement), chunks_.is_single(next_),
                      chunks_.checksum(next_)});
   }
   if (error_.none()) error_.note(writer_.claim(batch));

@@ -9,18 +9,20 @@
 #include "engine/chunks/judge.h"
 #include "engine/chunks/name_chunks.h"
 #include "plan/deal.h"
+#include "plan/placement.h"
 #include "plan/reduce.h"
 
 namespace dedup::engine {
 
-// Gives each of the round's pieces its chunk's name and holders, which it numbers in `holder_sets`.
+// Gives each of the round's pieces its chunk's name and placement, which it numbers in
+// `placements`.
 void finish_pieces(const NamedChunks& chunks, const Verdicts& verdicts,
-                   Numbered<NodeSet>& holder_sets);
+                   Numbered<plan::Placement>& placements);
 
 // Of the chunks in `result` those that this rank, the `rank`-th of `ranks` of its node, decides
 // about, and who holds them in the end.
-std::vector<std::pair<Fingerprint, NodeSet>> settled_part(const plan::FrequentSet& result,
-                                                          const plan::Dealer& dealer, int rank,
-                                                          int ranks);
+std::vector<std::pair<Fingerprint, plan::Placement>> settled_part(const plan::FrequentSet& result,
+                                                                  const plan::Dealer& dealer,
+                                                                  int rank, int ranks);
 
 }  // namespace dedup::engine

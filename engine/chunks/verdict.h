@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "plan/placement.h"
 
 namespace dedup::engine {
 
@@ -13,7 +14,7 @@ namespace dedup::engine {
 struct Verdict {
   bool keep = false;               // append it to this node's store
   std::vector<NodeIndex> targets;  // send a copy to each
-  NodeSet holders;                 // who has it in the end
+  plan::Placement placement;       // in the end
   auto operator<=>(const Verdict&) const = default;
 };
 

@@ -54,8 +54,8 @@ struct Dumper::Private {
 
   void make_exchange() {
     const hints::Hints& hints = state.hints;
-    const std::size_t slot =
-        hints.chunk_size + sizeof(Fingerprint) + 48 + sizeof(NodeIndex) * std::size_t{state.copies};
+    const std::size_t slot = hints.chunk_size + sizeof(Fingerprint) + 46 +
+                             plan::Placement::encoded_at_most(state.copies);
     state.exchange = Exchange::create(hints.exchange, state.topology,
                                       std::max<std::size_t>(hints.buffer / kWindowPart, slot),
                                       std::max<std::size_t>(hints.buffer / kStagingPart, slot));
@@ -115,15 +115,15 @@ Result<DumpResult> Dumper::dump(std::span<const DumpRun> runs) {
   }
   // Not touched before it is needed: runs of zeros take one piece for many chunks.
   result.pieces.reserve(chunks);
-  Numbered<NodeSet> holder_sets;
+  Numbered<plan::Placement> placements;
   RunCursor cursor(runs, p_->state.hints.chunk_size);
   const std::uint64_t most = p_->chunks_at_once();
   for (std::uint64_t done = 0; done < sizes.chunks; done += most) {
     const Status status = dump_round(p_->state, cursor, std::min(most, sizes.chunks - done),
-                                     sizes.longest, holder_sets, result);
+                                     sizes.longest, placements, result);
     if (!status.is_ok()) return status;
   }
-  result.holder_sets = holder_sets.list();
+  result.placements = placements.list();
   return result;
 }
 

@@ -156,7 +156,7 @@ void move_chunks(DumpState& state, const NamedChunks& chunks, const Verdicts& ve
 }  // namespace
 
 Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::size_t longest,
-                  Numbered<NodeSet>& holder_sets, DumpResult& result) {
+                  Numbered<plan::Placement>& placements, DumpResult& result) {
   DumpStats& stats = result.stats;
   FirstError error;
   NamedChunks chunks;
@@ -194,7 +194,7 @@ Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::
   stats.bytes_stored += state.writer.bytes_stored();
   const Status registered = state.writer.settle(all.is_ok());
   if (!all.is_ok()) return all;
-  finish_pieces(chunks, verdicts, holder_sets);
+  finish_pieces(chunks, verdicts, placements);
   if (state.deduplicates()) {
     state.settled.add(
         settled_part(frequent, plan.dealer, state.topology.node_rank(), state.topology.node_size()),

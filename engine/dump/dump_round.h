@@ -64,10 +64,10 @@ struct DumpState {
 };
 
 // Collective. Takes chunks from `cursor` until there were `most` that are not zeros, and appends
-// their pieces to the result, which is not to be moved in memory meanwhile; their holders are
-// numbers in `holder_sets`. `longest`: bytes of the longest chunk of any rank. The same code on all
+// their pieces to the result, which is not to be moved in memory meanwhile; their placements are
+// numbers in `placements`. `longest`: bytes of the longest chunk of any rank. The same code on all
 // ranks.
 Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::size_t longest,
-                  Numbered<NodeSet>& holder_sets, DumpResult& result);
+                  Numbered<plan::Placement>& placements, DumpResult& result);
 
 }  // namespace dedup::engine

@@ -19,7 +19,7 @@ class ArrivedCopies {
     if (!error_.none()) return;
     std::vector<StoredChunk> batch;
     for (const Parcel& parcel : parcels) {
-      const auto chunk = read_parcel(parcel, exchange_, writer_.holder_sets());
+      const auto chunk = read_parcel(parcel, exchange_, writer_.placements());
       error_.note(chunk.status());
       if (!chunk.is_ok()) return;
       bytes_ += parcel.data.size();
@@ -69,7 +69,7 @@ Moved store_and_exchange(const NamedChunks& chunks, const Verdicts& verdicts, co
       const auto slot = static_cast<std::uint32_t>(sends.ranges[range].first + number);
       const CopyHeader said{chunks.name(chunk), shape.number, slot, chunks.is_single(chunk),
                             chunks.checksum(chunk)};
-      said.write(verdicts[chunk].holders, header);
+      said.write(verdicts[chunk].placement, header);
       return chunks.data(chunk);
     };
     out.drain = [&](std::span<const Parcel> parcels) {
@@ -93,7 +93,7 @@ void put_to_guests(const NamedChunks& chunks, const Verdicts& verdicts, const Se
     for (; it != sends.list.end() && it->target == target; ++it) {
       if (reached) continue;
       batch.push_back({chunks.name(it->chunk), chunks.data(it->chunk),
-                       writer.holder_sets().number(verdicts[it->chunk].holders)});
+                       writer.placements().number(verdicts[it->chunk].placement)});
     }
     if (!batch.empty()) error.note(writer.put(target, batch));
     batch.clear();

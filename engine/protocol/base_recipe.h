@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "base/piece.h"
 #include "base/status.h"
 #include "engine/protocol/file_view.h"
+#include "plan/block.h"
 #include "service/client.h"
 #include "service/messages/store_node.h"
 #include "store/shard.h"
@@ -19,8 +19,8 @@ class BaseRecipe {
  public:
   BaseRecipe(service::Client& client, const FileView& view) : client_(&client), view_(&view) {}
 
-  // Blocks by number, any order; a block that was never written is empty. NodeSets are in terms of
-  // view.info.stores. kIo, naming file, byte range and stores, if no node has a good copy of a
+  // Blocks by number, any order; a block that was never written is empty. Placements are in terms
+  // of view.info.stores. kIo, naming file, byte range and stores, if no node has a good copy of a
   // block; another code if a node that may have one cannot be asked.
   Result<std::vector<Block>> read(std::span<const std::uint64_t> blocks) const;
   // The same as their shards have them, to be passed on. They were checked like the others.

@@ -16,30 +16,9 @@ namespace {
 // does not keep a service from others for long.
 constexpr std::size_t kAskAtOnce = std::size_t{512} << 10;
 
-// What is wanted one after the other mostly stands one after the other, at each of its holders: so
-// many chunks of it are asked for at the same one.
+// What is wanted one after the other mostly stands one after the other, on each node that has it:
+// so many chunks of it are asked for at the same one.
 constexpr std::size_t kTogether = 128;
-
-// The node to ask for a chunk as the n-th; kNoNode if its holders are fewer. One's own node first,
-// then the others from a position that differs from one such group to another and from node to
-// node, so that readers spread over the copies.
-NodeIndex nth_choice(std::span<const WantedChunk> wanted, std::size_t i, NodeIndex self,
-                     NodeIndex nodes, std::size_t n) {
-  const WantedChunk& chunk = wanted[i];
-  const bool here = std::binary_search(chunk.holders->begin(), chunk.holders->end(), self);
-  if (here && n == 0) return self;
-  if (here) --n;
-  const auto is_other = [&](NodeIndex node) { return node < nodes && node != self; };
-  const auto others = static_cast<std::size_t>(
-      std::count_if(chunk.holders->begin(), chunk.holders->end(), is_other));
-  if (n >= others) return kNoNode;
-  const std::uint64_t place = wanted[i - i % kTogether].fingerprint.prefix();
-  auto skip = static_cast<std::size_t>((place + self + n) % others);
-  for (const NodeIndex node : *chunk.holders) {
-    if (is_other(node) && skip-- == 0) return node;
-  }
-  return kNoNode;
-}
 
 // This node's store, read by this process itself.
 class OwnStore : public store::ChunkReader {
@@ -70,12 +49,14 @@ class OwnStore : public store::ChunkReader {
 std::vector<std::size_t> ChunkSource::fetch(std::span<const WantedChunk> wanted) const {
   std::vector<std::size_t> left(wanted.size());
   for (std::size_t i = 0; i < left.size(); ++i) left[i] = i;
+  std::vector<NodeIndex> sources;
   for (std::size_t attempt = 0; !left.empty(); ++attempt) {
     ByNode by_node;
     std::vector<std::size_t> exhausted;
     for (const std::size_t i : left) {
-      const NodeIndex node = nth_choice(wanted, i, client_->self(), client_->nodes(), attempt);
-      (node == kNoNode ? exhausted : by_node[node]).push_back(i);
+      const std::uint64_t together = wanted[i - i % kTogether].fingerprint.prefix();
+      wanted[i].placement->sources(client_->live(), client_->self(), together, sources);
+      (attempt < sources.size() ? by_node[sources[attempt]] : exhausted).push_back(i);
     }
     if (by_node.empty()) break;
     left = try_nodes(wanted, std::move(by_node));

@@ -11,6 +11,7 @@
 #include "base/types.h"
 #include "engine/protocol/file_view.h"
 #include "engine/protocol/local_file.h"
+#include "plan/placement.h"
 #include "service/client.h"
 #include "service/messages/store_node.h"
 
@@ -20,8 +21,8 @@ namespace dedup::engine {
 struct WantedChunk {
   Fingerprint fingerprint;
   std::uint32_t length = 0;
-  const NodeSet* holders = nullptr;  // who should have it, in terms of FileInfo::stores
-  std::byte* out = nullptr;          // `length` bytes
+  const plan::Placement* placement = nullptr;  // in terms of FileInfo::stores
+  std::byte* out = nullptr;                    // `length` bytes
 };
 
 // Reads chunks: from this node's store directly, from others through their services; if the nodes

@@ -43,7 +43,7 @@ Status drop_everywhere(service::Client& client, const std::string& path, const h
   // What a copy of a placeholder names is the original's.
   if (shared && state.is_copy()) return Status::ok();
   bool any = shared;
-  for (const plan::StoreReport& report : found.reports) {
+  for (const store::StoreReport& report : found.reports) {
     for (const store::CommitRecord& record : report.records) {
       if (shared && record.identity != state.placeholder.identity) continue;
       any = true;

@@ -5,7 +5,7 @@
 
 #include "base/warn.h"
 #include "engine/protocol/reader.h"
-#include "plan/choose.h"
+#include "store/choose.h"
 
 namespace dedup::engine {
 namespace {
@@ -70,7 +70,7 @@ Status Fence::prepare(const store::CommitRecord& record) {
   const bool gone = now.kind == store::PathState::Kind::kNothing ||
                     now.kind == store::PathState::Kind::kNoDirectory;
   if (gone) {
-    warn(path_ + ": was removed while it was open: no name leads to " + plan::describe(record) +
+    warn(path_ + ": was removed while it was open: no name leads to " + store::describe(record) +
          ", which stays in the stores until they need its space");
     return Status::ok();
   }

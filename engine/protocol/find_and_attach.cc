@@ -7,9 +7,9 @@
 #include "base/warn.h"
 #include "engine/protocol/fence.h"
 #include "engine/protocol/search.h"
-#include "plan/choose.h"
 #include "service/messages/file_home.h"
 #include "service/messages/store_node.h"
+#include "store/choose.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
 
@@ -26,7 +26,7 @@ struct Decision {
   bool attach = false;  // nobody in the job has the file yet, or only for reading
   bool create = false;
   std::vector<NodeIndex> adopt;
-  std::vector<plan::Leftover> drop;
+  std::vector<store::Leftover> drop;
 };
 
 class FindAndAttach {
@@ -117,7 +117,7 @@ class FindAndAttach {
     DEDUP_ASSIGN(const FileView view, FileView::from(begun_.info));
     out.base = view.base();
     if (file_.writable && !out.info.writable) {
-      plan::Choice choice;
+      store::Choice choice;
       choice.record = view.record;
       for (std::size_t i = file_.nodes(); i < out.info.stores.size(); ++i) {
         choice.missing.push_back({out.info.stores[i].uuid, out.info.stores[i].node});
@@ -125,7 +125,7 @@ class FindAndAttach {
       if (out.info.real_path != service::FileInfo::RealPath::kNone) {
         DEDUP_TRY(store::check_replaceable(file_.path));
       } else if (view.committed) {
-        DEDUP_TRY(plan::check_quorum(choice));
+        DEDUP_TRY(store::check_quorum(choice));
       }
       out.attach = true;
       make_writable(out.info);
@@ -164,7 +164,7 @@ class FindAndAttach {
     out.info.stores = found.stores;
   }
 
-  static void take(const plan::Choice& choice, const SearchResult& found, Decision& out) {
+  static void take(const store::Choice& choice, const SearchResult& found, Decision& out) {
     out.info.identity = choice.record.identity;
     out.info.record = choice.record.encode();
     out.info.size = choice.record.size;
@@ -207,8 +207,8 @@ class FindAndAttach {
                 file_.path + ": is a copy of the placeholder at " + state.placeholder.path +
                     ", which can only be read; to write to a copy of the file, copy its data"};
       }
-      DEDUP_ASSIGN(const plan::Choice choice,
-                   plan::choose_named(file_.path, state.placeholder, found.reports));
+      DEDUP_ASSIGN(const store::Choice choice,
+                   store::choose_named(file_.path, state.placeholder, found.reports));
       if (state.is_copy() && choice.record.attempt != state.placeholder.attempt) {
         return {Code::kIo, file_.path + ": is a copy of the placeholder at " +
                                state.placeholder.path + ", which has been written to since: " +
@@ -224,9 +224,9 @@ class FindAndAttach {
 
   Status no_directory(const SearchResult& found) const {
     std::string text = file_.path + ": its directory is not there";
-    for (const plan::StoreReport& report : found.reports) {
+    for (const store::StoreReport& report : found.reports) {
       if (report.records.empty()) continue;
-      text += "; the stores have " + plan::describe(report.records.front()) +
+      text += "; the stores have " + store::describe(report.records.front()) +
               ": is the file system mounted?";
       break;
     }
@@ -256,7 +256,7 @@ class FindAndAttach {
   // The nodes share no file system there: the stores find the file by its path.
   Status decide_by_path(const SearchResult& found, Decision& out) {
     begin_info(found, out);
-    DEDUP_ASSIGN(plan::Choice choice, plan::choose_generation(file_.path, found.reports));
+    DEDUP_ASSIGN(store::Choice choice, store::choose_generation(file_.path, found.reports));
     out.drop = choice.drop;
     if (!choice.exists) {
       if (!mode_.create) {
@@ -269,8 +269,8 @@ class FindAndAttach {
     } else {
       if (exclusive()) return exists();
       if (file_.writable) {
-        DEDUP_TRY(plan::check_quorum(choice));
-      } else if (const Status quorum = plan::check_quorum(choice); !quorum.is_ok()) {
+        DEDUP_TRY(store::check_quorum(choice));
+      } else if (const Status quorum = store::check_quorum(choice); !quorum.is_ok()) {
         warn(quorum.message());
       }
       take(choice, found, out);
@@ -324,7 +324,7 @@ class FindAndAttach {
   }
 
   Status drop_leftovers() {
-    for (const plan::Leftover& leftover : decision_.drop) {
+    for (const store::Leftover& leftover : decision_.drop) {
       if (!speak_for(leftover.node)) continue;
       const service::Drop request{decision_.info.store_template, leftover.identity, {}};
       DEDUP_TRY(file_.client().call(leftover.node, request).status());

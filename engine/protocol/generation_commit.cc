@@ -118,11 +118,11 @@ Status GenerationCommit::take_part(const Bytes& part) {
   if (!told || !std::all_of(told->shards.begin(), told->shards.end(), is_known)) {
     return {Code::kInternal, "a rank sent a part of the recipe that cannot be"};
   }
-  facts_.lowest_copies = std::min(facts_.lowest_copies, told->facts.lowest_copies);
+  facts_.lowest = std::min(facts_.lowest, told->facts.lowest);
   facts_.lost_chunks += told->facts.lost_chunks;
   facts_.unknown_bytes += told->facts.unknown_bytes;
   facts_.copies_made += told->facts.copies_made;
-  facts_.node_sets.merge(told->facts.node_sets);
+  facts_.placements.merge(told->facts.placements);
   for (auto& [shard, entry] : told->shards) record_.shards[shard] = std::move(entry);
   return Status::ok();
 }

@@ -16,6 +16,7 @@
 #include "engine/protocol/plain_file.h"
 #include "engine/protocol/ranks.h"
 #include "hints/hints.h"
+#include "plan/placement.h"
 #include "service/client.h"
 #include "service/messages/file_home.h"
 
@@ -72,8 +73,10 @@ struct JobFile {
   // for the others.
   Status share_view(const Status& of_rank_0);
 
-  // How many nodes a chunk must be on at least.
+  // K, or as much of it as this job's nodes allow.
   unsigned copies() const { return std::min<unsigned>(hints.replication, nodes()); }
+  // How well each chunk must be kept at least.
+  plan::Redundancy redundancy() const { return plan::Redundancy::copies(copies()); }
   // What the record says: K as it was asked for, also where there are fewer nodes; of a default
   // that nobody asked for, what can be had.
   unsigned wanted_copies() const {

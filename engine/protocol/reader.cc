@@ -36,7 +36,7 @@ struct Span {
   std::uint64_t length = 0;
   const Piece* piece = nullptr;   // a chunk's slice …
   const LogPiece* log = nullptr;  // … or a log's, or else the plain file's
-  const NodeSet* holders = nullptr;
+  const plan::Placement* placement = nullptr;
   std::uint32_t chunk = 0;           // its number among those that are wanted
   const std::byte* bytes = nullptr;  // once fetched
 
@@ -268,7 +268,7 @@ class WindowReader {
       for (const Piece& piece : r.content.pieces) {
         if (piece.is_zero()) continue;
         spans_.push_back({block + piece.begin, piece.length, &piece, nullptr,
-                          &r.content.holder_sets[piece.holders], 0, nullptr});
+                          &r.content.placements[piece.placement], 0, nullptr});
       }
       for (const LogPiece& log : r.log) {
         spans_.push_back({block + log.begin, log.length, nullptr, &log, nullptr, 0, nullptr});
@@ -364,8 +364,8 @@ class WindowReader {
                                [&](std::uint32_t n) { return wanted_[n].fingerprint; });
       if (span.chunk != wanted_.size()) continue;
       const bool whole = piece.chunk_offset == 0 && span.length == piece.chunk_length;
-      wanted_.push_back(
-          {piece.fingerprint, piece.chunk_length, span.holders, whole ? target_of(span) : nullptr});
+      wanted_.push_back({piece.fingerprint, piece.chunk_length, span.placement,
+                         whole ? target_of(span) : nullptr});
       if (wanted_.back().out == nullptr) bytes += piece.chunk_length;
     }
     if (wanted_.empty()) return Status::ok();
@@ -394,15 +394,16 @@ class WindowReader {
     };
     const auto first = std::find_if(spans_.begin(), spans_.end(), is_lost);
     std::uint64_t end = first->end();
-    NodeSet holders;
+    NodeSet nodes;
     for (auto it = first; it != spans_.end() && it->offset <= end && is_lost(*it); ++it) {
       end = it->end();
-      holders.insert(holders.end(), it->holders->begin(), it->holders->end());
+      const NodeSet& some = it->placement->nodes();
+      nodes.insert(nodes.end(), some.begin(), some.end());
     }
-    std::sort(holders.begin(), holders.end());
-    holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     std::string stores;
-    for (const NodeIndex n : holders) {
+    for (const NodeIndex n : nodes) {
       // A commit may have come between, after which the table has no stores that are missing.
       if (n >= view_->info.stores.size()) continue;
       const service::StoreRef& store = view_->info.stores[n];

@@ -54,7 +54,7 @@ Result<SearchResult> put_together(const service::Client& client, std::vector<Ans
   result.seen.resize(client.nodes());
   for (auto& [node, reply] : answers) {
     if (node >= client.nodes()) return impossible();
-    plan::StoreReport& report = result.reports[node];
+    store::StoreReport& report = result.reports[node];
     report.node = node;
     report.store = reply.store.uuid;
     report.node_name = client.node_name(node);
@@ -100,7 +100,7 @@ Result<SearchResult> search_alone(service::Client& client, const std::string& pa
 }
 
 void hide(SearchResult& found, const std::vector<Id128>& identities) {
-  for (plan::StoreReport& report : found.reports) {
+  for (store::StoreReport& report : found.reports) {
     std::erase_if(report.records, [&](const store::CommitRecord& record) {
       return std::find(identities.begin(), identities.end(), record.identity) != identities.end();
     });

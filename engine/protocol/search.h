@@ -6,17 +6,17 @@
 
 #include "base/status.h"
 #include "engine/protocol/ranks.h"
-#include "plan/choose.h"
 #include "service/client.h"
 #include "service/messages/file_info.h"
+#include "store/choose.h"
 
 namespace dedup::engine {
 
 struct SearchResult {
-  std::vector<plan::StoreReport> reports;  // one for each node of the job, in order
-  std::vector<service::StoreRef> stores;   // likewise
-  std::vector<store::Seen> seen;           // likewise: the path's directory
-  std::vector<std::string> damaged;        // what could not be read, for a warning
+  std::vector<store::StoreReport> reports;  // one for each node of the job, in order
+  std::vector<service::StoreRef> stores;    // likewise
+  std::vector<store::Seen> seen;            // likewise: the path's directory
+  std::vector<std::string> damaged;         // what could not be read, for a warning
 };
 
 // What the stores have of the path, and of `identity` unless it is zero.

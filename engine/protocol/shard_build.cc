@@ -152,14 +152,16 @@ Status ShardBuild::add(std::uint64_t number, Block block) {
 
 Status ShardBuild::keep_copies(Block& block) {
   // Stores that this job does not have cannot be counted on, nor be named by the new recipe.
-  for (NodeSet& set : block.holder_sets) {
-    std::erase_if(set, [&](NodeIndex n) { return n >= nodes_; });
+  const plan::LiveNodes& live = file_.client().live();
+  std::vector<bool> enough;
+  for (plan::Placement& placement : block.placements) {
+    placement = placement.surviving(live);
+    enough.push_back(placement.enough(live, file_.redundancy()));
   }
-  std::map<Fingerprint, NodeSet> lacking;
+  std::map<Fingerprint, plan::Placement> lacking;
   for (const Piece& piece : block.pieces) {
-    if (piece.is_zero() || piece.is_unknown()) continue;
-    const NodeSet& holders = block.holder_sets[piece.holders];
-    if (holders.size() < file_.copies()) lacking.emplace(piece.fingerprint, holders);
+    if (piece.is_zero() || piece.is_unknown() || enough[piece.placement]) continue;
+    lacking.emplace(piece.fingerprint, block.placements[piece.placement]);
   }
   if (!lacking.empty()) {
     std::vector<Fingerprint> fingerprints;
@@ -178,33 +180,32 @@ Status ShardBuild::keep_copies(Block& block) {
       }
     }
     if (!fingerprints.empty()) DEDUP_TRY(copy_chunks(fingerprints, lacking));
-    std::map<NodeSet, std::uint32_t> sets;
+    std::map<plan::Placement, std::uint32_t> numbers;
     for (Piece& piece : block.pieces) {
       const auto it = piece.is_zero() ? lacking.end() : lacking.find(piece.fingerprint);
       if (it == lacking.end()) continue;
       const auto [entry, is_new] =
-          sets.emplace(it->second, static_cast<std::uint32_t>(block.holder_sets.size()));
-      if (is_new) block.holder_sets.push_back(it->second);
-      piece.holders = entry->second;
+          numbers.emplace(it->second, static_cast<std::uint32_t>(block.placements.size()));
+      if (is_new) block.placements.push_back(it->second);
+      piece.placement = entry->second;
     }
   }
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero()) continue;
-    const NodeSet& holders = block.holder_sets[piece.holders];
-    if (!holders.empty()) {
-      facts_.lowest_copies = std::min<std::uint64_t>(facts_.lowest_copies, holders.size());
-      facts_.node_sets.insert(holders);
-    }
+    const plan::Placement& placement = block.placements[piece.placement];
+    if (placement.redundancy().is_lost()) continue;
+    facts_.lowest = std::min(facts_.lowest, placement.redundancy());
+    facts_.placements.insert(placement);
   }
   return Status::ok();
 }
 
 Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
-                               std::map<Fingerprint, NodeSet>& holders) {
+                               std::map<Fingerprint, plan::Placement>& placements) {
   std::vector<WantedChunk> wanted;
   std::size_t bytes = 0;
   for (const Fingerprint& f : fingerprints) {
-    wanted.push_back({f, lengths_[f], &holders[f], nullptr});
+    wanted.push_back({f, lengths_[f], &placements[f], nullptr});
     bytes += lengths_[f];
   }
   Bytes buffer(bytes);
@@ -217,27 +218,21 @@ Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
       ChunkSource(file_.client(), *file_.local, file_.identity()).fetch(wanted);
   facts_.lost_chunks += lost.size();
 
-  // The same chunk in another block, or in another rank's shard, must get its copies on the same
-  // nodes: they are chosen by the fingerprint alone.
+  // The same chunk in another block, or in another rank's shard, gets its copies on the same nodes:
+  // they are chosen by its name.
   std::map<NodeIndex, service::PutChunks> requests;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (std::binary_search(lost.begin(), lost.end(), i)) continue;
-    NodeSet& set = holders[wanted[i].fingerprint];
-    NodeSet added;
-    for (NodeIndex k = 0; k < nodes_ && set.size() < file_.copies(); ++k) {
-      const auto node =
-          static_cast<NodeIndex>((wanted[i].fingerprint.prefix() % nodes_ + k) % nodes_);
-      const auto where = std::lower_bound(set.begin(), set.end(), node);
-      if (where != set.end() && *where == node) continue;
-      set.insert(where, node);
-      added.push_back(node);
-    }
-    for (const NodeIndex node : added) {
+    const Fingerprint& name = wanted[i].fingerprint;
+    plan::Placement& placement = placements[name];
+    const plan::Repair repair = placement.repair(file_.client().live(), file_.redundancy(), name);
+    placement = repair.after;
+    for (const NodeIndex node : repair.targets) {
       service::PutChunks& request = requests[node];
-      request.holder_sets.push_back(set);
-      request.chunks.push_back(service::PutChunk::sealed(
-          wanted[i].fingerprint, static_cast<std::uint32_t>(request.holder_sets.size() - 1),
-          Bytes(wanted[i].out, wanted[i].out + wanted[i].length)));
+      request.placements.push_back(placement);
+      request.chunks.push_back(
+          service::PutChunk::sealed(name, static_cast<std::uint32_t>(request.placements.size() - 1),
+                                    Bytes(wanted[i].out, wanted[i].out + wanted[i].length)));
     }
   }
   for (auto& [node, request] : requests) {
@@ -248,12 +243,12 @@ Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
   return Status::ok();
 }
 
-// The number in referred_ of a chunk with this set of holders. If there is none it is `fresh`,
+// The number in referred_ of a chunk with this placement. If there is none it is `fresh`,
 // under which the table knows the chunk from then on.
-std::uint32_t ShardBuild::number_of(const Fingerprint& fingerprint, std::uint32_t set,
+std::uint32_t ShardBuild::number_of(const Fingerprint& fingerprint, std::uint32_t placement,
                                     std::uint32_t fresh) {
   return referred_table_.find_or_enter_if(fingerprint.prefix(), fresh, [&](std::uint32_t n) {
-    return referred_[n].set == set && referred_[n].fingerprint == fingerprint;
+    return referred_[n].placement == placement && referred_[n].fingerprint == fingerprint;
   });
 }
 
@@ -262,22 +257,24 @@ void ShardBuild::make_room_to_refer(std::size_t pieces) {
   referred_room_ = std::max(kReferencesAtOnce, 2 * (referred_.size() + pieces));
   referred_table_.reset(referred_room_);
   for (std::uint32_t i = 0; i < referred_.size(); ++i) {
-    number_of(referred_[i].fingerprint, referred_[i].set, i);
+    number_of(referred_[i].fingerprint, referred_[i].placement, i);
   }
 }
 
 // A chunk that is there often is referred to once.
 void ShardBuild::refer(const Block& block) {
   make_room_to_refer(block.pieces.size());
-  std::vector<std::uint32_t> sets;
-  for (const NodeSet& set : block.holder_sets) sets.push_back(referred_sets_.number(set));
+  std::vector<std::uint32_t> numbers;
+  for (const plan::Placement& placement : block.placements) {
+    numbers.push_back(referred_placements_.number(placement));
+  }
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero()) continue;
     const auto fresh = static_cast<std::uint32_t>(referred_.size());
-    const std::uint32_t set = sets[piece.holders];
-    if (number_of(piece.fingerprint, set, fresh) != fresh) continue;
-    referred_.push_back({piece.fingerprint, piece.chunk_length, set});
-    for (const NodeIndex node : block.holder_sets[piece.holders]) {
+    const std::uint32_t placement = numbers[piece.placement];
+    if (number_of(piece.fingerprint, placement, fresh) != fresh) continue;
+    referred_.push_back({piece.fingerprint, piece.chunk_length, placement});
+    for (const NodeIndex node : block.placements[piece.placement].nodes()) {
       references_[node].push_back(piece.fingerprint);
       ++reference_count_;
     }
@@ -317,15 +314,15 @@ Status ShardBuild::send_references() {
   references_.clear();
   referred_.clear();
   referred_room_ = 0;
-  referred_sets_ = {};
+  referred_placements_ = {};
   lengths_.clear();
   reference_count_ = 0;
   return Status::ok();
 }
 
 Status ShardBuild::restore_missing(NodeIndex node, const std::vector<Fingerprint>& missing) {
-  NodeSet anywhere;  // whoever has it: the recipe's word did not hold
-  for (NodeIndex n = 0; n < nodes_; ++n) anywhere.push_back(n);
+  // Whoever has it: the recipe's word did not hold.
+  const auto anywhere = plan::Placement::copies_on(file_.client().live().list());
   for (std::size_t begin = 0; begin < missing.size();) {
     std::vector<WantedChunk> wanted;
     std::size_t bytes = 0;
@@ -344,7 +341,7 @@ Status ShardBuild::restore_missing(NodeIndex node, const std::vector<Fingerprint
     const std::vector<std::size_t> lost =
         ChunkSource(file_.client(), *file_.local, file_.identity()).fetch(wanted);
     facts_.lost_chunks += lost.size();
-    service::PutChunks put{file_.identity(), {NodeSet{node}}, {}};
+    service::PutChunks put{file_.identity(), {plan::Placement::copies_on({node})}, {}};
     service::References again{file_.identity(), attempt_, {}};
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (std::binary_search(lost.begin(), lost.end(), i)) continue;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/numbered.h"
-#include "base/piece.h"
 #include "base/status.h"
 #include "engine/protocol/job_file.h"
+#include "plan/block.h"
 #include "plan/cut.h"
 #include "store/commit_record.h"
 #include "store/shard.h"
@@ -19,11 +19,11 @@ namespace dedup::engine {
 
 // What was seen while shards were built, for the report.
 struct RecipeFacts {
-  std::uint64_t lowest_copies = UINT64_MAX;  // UINT64_MAX: there was no chunk
-  std::set<NodeSet> node_sets;
-  std::uint64_t lost_chunks = 0;    // of which no copy is left anywhere
-  std::uint64_t unknown_bytes = 0;  // whose recipe is lost
-  std::uint64_t copies_made = 0;    // of chunks that nodes lacked
+  plan::Redundancy lowest = plan::Redundancy::boundless();  // of the chunks that are not lost
+  std::set<plan::Placement> placements;                     // of these
+  std::uint64_t lost_chunks = 0;                            // of which no copy is left anywhere
+  std::uint64_t unknown_bytes = 0;                          // whose recipe is lost
+  std::uint64_t copies_made = 0;                            // of chunks that nodes lacked
 };
 
 // Merges the base's blocks with what was dumped since, brings every chunk to enough copies, tells
@@ -47,11 +47,12 @@ class ShardBuild {
   // The base's blocks; unknown where their recipe is lost, which lost_blocks_ says.
   Result<std::vector<Block>> read_base(std::span<const std::uint64_t> blocks);
   Status add(std::uint64_t number, Block block);
-  // Adds copies where a chunk has fewer live ones than it needs; holders become those that live.
+  // Repairs what is not kept well enough on the nodes of the job; placements become what is there.
   Status keep_copies(Block& block);
   Status copy_chunks(const std::vector<Fingerprint>& fingerprints,
-                     std::map<Fingerprint, NodeSet>& holders);
-  std::uint32_t number_of(const Fingerprint& fingerprint, std::uint32_t set, std::uint32_t fresh);
+                     std::map<Fingerprint, plan::Placement>& placements);
+  std::uint32_t number_of(const Fingerprint& fingerprint, std::uint32_t placement,
+                          std::uint32_t fresh);
   void make_room_to_refer(std::size_t pieces);
   void refer(const Block& block);
   Status send_references();
@@ -75,18 +76,18 @@ class ShardBuild {
   Bytes unsent_;
   std::uint64_t sent_ = 0;
 
-  // A chunk that there are references to, one to each node of a set.
+  // A chunk that there are references to, one to each node of a placement.
   struct Referred {
     Fingerprint fingerprint;
     std::uint32_t chunk_length = 0;
-    std::uint32_t set = 0;  // number in referred_sets_
+    std::uint32_t placement = 0;  // number in referred_placements_
   };
   // References that were not sent yet, by node; and the chunks.
   std::map<NodeIndex, std::vector<Fingerprint>> references_;
   std::vector<Referred> referred_;
   plan::FingerprintTable referred_table_;
   std::size_t referred_room_ = 0;  // in the table
-  Numbered<NodeSet> referred_sets_;
+  Numbered<plan::Placement> referred_placements_;
   std::map<Fingerprint, std::uint32_t> lengths_;  // of chunks that are copied
   std::size_t reference_count_ = 0;
 };

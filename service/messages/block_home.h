@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/piece.h"
 #include "base/types.h"
+#include "plan/block.h"
 #include "service/messages/lease.h"
 #include "service/messages/request.h"
 #include "store/shard.h"

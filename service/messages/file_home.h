@@ -131,8 +131,8 @@ struct SharedSet {
   static constexpr Opcode kOpcode = Opcode::kSharedSet;
   using Reply = Empty;
 };
-// A commit succeeded: the new base and the table its NodeSets refer to. Returns what the file is
-// now.
+// A commit succeeded: the new base and the table that its placements refer to. Returns what the
+// file is now.
 struct CommitDone {
   Id128 identity;
   Bytes record;

@@ -23,7 +23,7 @@ struct FileInfo {
   std::string path;
   std::string store_template;    // hint dedup_store, %n not yet replaced
   Bytes record;                  // CommitRecord of the committed base; empty: never committed
-  std::vector<StoreRef> stores;  // what NodeIndex in every NodeSet of this file refers to
+  std::vector<StoreRef> stores;  // what every placement of this file refers to
   std::uint64_t size = 0;
   bool writable = false;  // the job holds the stores' locks for writing
   Id128 session;          // of this job's writing (LineageEntry); zero if not writable

@@ -10,6 +10,7 @@
 
 #include "base/piece.h"
 #include "base/types.h"
+#include "plan/placement.h"
 #include "service/chunks_reply.h"
 #include "service/messages/file_info.h"
 #include "service/messages/lease.h"
@@ -25,18 +26,12 @@ inline std::size_t count_set(const std::vector<std::uint8_t>& flags) {
   return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), 1));
 }
 
-inline bool all_ascend(const std::vector<NodeSet>& sets) {
-  return std::all_of(sets.begin(), sets.end(), [](const NodeSet& nodes) {
-    return std::adjacent_find(nodes.begin(), nodes.end(), std::greater_equal<>()) == nodes.end();
-  });
-}
-
-// Whether these are sets, and each chunk's holders one of them.
+// Whether the placement of each is one of these.
 template <typename Chunk>
-bool all_have_holders(const std::vector<Chunk>& chunks, const std::vector<NodeSet>& holder_sets) {
-  return all_ascend(holder_sets) &&
-         std::all_of(chunks.begin(), chunks.end(),
-                     [&](const Chunk& chunk) { return chunk.holders < holder_sets.size(); });
+bool all_are_placed(const std::vector<Chunk>& chunks,
+                    const std::vector<plan::Placement>& placements) {
+  return std::all_of(chunks.begin(), chunks.end(),
+                     [&](const Chunk& chunk) { return chunk.placement < placements.size(); });
 }
 
 // Which generations of `path` and of `identity` (zero: none) this node's store has. Creates the
@@ -126,12 +121,12 @@ struct OpenLog {
   static constexpr Opcode kOpcode = Opcode::kOpenLog;
   using Reply = NumberReply;
 };
-// For each fingerprint: does this node hold it (committed or registered), and which nodes are known
-// here to hold it (empty: only that this one does).
+// For each fingerprint: does this node hold it (committed or registered), and how it is known here
+// to be kept (on no node: only that this one holds it).
 struct HeldReply {
-  std::vector<std::uint8_t> held;  // one per fingerprint
-  std::vector<NodeSet> holders;    // one per fingerprint that is held, in order
-  bool possible() const { return count_set(held) == holders.size() && all_ascend(holders); }
+  std::vector<std::uint8_t> held;           // one per fingerprint
+  std::vector<plan::Placement> placements;  // one per fingerprint that is held, in order
+  bool possible() const { return count_set(held) == placements.size(); }
 };
 struct Held {
   Id128 identity;
@@ -167,15 +162,15 @@ struct Claim {
 struct Registration {
   Fingerprint fingerprint;
   store::ChunkLocation location;
-  std::uint32_t holders = 0;  // index into Register::holder_sets
+  std::uint32_t placement = 0;  // index into Register::placements
 };
 struct Register {
   Id128 identity;
-  std::vector<NodeSet> holder_sets;
+  std::vector<plan::Placement> placements;
   std::vector<Registration> chunks;
   static constexpr Opcode kOpcode = Opcode::kRegister;
   using Reply = Empty;
-  bool possible() const { return all_have_holders(chunks, holder_sets); }
+  bool possible() const { return all_are_placed(chunks, placements); }
 };
 struct Release {
   Id128 identity;
@@ -220,13 +215,13 @@ struct GetChunks {
 // damaged since it was sealed (kCorrupt).
 struct PutChunk {
   Fingerprint fingerprint;
-  std::uint32_t holders = 0;  // index into PutChunks::holder_sets
-  std::uint64_t seal = 0;     // its checksum, without a salt
+  std::uint32_t placement = 0;  // index into PutChunks::placements
+  std::uint64_t seal = 0;       // its checksum, without a salt
   Bytes data;
 
-  static PutChunk sealed(const Fingerprint& fingerprint, std::uint32_t holders, Bytes data) {
+  static PutChunk sealed(const Fingerprint& fingerprint, std::uint32_t placement, Bytes data) {
     const std::uint64_t seal = store::seal_of({fingerprint, data}).checksum;
-    return {fingerprint, holders, seal, std::move(data)};
+    return {fingerprint, placement, seal, std::move(data)};
   }
   bool possible() const { return !data.empty() && data.size() <= kMaxChunkSize; }
 };
@@ -235,11 +230,11 @@ struct PutReply {
 };
 struct PutChunks {
   Id128 identity;
-  std::vector<NodeSet> holder_sets;
+  std::vector<plan::Placement> placements;
   std::vector<PutChunk> chunks;
   static constexpr Opcode kOpcode = Opcode::kPutChunks;
   using Reply = PutReply;
-  bool possible() const { return all_have_holders(chunks, holder_sets); }
+  bool possible() const { return all_are_placed(chunks, placements); }
 };
 // `checksum`: XXH3 of the bytes, made where they were read.
 struct BytesReply {

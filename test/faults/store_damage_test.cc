@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "plan/choose.h"
 #include "service/messages/store_node.h"
+#include "store/choose.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
 #include "test/faults/memory_system.h"
@@ -88,7 +88,7 @@ class StoreDamage : public testing::Test {
       record.stores.push_back({found.store.uuid, node_name(n)});
       const service::Attach attach{identity_, kPath, kTemplate, {}, true, true};
       DEDUP_TRY(nodes[n]->on(attach).status());
-      service::PutChunks put{identity_, {{0, 1}}, {}};
+      service::PutChunks put{identity_, {plan::Placement::copies_on({0, 1})}, {}};
       for (const Chunk& chunk : chunks_)
         put.chunks.push_back(service::PutChunk::sealed(chunk.fingerprint, 0, chunk.data));
       DEDUP_TRY(nodes[n]->on(put).status());
@@ -96,7 +96,7 @@ class StoreDamage : public testing::Test {
     for (std::uint32_t shard = 0; shard < 2; ++shard) {
       store::ShardBuilder builder(identity_, record.attempt, shard);
       Block content;
-      content.holder_sets = {{0, 1}};
+      content.placements = {plan::Placement::copies_on({0, 1})};
       std::uint32_t at = 0;
       for (const Chunk& chunk : block(shard)) {
         const auto size = static_cast<std::uint32_t>(chunk.data.size());
@@ -147,20 +147,20 @@ class StoreDamage : public testing::Test {
       return plain;
     }
     std::map<NodeIndex, std::unique_ptr<StoreNode>> nodes;
-    std::vector<plan::StoreReport> reports;
+    std::vector<store::StoreReport> reports;
     std::map<Id128, NodeIndex> by_store;
     for (const NodeIndex n : which) {
       nodes[n] = std::make_unique<StoreNode>(node_name(n), n, kNodes);
       const service::Find find{kPath, state.placeholder.identity, kTemplate};
       DEDUP_ASSIGN(const auto found, nodes[n]->on(find));
-      plan::StoreReport report{n, found.store.uuid, node_name(n), {}, found.deleted};
+      store::StoreReport report{n, found.store.uuid, node_name(n), {}, found.deleted};
       for (const Bytes& encoded : found.records) {
         DEDUP_ASSIGN(report.records.emplace_back(), store::CommitRecord::decode(encoded));
       }
       reports.push_back(std::move(report));
       by_store[found.store.uuid] = n;
     }
-    DEDUP_ASSIGN(const auto choice, plan::choose_named(kPath, state.placeholder, reports));
+    DEDUP_ASSIGN(const auto choice, store::choose_named(kPath, state.placeholder, reports));
     const store::CommitRecord& record = choice.record;
     for (auto& [n, node] : nodes) {
       const service::Attach attach{record.identity, kPath, kTemplate, record.attempt, false, true};
@@ -197,7 +197,7 @@ class StoreDamage : public testing::Test {
                                   const store::CommitRecord& record,
                                   const std::map<Id128, NodeIndex>& by_store, const Block& recipe,
                                   const Piece& piece) {
-    for (const NodeIndex holder : recipe.holder_sets[piece.holders]) {
+    for (const NodeIndex holder : recipe.placements[piece.placement].nodes()) {
       const auto node = by_store.find(record.stores[holder].uuid);
       if (node == by_store.end()) continue;
       const service::GetChunks get{record.identity, {{piece.fingerprint, piece.chunk_length}}};

@@ -137,7 +137,7 @@ void run_block(Input input) {
   for (const Piece& piece : block->pieces) {
     require(piece.begin >= end && piece.length > 0 && piece.end() <= kBlockSpan,
             "pieces are in order and within the block");
-    require(piece.is_zero() || piece.holders < block->holder_sets.size(), "holders are there");
+    require(piece.is_zero() || piece.placement < block->placements.size(), "placements are there");
     require(piece.is_zero() || piece.chunk_offset + piece.length <= piece.chunk_length,
             "a piece is within its chunk");
     end = piece.end();
@@ -149,7 +149,7 @@ void run_block(Input input) {
 
 Block some_block() {
   Block block;
-  block.holder_sets = {{0, 1}, {1}};
+  block.placements = {plan::Placement::copies_on({0, 1}), plan::Placement::copies_on({1})};
   block.pieces = {{0, 100, 0, 100, 0, some_fingerprint(1)},
                   {100, 50, 0, 0, 0, {}},
                   {200, 30, 10, 60, 1, some_fingerprint(2)}};
@@ -157,7 +157,10 @@ Block some_block() {
 }
 
 std::vector<Bytes> block_seeds() {
-  return {store::encode_block(some_block()), store::encode_block({})};
+  // Also with a kind of placement that is not known.
+  Bytes other = store::encode_block(some_block());
+  other.insert(other.begin() + 1, {std::byte{0x81}, std::byte{0x80}, std::byte{4}});
+  return {store::encode_block(some_block()), store::encode_block({}), other};
 }
 
 // ---- Segment ----------------------------------------------------------------------------------

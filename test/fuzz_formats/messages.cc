@@ -195,7 +195,9 @@ Script written() {
   Script script = opened();
   const Bytes data(600, std::byte{5});
   script.ask(Lock{kFile, LockKind::kDump, some_id(1)}).ask(Claim{kFile, {some_fingerprint(1)}});
-  script.ask(PutChunks{kFile, {{0, 1}}, {PutChunk::sealed(some_fingerprint(1), 0, data)}});
+  script.ask(PutChunks{kFile,
+                       {plan::Placement::copies_on({0, 1})},
+                       {PutChunk::sealed(some_fingerprint(1), 0, data)}});
   Block block{{{0, 600, 0, 600, 0, some_fingerprint(1)}}, {{0, 1}}};
   script.ask(WriteChunks{kFile, {{0, block}}, false}).ask(ExtendSize{kFile, 600});
   script.ask(Unlock{kFile, LockKind::kDump, some_id(1)});
@@ -252,7 +254,8 @@ std::vector<Bytes> node_seeds() {
   aside.ask(OpenBegin{"/f"}).ask(SetAside{kFile, true}).ask(OpenEnd{"/f", false, {}, {}});
   aside.ask(Space{kFile, 1 << 20}).ask(Abort{kFile, kAttempt}).ask(Drop{"s", some_id(2), {}});
   aside.ask(OpenSegment{kFile}).ask(Locate{kFile, {some_fingerprint(1)}});
-  aside.ask(Register{kFile, {{0}}, {{some_fingerprint(1), {1, 64, 600}, 0}}});
+  aside.ask(
+      Register{kFile, {plan::Placement::copies_on({0})}, {{some_fingerprint(1), {1, 64, 600}, 0}}});
   aside.ask(Release{kFile, {some_fingerprint(1)}}).ask(GetFile{kFile}).ask(GetSize{kFile});
   return {written().take(), committed().take(), closed.take(), logged.take(), aside.take()};
 }

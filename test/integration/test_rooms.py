@@ -14,8 +14,8 @@ CORE = ["base/", "hints/", "plan/", "store/", "service/"]
 ROOMS = {
     "base/": [],
     "hints/": ["base/"],
-    "plan/": ["base/", "store/"],
-    "store/": ["base/"],
+    "plan/": ["base/"],
+    "store/": ["base/", "plan/block.h", "plan/placement.h"],
     "service/": ["base/", "hints/", "plan/", "store/"],
     "engine/protocol/": CORE,
     "engine/chunks/": CORE,
@@ -85,3 +85,30 @@ def test_what_they_may_not_is_seen():
         "engine/dump/x.cc includes engine/file_handle.h",
         "tools/dedupctl/x.cc includes engine/dedup.h",
     ]
+
+
+# Where a chunk is, is a plan::Placement, and only plan/ counts what of it is left.
+COUNTING = re.compile(
+    r"\b(?:vector|set|map|Numbered)<(?:Fingerprint, )?NodeSet\b"  # places of chunks as sets of nodes
+    r"|(?<!topology)(?<!topology_)(?:\.|->)nodes\(\)\s*\.\s*(?:size|empty|begin|end)\("
+    r"|\bholders\s*(?:\.|->)\s*size\("
+    r"|(?:\.|->)fatal\s*(?:[<>]=?|[=!]=)"
+)
+
+
+def test_only_plan_counts_copies():
+    found = [(path, match.group()) for path, text in sources() if room_of(path) != "plan/"
+             for match in COUNTING.finditer(text)]
+    assert not found
+
+
+def test_counting_is_seen():
+    for text in (
+        "std::vector<NodeSet> holders;",
+        "std::map<Fingerprint, NodeSet> lacking;",
+        "if (placement.nodes().size() < copies)",
+        "while (block.placements[i].nodes().empty())",
+        "if (holders.size() >= state_.copies)",
+        "if (placement.redundancy().fatal < 2)",
+    ):
+        assert COUNTING.search(text), text

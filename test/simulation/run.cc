@@ -372,20 +372,20 @@ class Run {
     Fingerprint fingerprint;
     const store::Digest digest = store::format::sha256(bytes);
     std::copy(digest.begin(), digest.end(), fingerprint.bytes.begin());
-    NodeSet holders(file.nodes());
-    for (NodeIndex n = 0; n < file.nodes(); ++n) holders[n] = n;
-    std::shuffle(holders.begin(), holders.end(), slot.job->random());
-    holders.resize(file.copies());
-    std::sort(holders.begin(), holders.end());
+    NodeSet nodes = file.client().live().list();
+    std::shuffle(nodes.begin(), nodes.end(), slot.job->random());
+    nodes.resize(file.copies());
+    const auto placement = plan::Placement::copies_on(nodes);
     const service::PutChunks put{
         file.identity(),
-        {holders},
+        {placement},
         {service::PutChunk::sealed(fingerprint, 0, Bytes(bytes.begin(), bytes.end()))}};
-    for (const NodeIndex node : holders) DEDUP_TRY(file.client().call(node, put).status());
+    for (const NodeIndex node : placement.nodes())
+      DEDUP_TRY(file.client().call(node, put).status());
     const std::uint64_t number = kCells[cell] / kBlockSpan;
     const auto begin = static_cast<std::uint32_t>(kCells[cell] % kBlockSpan);
     constexpr auto kSize = static_cast<std::uint32_t>(kCellSize);
-    const Block block{{{begin, kSize, 0, kSize, 0, fingerprint}}, {holders}};
+    const Block block{{{begin, kSize, 0, kSize, 0, fingerprint}}, {placement}};
     const NodeIndex home = service::block_home(file.identity(), number, file.nodes());
     const service::WriteChunks write{file.identity(), {{number, block}}, false};
     DEDUP_TRY(file.client().call(home, write).status());

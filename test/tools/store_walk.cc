@@ -205,8 +205,8 @@ class FileWalk {
         problem("chunk " + piece.fingerprint.hex() + " has two lengths");
       }
       chunk.length = piece.chunk_length;
-      if (piece.holders < block.holder_sets.size()) {
-        const NodeSet& set = block.holder_sets[piece.holders];
+      if (piece.placement < block.placements.size()) {
+        const NodeSet& set = block.placements[piece.placement].nodes();
         chunk.named.insert(set.begin(), set.end());
       }
     }

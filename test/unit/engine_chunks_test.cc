@@ -139,12 +139,12 @@ TEST(NameChunks, NamesByWhoMayHaveTheSame) {
 
 TEST(KnownChunks, CountsOnlyStoresOfTheJobAndItsOwn) {
   KnownChunks known(3);
-  known.hold(0, {2, 5, 9}, 4, 8);
+  known.hold(0, plan::Placement::copies_on({2, 5, 9}), 4, plan::LiveNodes(8));
   EXPECT_TRUE(known.is_held(0));
-  EXPECT_EQ(known.holders(0), (NodeSet{2, 4, 5}));
-  known.settle(1, {1, 2});
+  EXPECT_EQ(known.placement(0), plan::Placement::copies_on({2, 4, 5}));
+  known.settle(1, plan::Placement::copies_on({1, 2}));
   EXPECT_TRUE(known.is_settled(1));
-  EXPECT_EQ(known.holders(1), (NodeSet{1, 2}));
+  EXPECT_EQ(known.placement(1), plan::Placement::copies_on({1, 2}));
   EXPECT_TRUE(known.is_new(2));
 }
 
@@ -241,19 +241,19 @@ TEST(Sends, NeverExceedsNorFallsShortOfWhatWasAnnounced) {
 TEST(Copies, AreOnlyWhatWasSent) {
   const OneRank rank({42});
   const CopyHeader said{named(9), 3, 17, true, rank.chunks.checksum(0)};
-  const NodeSet holders{1, 5};
+  const auto placement = plan::Placement::copies_on({1, 5});
   Bytes header(CopyHeader::size(2));
-  said.write(holders, header);
-  Numbered<NodeSet> sets;
+  said.write(placement, header);
+  Numbered<plan::Placement> placements;
   const auto read = [&](std::uint64_t slot, std::uint32_t exchange) {
-    return read_parcel({slot, header, rank.chunks.data(0)}, exchange, sets);
+    return read_parcel({slot, header, rank.chunks.data(0)}, exchange, placements);
   };
   const auto chunk = read(17, 3);
   ASSERT_TRUE(chunk.is_ok());
   EXPECT_EQ(chunk->fingerprint, named(9));
   EXPECT_TRUE(chunk->single);
   EXPECT_EQ(chunk->checksum, rank.chunks.checksum(0));
-  EXPECT_EQ(sets[chunk->holders], holders);
+  EXPECT_EQ(placements[chunk->placement], placement);
   EXPECT_FALSE(read(18, 3).is_ok());
   EXPECT_FALSE(read(17, 4).is_ok());
   for (std::size_t i = 0; i < header.size(); ++i) {
@@ -263,9 +263,9 @@ TEST(Copies, AreOnlyWhatWasSent) {
   }
   Bytes data(rank.chunks.data(0).begin(), rank.chunks.data(0).end());
   data[5] ^= std::byte{1};
-  EXPECT_EQ(read_parcel({17, header, data}, 3, sets).status().code(), Code::kIo);
+  EXPECT_EQ(read_parcel({17, header, data}, 3, placements).status().code(), Code::kIo);
   write_no_copy(header);
-  EXPECT_FALSE(read_parcel({0, header, {}}, 0, sets).is_ok());
+  EXPECT_FALSE(read_parcel({0, header, {}}, 0, placements).is_ok());
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ class Round {
     decide();
     answer();
     send();
-    for (Rank& rank : ranks_) finish_pieces(rank.chunks, rank.verdicts, holder_sets_);
+    for (Rank& rank : ranks_) finish_pieces(rank.chunks, rank.verdicts, placements_);
     EXPECT_TRUE(error_.none()) << error_.status().message();
   }
 
@@ -104,9 +104,9 @@ class Round {
       for (const DumpedPiece& piece : rank.pieces) {
         if (piece.zero) continue;
         const auto& nodes = stored[piece.fingerprint];
-        const NodeSet& holders = holder_sets_[piece.holders];
-        EXPECT_GE(holders.size(), copies_);
-        for (const NodeIndex node : holders) {
+        const plan::Placement& placement = placements_[piece.placement];
+        EXPECT_GE(placement.redundancy(), plan::Redundancy::copies(copies_));
+        for (const NodeIndex node : placement.nodes()) {
           EXPECT_TRUE(nodes.contains(node)) << "a recorded holder has not got it";
         }
       }
@@ -185,7 +185,8 @@ class Round {
         if (!std::binary_search(holders.begin(), holders.end(), rank.node)) continue;
         for (std::uint32_t c = 0; c < rank.view.chunks.size(); ++c) {
           if (rank.view.chunks[c].fingerprint != strong(content)) continue;
-          rank.view.known.hold(c, holders, rank.node, shape_.nodes);
+          rank.view.known.hold(c, plan::Placement::copies_on(holders), rank.node,
+                               plan::LiveNodes(shape_.nodes));
         }
       }
     }
@@ -288,9 +289,10 @@ class Round {
   void check_settled() {
     std::vector<Fingerprint> names;
     for (int r = 0; r < shape_.ranks; ++r) {
-      for (const auto& [name, holders] : settled_part(result_, dealing_.dealer, r, shape_.ranks)) {
+      for (const auto& [name, placement] :
+           settled_part(result_, dealing_.dealer, r, shape_.ranks)) {
         names.push_back(name);
-        EXPECT_GE(holders.size(), copies_);
+        EXPECT_GE(placement.redundancy(), plan::Redundancy::copies(copies_));
       }
     }
     const std::set<Fingerprint> distinct(names.begin(), names.end());
@@ -308,7 +310,7 @@ class Round {
   plan::FrequentSet result_;
   plan::Dealing dealing_;
   std::map<NodeIndex, std::uint64_t> incoming_;
-  Numbered<NodeSet> holder_sets_;
+  Numbered<plan::Placement> placements_;
 };
 
 void run_random(std::uint64_t seed, const Shape& shape, bool some_held) {

@@ -17,7 +17,7 @@ struct Byte {
   std::uint32_t chunk_length = 0;
   std::uint32_t chunk_offset = 0;
   Fingerprint fingerprint;
-  NodeSet holders;
+  Placement placement;
   auto operator<=>(const Byte&) const = default;
 };
 using Model = std::map<std::uint32_t, Byte>;
@@ -29,12 +29,12 @@ class Random {
   explicit Random(unsigned seed) : random_(seed) {}
   std::uint32_t up_to(std::uint32_t n) { return static_cast<std::uint32_t>(random_() % n); }
 
-  NodeSet nodes() {
+  Placement placement() {
     NodeSet nodes;
     for (NodeIndex n = 0; n < 5; ++n) {
       if (up_to(3) == 0) nodes.push_back(n);
     }
-    return nodes;
+    return Placement::copies_on(nodes);
   }
   // Part of a chunk, or zeros, within [begin, kSpan).
   Piece piece(std::uint32_t begin) {
@@ -51,7 +51,7 @@ class Random {
     Block block;
     for (std::uint32_t begin = up_to(100); begin < kSpan; begin += up_to(2) * up_to(60)) {
       const Piece p = piece(begin);
-      insert(block, p, nodes());
+      insert(block, p, placement());
       begin = p.end();
     }
     return block;
@@ -75,13 +75,13 @@ Model model_of(const Block& block) {
     end = piece.end();
     if (!piece.is_zero()) {
       EXPECT_LE(piece.chunk_offset + piece.length, piece.chunk_length);
-      EXPECT_LT(piece.holders, block.holder_sets.size());
+      EXPECT_LT(piece.placement, block.placements.size());
     }
     for (std::uint32_t i = 0; i < piece.length; ++i) {
       Byte& byte = model[piece.begin + i];
       if (piece.is_zero()) continue;
       byte = {piece.chunk_length, piece.chunk_offset + i, piece.fingerprint,
-              block.holder_sets[piece.holders]};
+              block.placements[piece.placement]};
     }
   }
   EXPECT_LE(end, kBlockSpan);
@@ -92,9 +92,9 @@ void put(Model& model, const Model& above) {
   for (const auto& [at, byte] : above) model[at] = byte;
 }
 
-void put(Model& model, const Piece& piece, const NodeSet& holders) {
+void put(Model& model, const Piece& piece, const Placement& placement) {
   Block block;
-  insert(block, piece, holders);
+  insert(block, piece, placement);
   put(model, model_of(block));
 }
 
@@ -125,9 +125,9 @@ bool within(const std::vector<Extent>& extents, std::uint32_t at) {
 }
 
 std::size_t chunk_sets(const Block& block) {
-  std::set<NodeSet> sets;
+  std::set<Placement> sets;
   for (const Piece& piece : block.pieces) {
-    if (!piece.is_zero()) sets.insert(block.holder_sets[piece.holders]);
+    if (!piece.is_zero()) sets.insert(block.placements[piece.placement]);
   }
   return sets.size();
 }
@@ -139,7 +139,7 @@ TEST(Block, CutsKeepToTheirChunk) {
   piece.length = 50;
   piece.chunk_offset = 7;
   piece.chunk_length = 60;
-  insert(block, piece, {1, 2});
+  insert(block, piece, Placement::copies_on({1, 2}));
   Piece zeros;
   zeros.begin = 110;
   zeros.length = 10;
@@ -195,15 +195,15 @@ TEST(Block, LikeAnArrayOfBytes) {
           break;
         }
         case 5:
-          compact_holders(block);
-          EXPECT_EQ(block.holder_sets.size(), chunk_sets(block));
+          compact_placements(block);
+          EXPECT_EQ(block.placements.size(), chunk_sets(block));
           break;
         case 6: {
           const Block part = slice(block, extent.begin, extent.end);
           EXPECT_EQ(model_of(part), filtered(model, [&](std::uint32_t at) {
                       return at >= extent.begin && at < extent.end;
                     }));
-          EXPECT_EQ(part.holder_sets.size(), chunk_sets(part));
+          EXPECT_EQ(part.placements.size(), chunk_sets(part));
           break;
         }
         case 7: {
@@ -216,9 +216,9 @@ TEST(Block, LikeAnArrayOfBytes) {
         }
         default: {
           const Piece piece = random.piece(extent.begin);
-          const NodeSet holders = random.nodes();
-          insert(block, piece, holders);
-          put(model, piece, holders);
+          const Placement placement = random.placement();
+          insert(block, piece, placement);
+          put(model, piece, placement);
         }
       }
       ASSERT_EQ(model_of(block), model) << "seed " << seed << ", step " << step;
@@ -236,18 +236,18 @@ TEST(Block, ManyHolderSetsAreSharedAndDropped) {
       Piece piece;
       piece.begin = begin;
       piece.length = piece.chunk_length = 5;
-      const NodeSet holders{static_cast<NodeIndex>(begin % 100),
-                            static_cast<NodeIndex>(100 + random.up_to(60))};
-      insert(above, piece, holders);
+      const auto placement = Placement::copies_on(
+          {static_cast<NodeIndex>(begin % 100), static_cast<NodeIndex>(100 + random.up_to(60))});
+      insert(above, piece, placement);
     }
     overlay(block, above);
     put(model, model_of(above));
     ASSERT_EQ(model_of(block), model);
-    EXPECT_LE(block.holder_sets.size(), block.pieces.size());
+    EXPECT_LE(block.placements.size(), block.pieces.size());
   }
   Block below = block;
   overlay(below, block);
-  EXPECT_EQ(below.holder_sets.size(), block.holder_sets.size());
+  EXPECT_EQ(below.placements.size(), block.placements.size());
 }
 
 TEST(Block, SmallIntoLarge) {
@@ -258,42 +258,17 @@ TEST(Block, SmallIntoLarge) {
     Piece piece;
     piece.begin = begin;
     piece.length = piece.chunk_length = 2;
-    insert(block, piece, {1});
+    insert(block, piece, Placement::copies_on({1}));
   }
   model = model_of(block);
   for (int step = 0; step < 200; ++step) {
     Block above;
     Piece piece = random.piece(random.up_to(kSpan));
-    insert(above, piece, random.nodes());
+    insert(above, piece, random.placement());
     overlay(block, above);
     put(model, model_of(above));
     ASSERT_EQ(model_of(block), model);
   }
-}
-
-TEST(Block, RemapsHolders) {
-  Random random(2);
-  const std::vector<NodeIndex> table{3, kNoNode, 0, 3, 9};
-  for (int step = 0; step < 100; ++step) {
-    Block block = random.block();
-    Model expected = model_of(block);
-    for (auto& [at, byte] : expected) {
-      std::set<NodeIndex> mapped;
-      for (NodeIndex n : byte.holders) {
-        if (table[n] != kNoNode) mapped.insert(table[n]);
-      }
-      byte.holders.assign(mapped.begin(), mapped.end());
-    }
-    ASSERT_TRUE(remap(block, table));
-    EXPECT_EQ(model_of(block), expected);
-    EXPECT_EQ(block.holder_sets.size(), chunk_sets(block));
-  }
-  Block block;
-  Piece piece;
-  piece.length = piece.chunk_length = 1;
-  insert(block, piece, {2, 5});
-  EXPECT_FALSE(remap(block, table));
-  EXPECT_EQ(block.holder_sets, std::vector<NodeSet>({{2, 5}}));
 }
 
 TEST(ForEachBlock, SplitsAtBlockBorders) {
@@ -316,12 +291,13 @@ TEST(ForEachBlock, SplitsAtBlockBorders) {
 }
 
 TEST(BlockBuilder, LaterPiecesReplaceEarlierOnes) {
-  const std::vector<NodeSet> sets{{0, 1}, {2}, {0, 1}};
+  const std::vector<Placement> all{Placement::copies_on({0, 1}), Placement::copies_on({2}),
+                                   Placement::copies_on({0, 1})};
   // Watched are the bytes near the borders of blocks: pieces that span two, or three if zeros.
   constexpr std::uint64_t kFirst = 7 * kBlockSpan;
   for (unsigned seed = 0; seed < 10; ++seed) {
     Random random(seed);
-    BlockBuilder builder(sets);
+    BlockBuilder builder(all);
     std::map<std::uint64_t, std::optional<Byte>> model;
     for (std::uint64_t border = 1; border <= 4; ++border) {
       for (std::uint64_t at = 0; at < 400; ++at) model[kFirst + border * kBlockSpan - 200 + at];
@@ -335,7 +311,7 @@ TEST(BlockBuilder, LaterPiecesReplaceEarlierOnes) {
       } else {
         piece.chunk_offset = random.up_to(9);
         piece.chunk_length = piece.chunk_offset + static_cast<std::uint32_t>(piece.length) + 1;
-        piece.holders = random.up_to(3);
+        piece.placement = random.up_to(3);
         piece.fingerprint.bytes[5] = static_cast<std::uint8_t>(i);
       }
       const auto end = model.lower_bound(piece.file_offset + piece.length);
@@ -344,7 +320,7 @@ TEST(BlockBuilder, LaterPiecesReplaceEarlierOnes) {
         if (piece.chunk_length == 0) continue;
         const auto done = static_cast<std::uint32_t>(at->first - piece.file_offset);
         at->second = Byte{piece.chunk_length, piece.chunk_offset + done, piece.fingerprint,
-                          sets[piece.holders]};
+                          all[piece.placement]};
       }
       builder.add(piece);
     }
@@ -354,7 +330,7 @@ TEST(BlockBuilder, LaterPiecesReplaceEarlierOnes) {
     builder.take([&](std::uint64_t number, Block&& block) {
       EXPECT_GT(number, before);
       before = number;
-      EXPECT_LE(block.holder_sets.size(), 2u);
+      EXPECT_LE(block.placements.size(), 2u);
       for (std::size_t i = 1; i < block.pieces.size(); ++i) {
         EXPECT_LE(block.pieces[i - 1].end(), block.pieces[i].begin);
       }

@@ -224,27 +224,27 @@ void dump(World& w, Outcome& out) {
       if (const auto* element = result.find(fingerprint_of(c)); element != nullptr) {
         const auto designated = result.designated(*element);
         ASSERT_TRUE(dealer.deal(designated, element->fingerprint.prefix(), deal));
-        keep = std::binary_search(deal.holders.begin(), deal.holders.end(), n) &&
+        keep = deal.placement.is_on(n) &&
                std::any_of(designated.begin(), designated.end(),
                            [&](const Designated& x) { return x.node == n; });
       } else if (const NodeSet known = known_holders(w, n, c); known.size() >= w.copies) {
-        deal.holders = known;
+        deal.placement = Placement::copies_on(known);
       } else {
         ASSERT_TRUE(dealer.deal_unique(n, w.stored[n].contains(c), deal));
-        keep = std::binary_search(deal.holders.begin(), deal.holders.end(), n);
+        keep = deal.placement.is_on(n);
       }
-      ASSERT_GE(deal.holders.size(), w.copies);
+      ASSERT_GE(deal.placement.redundancy(), Redundancy::copies(w.copies));
       std::set<NodeIndex> targets;
       for (const Dealer::Copy& copy : deal.copies) {
         ASSERT_TRUE(targets.insert(copy.to).second) << "two copies to one node";
-        ASSERT_TRUE(std::binary_search(deal.holders.begin(), deal.holders.end(), copy.to));
+        ASSERT_TRUE(deal.placement.is_on(copy.to));
         if (copy.from != n) continue;
         ASSERT_NE(copy.to, n);
         store(copy.to, c);
         ++flows[{copy.to, n}];
       }
       if (keep) store(n, c);
-      claims.emplace_back(c, deal.holders);
+      claims.emplace_back(c, deal.placement.nodes());
     }
   }
   for (const auto& [chunk, holders] : claims) {

@@ -86,7 +86,7 @@ class HomeTest {
   using Plain = std::map<std::uint64_t, std::uint64_t>;
   struct Chunk {
     std::vector<std::uint64_t> numbers;
-    NodeSet holders;
+    plan::Placement placement;
   };
   struct LogWrite {
     std::uint64_t block;
@@ -203,7 +203,7 @@ class HomeTest {
         std::vector<std::uint64_t> numbers(extent.end - extent.begin);
         for (std::uint64_t& number : numbers) number = ++numbers_;
         const Piece piece = new_chunk(extent, numbers);
-        plan::insert(update.content, piece, chunks_[piece.fingerprint].holders);
+        plan::insert(update.content, piece, chunks_[piece.fingerprint].placement);
       }
     }
     for (const auto& [at, number] : plain(update.block, update.content)) {
@@ -235,7 +235,7 @@ class HomeTest {
       if (begin == end) continue;
       const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(log.log_offset);
       const Piece piece = new_chunk({log.begin + begin, log.begin + end}, {at + begin, at + end});
-      plan::insert(update.content, piece, chunks_[piece.fingerprint].holders);
+      plan::insert(update.content, piece, chunks_[piece.fingerprint].placement);
       update.log_offsets.push_back(log.log_offset + begin);
     }
     for (std::uint32_t i = from; i < log.length; ++i) {
@@ -400,7 +400,7 @@ class HomeTest {
     Plain bytes;
     for (const Piece& piece : content.pieces) {
       if (!piece.is_zero()) {
-        EXPECT_EQ(content.holder_sets.at(piece.holders), chunks_[piece.fingerprint].holders);
+        EXPECT_EQ(content.placements.at(piece.placement), chunks_[piece.fingerprint].placement);
       }
       for (std::uint32_t i = 0; i < piece.length; ++i) {
         const bool added =
@@ -700,7 +700,8 @@ TEST(BlockHomes, SnapshotsComeInPagesOfOneMoment) {
 
 TEST(BaseCache, IsBoundedAndForgetsTheLeastRecentlyUsed) {
   Block block;
-  for (std::uint32_t i = 0; i < 100; ++i) plan::insert(block, chunk(i * 2, 1), {0});
+  for (std::uint32_t i = 0; i < 100; ++i)
+    plan::insert(block, chunk(i * 2, 1), plan::Placement::copies_on({0}));
   const std::size_t one = plan::memory_of(block);
   BaseCache cache(one * 5);
   for (std::uint64_t b = 0; b < 50; ++b) {

@@ -34,7 +34,7 @@ struct Reference {
   struct Chunk {
     bool claimed = false;  // else registered
     store::ChunkLocation location;
-    NodeSet holders;
+    plan::Placement placement;
     bool marked = false;
   };
   std::map<Fingerprint, Chunk> chunks;
@@ -50,12 +50,12 @@ void expect_same(const ChunkIndex& index, const Reference& reference,
   std::uint64_t registered = 0;
   for (const Fingerprint& f : universe) {
     store::ChunkLocation location;
-    const NodeSet* holders = nullptr;
-    ASSERT_EQ(index.find(f, &location, &holders), reference.registered(f));
+    const plan::Placement* placement = nullptr;
+    ASSERT_EQ(index.find(f, &location, &placement), reference.registered(f));
     if (!reference.registered(f)) continue;
     ++registered;
     ASSERT_EQ(location, reference.chunks.at(f).location);
-    ASSERT_EQ(*holders, reference.chunks.at(f).holders);
+    ASSERT_EQ(*placement, reference.chunks.at(f).placement);
   }
   EXPECT_EQ(index.size(), registered);
   std::vector<Fingerprint> marked;
@@ -78,7 +78,10 @@ TEST(ServiceChunkIndex, AgreesWithAMap) {
     for (std::uint64_t i = 0; i < 2000; ++i) {
       universe.push_back(seed % 2 == 0 ? random_fingerprint(random) : numbered(i));
     }
-    std::vector<NodeSet> sets{{0}, {0, 1}, {1, 2, 3}, {}, {7, 9}};
+    std::vector<plan::Placement> placements;
+    for (const NodeSet& nodes : {NodeSet{0}, {0, 1}, {1, 2, 3}, {}, {7, 9}}) {
+      placements.push_back(plan::Placement::copies_on(nodes));
+    }
     ChunkIndex index;
     Reference reference;
     for (int step = 0; step < 20000; ++step) {
@@ -96,12 +99,12 @@ TEST(ServiceChunkIndex, AgreesWithAMap) {
         case 2:
         case 3: {
           const store::ChunkLocation location = random_location(random);
-          const NodeSet& set = sets[below(random, sets.size())];
-          index.put(f, location, index.intern(set));
+          const plan::Placement& placement = placements[below(random, placements.size())];
+          index.put(f, location, index.intern(placement));
           if (reference.registered(f)) {
-            it->second.holders = set;
+            it->second.placement = placement;
           } else {
-            reference.chunks[f] = {false, location, set, false};
+            reference.chunks[f] = {false, location, placement, false};
           }
           break;
         }
@@ -142,12 +145,12 @@ TEST(ServiceChunkIndex, AgreesWithAMap) {
 TEST(ServiceChunkIndex, FindsSingleChunksByTheirFastHash) {
   Random random(3);
   ChunkIndex index;
-  const std::uint32_t holders = index.intern({0});
+  const std::uint32_t placement = index.intern(plan::Placement::copies_on({0}));
   std::vector<FastHash> hashes;
   for (std::uint64_t i = 0; i < 5000; ++i) {
     hashes.push_back({random(), random()});
-    index.put(name_of_single(hashes.back(), i), {1, i, 1}, holders);
-    index.put(random_fingerprint(random), {2, i, 1}, holders);
+    index.put(name_of_single(hashes.back(), i), {1, i, 1}, placement);
+    index.put(random_fingerprint(random), {2, i, 1}, placement);
   }
   Fingerprint name;
   for (std::uint64_t i = 0; i < hashes.size(); ++i) {
@@ -165,10 +168,10 @@ TEST(ServiceChunkIndex, FindsSingleChunksByTheirFastHash) {
 
 TEST(ServiceChunkIndex, TakesAtMost64BytesAChunk) {
   ChunkIndex index;
-  const std::uint32_t holders = index.intern({0, 3, 5});
+  const std::uint32_t placement = index.intern(plan::Placement::copies_on({0, 3, 5}));
   std::uint64_t most = 0;
   for (std::uint64_t i = 0; i < 300000; ++i) {
-    index.put(numbered(i), {i / 10000, i % 10000 * 4140, 4096}, holders);
+    index.put(numbered(i), {i / 10000, i % 10000 * 4140, 4096}, placement);
     if (i + 1 >= 10000) most = std::max(most, index.memory() * 1000 / (i + 1));
   }
   EXPECT_LE(most, 64000u);
@@ -184,7 +187,7 @@ TEST(ServiceChunkIndex, KnowsWhichPlacesItCannotTake) {
   EXPECT_FALSE(ChunkIndex::possible({1, 0, kMaxChunkSize + 1}));
   ChunkIndex index;
   const store::ChunkLocation last{~std::uint64_t{0}, end - 1, kMaxChunkSize};
-  index.put(numbered(1), last, index.intern({1}));
+  index.put(numbered(1), last, index.intern(plan::Placement::copies_on({1})));
   store::ChunkLocation found;
   ASSERT_TRUE(index.find(numbered(1), &found));
   EXPECT_EQ(found, last);

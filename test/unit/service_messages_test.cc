@@ -98,10 +98,8 @@ class Random {
     text.resize(up_to(20));
     for (char& c : text) c = static_cast<char>(up_to(256));
   }
-  void fill(NodeSet& nodes) {
-    std::set<NodeIndex> set;
-    for (auto i = up_to(4); i > 0; --i) set.insert(static_cast<NodeIndex>(up_to(kNoNode)));
-    nodes.assign(set.begin(), set.end());
+  void fill(plan::Placement& placement) {
+    for (auto i = up_to(4); i > 0; --i) placement.add_copy(static_cast<NodeIndex>(up_to(kNoNode)));
   }
   void fill(std::vector<std::uint8_t>& flags) {
     flags.resize(up_to(6));
@@ -121,8 +119,8 @@ class Random {
     piece.log_offset = random_() >> 1;
   }
   void fill(Block& block) {
-    block.holder_sets.resize(1 + up_to(3));
-    for (NodeSet& set : block.holder_sets) fill(set);
+    block.placements.resize(1 + up_to(3));
+    for (plan::Placement& placement : block.placements) fill(placement);
     std::uint64_t begin = up_to(2) * up_to(1000);
     for (auto i = up_to(6); i > 0; --i) {
       Piece piece;
@@ -132,7 +130,7 @@ class Random {
         piece.chunk_offset = static_cast<std::uint32_t>(up_to(2) * up_to(kMaxChunkSize / 4));
         piece.chunk_length =
             static_cast<std::uint32_t>(piece.chunk_offset + piece.length + up_to(2) * up_to(100));
-        piece.holders = static_cast<std::uint32_t>(up_to(block.holder_sets.size()));
+        piece.placement = static_cast<std::uint32_t>(up_to(block.placements.size()));
         fill(piece.fingerprint);
       }
       block.pieces.push_back(piece);
@@ -198,7 +196,7 @@ class Random {
   void fill(HeldReply& reply) {
     fill(reply.held);
     for (const std::uint8_t held : reply.held) {
-      if (held) fill(reply.holders.emplace_back());
+      if (held) fill(reply.placements.emplace_back());
     }
   }
   void fill(FastHash& hash) {
@@ -212,8 +210,8 @@ class Random {
       if (found) fill(reply.names.emplace_back());
     }
   }
-  void fill(Register& request) { fill_with_holders(request); }
-  void fill(PutChunks& request) { fill_with_holders(request); }
+  void fill(Register& request) { fill_with_placements(request); }
+  void fill(PutChunks& request) { fill_with_placements(request); }
   void fill(PutChunk& chunk) {
     fill(chunk.fingerprint);
     fill(chunk.seal);
@@ -235,13 +233,13 @@ class Random {
     lease.serial = 1 + up_to(~std::uint64_t{0});
   }
   template <typename Request>
-  void fill_with_holders(Request& request) {
+  void fill_with_placements(Request& request) {
     fill(request.identity);
-    fill(request.holder_sets);
-    fill(request.holder_sets.emplace_back());
+    fill(request.placements);
+    fill(request.placements.emplace_back());
     fill(request.chunks);
     for (auto& chunk : request.chunks) {
-      chunk.holders = static_cast<std::uint32_t>(up_to(request.holder_sets.size()));
+      chunk.placement = static_cast<std::uint32_t>(up_to(request.placements.size()));
     }
   }
 
@@ -382,7 +380,7 @@ Block one_chunk() {
   piece.length = 50;
   piece.chunk_offset = 10;
   piece.chunk_length = 70;
-  plan::insert(block, piece, {0, 3});
+  plan::insert(block, piece, plan::Placement::copies_on({0, 3}));
   return block;
 }
 
@@ -407,9 +405,17 @@ TEST(Messages, ImpossibleBlocksAreRefused) {
   EXPECT_FALSE(with([](Block&, Piece& piece) { piece.begin = kBlockSpan - 49; }));
   EXPECT_TRUE(with([](Block&, Piece& piece) { piece.begin = kBlockSpan - 50; }));
   EXPECT_FALSE(with([](Block&, Piece& piece) { piece.begin = 0xfffffff0; }));
-  EXPECT_FALSE(with([](Block&, Piece& piece) { piece.holders = 1; }));
-  EXPECT_FALSE(with([](Block& block, Piece&) { block.holder_sets[0] = {3, 0}; }));
-  EXPECT_FALSE(with([](Block& block, Piece&) { block.holder_sets[0] = {3, 3}; }));
+  EXPECT_FALSE(with([](Block&, Piece& piece) { piece.placement = 1; }));
+  EXPECT_FALSE(with([](Block& block, Piece&) { block.placements.clear(); }));
+  // Its placement, on nodes 0 and 3, is of a kind that is not known.
+  Bytes bytes = encoded(WriteChunks{{}, {{0, one_chunk()}}});
+  const Bytes placement{std::byte{2}, std::byte{0}, std::byte{2}};
+  const Bytes kind_1{std::byte{0x81}, std::byte{0x80}, std::byte{4}};
+  const auto at = std::search(bytes.begin(), bytes.end(), placement.begin(), placement.end());
+  ASSERT_NE(at, bytes.end());
+  std::copy(kind_1.begin(), kind_1.end(), at);
+  WriteChunks unknown;
+  EXPECT_FALSE(decodes(bytes, unknown));
   const auto with_next_at = [](std::uint32_t begin) {
     Block block = one_chunk();
     Piece zeros;
@@ -451,9 +457,10 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_TRUE(refused(PutChunks{{}, {{3, 0}}, {}}));
   EXPECT_TRUE(refused(AlikeReply{false, {1, 0}, {}}));
   EXPECT_TRUE(refused(ClaimReply{{2}}));
-  EXPECT_TRUE(refused(Register{{}, {{0}}, {{{}, {}, 1}}}));
-  EXPECT_TRUE(refused(PutChunks{{}, {{0}}, {PutChunk::sealed({}, 1, Bytes(1))}}));
-  EXPECT_TRUE(refused(PutChunks{{}, {{0}}, {PutChunk::sealed({}, 0, {})}}));
+  const auto on_node_0 = plan::Placement::copies_on({0});
+  EXPECT_TRUE(refused(Register{{}, {on_node_0}, {{{}, {}, 1}}}));
+  EXPECT_TRUE(refused(PutChunks{{}, {on_node_0}, {PutChunk::sealed({}, 1, Bytes(1))}}));
+  EXPECT_TRUE(refused(PutChunks{{}, {on_node_0}, {PutChunk::sealed({}, 0, {})}}));
   EXPECT_TRUE(refused(Lock{{}, static_cast<LockKind>(3), {}}));
   EXPECT_TRUE(refused(ReadLog{{}, 1, 0, std::uint32_t{kMaxMessage} + 1}));
 }

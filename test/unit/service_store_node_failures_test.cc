@@ -210,7 +210,8 @@ TEST_P(ServiceStoreNodeOnAny, TakesOneCopyOfAChunkThatIsThereTwice) {
   const auto location = (*writer)->append(what[0].fingerprint, what[0].data);
   ASSERT_OK(location);
   ASSERT_OK((*writer)->write_out());
-  ASSERT_OK(node_->on(Register{identity_, {{1}}, {{what[0].fingerprint, *location, 0}}}));
+  ASSERT_OK(node_->on(Register{
+      identity_, {plan::Placement::copies_on({1})}, {{what[0].fingerprint, *location, 0}}}));
   const auto record = begin_commit(attempt, what);
   ASSERT_OK(record);
   const auto prepared = prepare(*record);

@@ -31,7 +31,7 @@ TEST_P(ServiceStoreNodeOnAny, FindsNothingInANewStore) {
 TEST_P(ServiceStoreNodeOnAny, StoresNoChunkThatWasDamagedOnItsWay) {
   ASSERT_OK(attach(true));
   const auto what = chunks(2);
-  PutChunks request{identity_, {{1, 2}}, {}};
+  PutChunks request{identity_, {plan::Placement::copies_on({1, 2})}, {}};
   for (const Chunk& chunk : what) {
     request.chunks.push_back(PutChunk::sealed(chunk.fingerprint, 0, chunk.data));
   }
@@ -372,15 +372,15 @@ TEST_P(ServiceStoreNodeOnAny, KnowsTheHoldersOfWhatCameSinceTheCommit) {
   ASSERT_OK(attach(true));
   const auto first = chunks(2), second = chunks(2);
   ASSERT_OK(put(first, {0, 1, 3}));
-  EXPECT_EQ(node_->on(Held{identity_, names(first)})->holders,
-            (std::vector<NodeSet>{{0, 1, 3}, {0, 1, 3}}));
+  EXPECT_EQ(node_->on(Held{identity_, names(first)})->placements,
+            std::vector(2, plan::Placement::copies_on({0, 1, 3})));
   ASSERT_OK(commit(first));
   ASSERT_OK(store_as_rank(second, {1}));
   const auto held = node_->on(
       Held{identity_, {second[0].fingerprint, random_fingerprint(random_), first[0].fingerprint}});
   ASSERT_OK(held);
   EXPECT_EQ(held->held, (std::vector<std::uint8_t>{1, 0, 1}));
-  EXPECT_EQ(held->holders, (std::vector<NodeSet>{{1}, {}}));
+  EXPECT_EQ(held->placements, (std::vector{plan::Placement::copies_on({1}), plan::Placement()}));
 }
 
 TEST_P(ServiceStoreNodeOnAny, RefusesRegistrationsThatCannotBe) {
@@ -390,8 +390,8 @@ TEST_P(ServiceStoreNodeOnAny, RefusesRegistrationsThatCannotBe) {
   ASSERT_OK(segment);
   const auto location = node_->on(Locate{identity_, names(what)})->locations[0];
   const Fingerprint f = random_fingerprint(random_);
-  const auto try_it = [&](store::ChunkLocation l, std::uint32_t set, const NodeSet& holders) {
-    return node_->on(Register{identity_, {holders}, {{f, l, set}}});
+  const auto try_it = [&](store::ChunkLocation l, std::uint32_t number, const NodeSet& nodes) {
+    return node_->on(Register{identity_, {plan::Placement::copies_on(nodes)}, {{f, l, number}}});
   };
   EXPECT_CODE(try_it(location, 1, {1}), kArgument);
   EXPECT_CODE(try_it(location, 0, {0}), kArgument);     // not this node

@@ -315,7 +315,7 @@ TYPED_TEST(StoreContract, ReadsShardsThatAreWholeAndTheRightOnes) {
   ASSERT_TRUE(this->store_->begin_attempt(this->identity_, attempt).is_ok());
   ShardBuilder builder(this->identity_, attempt, 2);
   Block block;
-  block.holder_sets = {{0}};
+  block.placements = {plan::Placement::copies_on({0})};
   block.pieces.push_back({0, 100, 0, 100, 0, random_fingerprint(this->random_)});
   Bytes bytes = builder.header();
   for (const Bytes& part : {builder.add(7, block), builder.finish()}) {

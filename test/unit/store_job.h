@@ -87,12 +87,12 @@ class StoreJob {
 
   // As a rank stores chunks; those that it is not granted are left out. Gives the segment's number.
   Result<std::uint64_t> store_as_rank(const std::vector<Chunk>& what,
-                                      const NodeSet& holders = {0, 1}) {
+                                      const NodeSet& nodes = {0, 1}) {
     DEDUP_ASSIGN(const ClaimReply claims, node_->on(Claim{identity_, names(what)}));
     DEDUP_ASSIGN(const NumberReply segment, node_->on(OpenSegment{identity_}));
     DEDUP_ASSIGN(const auto store, open_store());
     DEDUP_ASSIGN(auto writer, store->create_segment(identity_, segment.number));
-    Register request{identity_, {holders}, {}};
+    Register request{identity_, {plan::Placement::copies_on(nodes)}, {}};
     for (std::size_t i = 0; i < what.size(); ++i) {
       if (claims.granted[i] == 0) continue;
       DEDUP_ASSIGN(const auto location, writer->append(what[i].fingerprint, what[i].data));
@@ -102,8 +102,8 @@ class StoreJob {
     DEDUP_TRY(node_->on(request).status());
     return segment.number;
   }
-  Status put(const std::vector<Chunk>& what, const NodeSet& holders = {1, 2}) {
-    PutChunks request{identity_, {holders}, {}};
+  Status put(const std::vector<Chunk>& what, const NodeSet& nodes = {1, 2}) {
+    PutChunks request{identity_, {plan::Placement::copies_on(nodes)}, {}};
     for (const Chunk& chunk : what)
       request.chunks.push_back(PutChunk::sealed(chunk.fingerprint, 0, chunk.data));
     return node_->on(request).status();
@@ -113,7 +113,7 @@ class StoreJob {
   Result<store::CommitRecord> begin_commit(const Id128& attempt, const std::vector<Chunk>& what) {
     store::ShardBuilder builder(identity_, attempt, 0);
     Block block;
-    block.holder_sets = {{0}};
+    block.placements = {plan::Placement::copies_on({0})};
     std::uint32_t at = 0;
     for (const Chunk& chunk : what) {
       const auto size = static_cast<std::uint32_t>(chunk.data.size());

@@ -66,11 +66,11 @@ void name_stores(Catalog& catalog) {
   }
 }
 
-std::vector<plan::StoreReport> reports_of(const Catalog& catalog, const FileRow& file) {
-  std::vector<plan::StoreReport> reports;
+std::vector<store::StoreReport> reports_of(const Catalog& catalog, const FileRow& file) {
+  std::vector<store::StoreReport> reports;
   for (std::size_t s = 0; s < catalog.stores.size(); ++s) {
     const StoreRow& row = catalog.stores[s];
-    plan::StoreReport report;
+    store::StoreReport report;
     report.node = static_cast<NodeIndex>(s);
     report.store = row.survey.uuid;
     report.node_name = row.node;
@@ -85,8 +85,8 @@ std::vector<plan::StoreReport> reports_of(const Catalog& catalog, const FileRow&
 
 void choose(const Catalog& catalog, const store::Placeholder* named, FileRow& file) {
   const auto reports = reports_of(catalog, file);
-  auto choice = named != nullptr ? plan::choose_named(file.path, *named, reports)
-                                 : plan::choose_generation(file.path, reports);
+  auto choice = named != nullptr ? store::choose_named(file.path, *named, reports)
+                                 : store::choose_generation(file.path, reports);
   file.chosen_status = choice.status();
   if (choice.is_ok()) {
     file.choice = std::move(*choice);
@@ -280,12 +280,13 @@ std::vector<Standing> Catalog::standings(const FileRow& file) const {
   return standings;
 }
 
-std::uint64_t Catalog::certain_copies(const FileRow& file, const std::vector<Standing>& standings) {
-  const std::uint64_t copies = std::min<std::uint64_t>(file.record().replication, standings.size());
-  const auto gone = static_cast<std::uint64_t>(
+plan::Redundancy Catalog::certain(const FileRow& file, const std::vector<Standing>& standings) {
+  const auto gone = static_cast<std::uint32_t>(
       std::count_if(standings.begin(), standings.end(),
                     [](Standing standing) { return standing != Standing::kHere; }));
-  return copies - std::min(copies, gone);
+  return plan::Redundancy::copies(file.record().replication)
+      .within(static_cast<std::uint32_t>(standings.size()))
+      .after(gone);
 }
 
 Result<const FileRow*> Catalog::find(const std::string& name) const {

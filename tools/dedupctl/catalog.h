@@ -8,7 +8,8 @@
 
 #include "base/codec.h"
 #include "base/status.h"
-#include "plan/choose.h"
+#include "plan/placement.h"
+#include "store/choose.h"
 #include "store/real_path.h"
 #include "store/survey.h"
 #include "tools/dedupctl/group.h"
@@ -47,7 +48,7 @@ struct FileRow {
   std::string path;             // as it was when it was committed last
   std::vector<FileOnStore> on;  // stores that have something of it
   Status chosen_status;         // kConflict: there are two generations; kNotFound: none
-  plan::Choice choice;          // if it is ok
+  store::Choice choice;         // if it is ok
   bool deleted = false;         // it is marked so: what is left goes
   AtPath at_path = AtPath::kNotShared;
   std::string at_path_text;  // why it is unreadable
@@ -75,7 +76,7 @@ struct Catalog {
   // Of each store of the file's record.
   std::vector<Standing> standings(const FileRow& file) const;
   // On how many stores every chunk is for certain, going by which stores are there.
-  static std::uint64_t certain_copies(const FileRow& file, const std::vector<Standing>& standings);
+  static plan::Redundancy certain(const FileRow& file, const std::vector<Standing>& standings);
 
   // The file that a user names by its real path, with or without the prefix, or by its identity.
   // kNoSuchFile, kConflict.

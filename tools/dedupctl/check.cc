@@ -85,21 +85,22 @@ void add_problems_of_holding(const CheckResult& result, const Generation& genera
     problems.push_back(
         {"", fmt::format("recipe shard {} of {} is lost", s, generation.record().shards.size())});
   }
-  const std::size_t stores = generation.record().stores.size();
-  if (stores < result.wanted) {
+  const auto stores = static_cast<std::uint32_t>(generation.record().stores.size());
+  if (result.wanted.within(stores) < result.wanted) {
     problems.push_back({"", fmt::format("{} copies are wanted, but it was committed on {} nodes",
-                                        result.wanted, stores)});
+                                        result.wanted.fatal, stores)});
   }
-  const auto& copies = generation.shard_copies();
-  const auto scarce = std::count_if(copies.begin(), copies.end(),
-                                    [&](std::uint64_t n) { return n > 0 && n < result.wanted; });
+  const auto& shards = generation.shards();
+  const auto scarce = std::count_if(shards.begin(), shards.end(), [&](plan::Redundancy kept) {
+    return !kept.is_lost() && kept < result.wanted;
+  });
   if (scarce > 0) {
     problems.push_back({"", fmt::format("{} of {} recipe shards are on fewer than {} stores",
-                                        scarce, copies.size(), result.wanted)});
+                                        scarce, shards.size(), result.wanted.fatal)});
   }
   if (tally.short_bytes() > 0) {
     problems.push_back({"", fmt::format("{} bytes are on fewer than {} stores, but not lost",
-                                        tally.short_bytes(), result.wanted)});
+                                        tally.short_bytes(), result.wanted.fatal)});
   }
   if (result.unproven > 0) {
     problems.push_back(
@@ -127,9 +128,9 @@ Json json_of_check(const Session& session, const FileRow& file, const CheckResul
   row["checked_bytes"] = result.bytes;
   row["bad_chunks"] = result.bad;
   row["unproven_chunks"] = result.unproven;
-  row["wanted_copies"] = result.wanted;
-  row["lowest_copies"] = tally.lowest_copies();
-  row["lowest_shard_copies"] = result.lowest_shard;
+  row["wanted_copies"] = result.wanted.fatal;
+  row["lowest_copies"] = tally.lowest().fatal;
+  row["lowest_shard_copies"] = result.lowest_shard.fatal;
   row["short_bytes"] = tally.short_bytes();
   row["lost_bytes"] = tally.lost_bytes();
   row["lost_ranges"] = Json::array();
@@ -159,25 +160,24 @@ std::string text_of_check(const FileRow& file, const CheckResult& result) {
       result.is_sound()        ? "sound"
       : tally.lost_bytes() > 0 ? "DATA IS LOST"
                                : "not as it should be, nothing is lost",
-      file.record().number, result.chunks, human(result.bytes), result.bad, tally.lowest_copies(),
-      result.wanted);
+      file.record().number, result.chunks, human(result.bytes), result.bad, tally.lowest().fatal,
+      result.wanted.fatal);
   return out;
 }
 
 }  // namespace
 
 bool CheckResult::is_sound() const {
-  return problems.empty() && bad == 0 && holding.tally.lowest_copies() >= wanted &&
-         lowest_shard >= wanted;
+  return problems.empty() && bad == 0 && holding.tally.lowest() >= wanted && lowest_shard >= wanted;
 }
 
 Result<CheckResult> check_file(Session& session, const FileRow* file, const CheckScope& scope) {
   DEDUP_ASSIGN(const auto generation,
                Generation::open(session.group, session.local, session.catalog, file));
   const store::CommitRecord& record = generation->record();
-  std::uint64_t wanted = generation->wanted_copies();
-  if (scope.as_can_be) wanted = std::min<std::uint64_t>(wanted, record.stores.size());
-  CheckResult result{0, 0, 0, 0, {plan::Tally(0, 0), {}, {}}, wanted, 0, {}};
+  plan::Redundancy wanted = generation->wanted();
+  if (scope.as_can_be) wanted = wanted.within(static_cast<std::uint32_t>(record.stores.size()));
+  CheckResult result{0, 0, 0, 0, {plan::Tally(0, wanted), {}, {}}, wanted, wanted, {}};
   result.problems = generation->problems();
   for (Part& part : generation->parts()) {
     if (!scope.reads_chunks) break;
@@ -187,9 +187,8 @@ Result<CheckResult> check_file(Session& session, const FileRow* file, const Chec
     session.group.sum({number, 1});
   }
   DEDUP_ASSIGN(result.holding, measure(*generation, wanted));
-  const auto& copies = generation->shard_copies();
-  result.lowest_shard =
-      copies.empty() ? result.wanted : *std::min_element(copies.begin(), copies.end());
+  const auto& shards = generation->shards();
+  if (!shards.empty()) result.lowest_shard = *std::min_element(shards.begin(), shards.end());
   result.problems = gather_problems(session.group, result.problems);
   if (session.is_root()) {
     add_problems_of_stores(session, *file, result.problems);

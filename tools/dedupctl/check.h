@@ -15,9 +15,9 @@ struct CheckResult {
   std::uint64_t bad = 0;       // of them
   std::uint64_t unproven = 0;  // of them: named after their SHA-1
   Holding holding;
-  std::uint64_t wanted = 0;        // copies
-  std::uint64_t lowest_shard = 0;  // copies of any recipe shard
-  std::vector<Problem> problems;   // on rank 0: all that is wrong
+  plan::Redundancy wanted;
+  plan::Redundancy lowest_shard;  // of any recipe shard
+  std::vector<Problem> problems;  // on rank 0: all that is wrong
 
   bool is_sound() const;
 };

@@ -189,7 +189,7 @@ class Batch {
 // Collective. The error that names what is lost, after something was found to be. Copies that were
 // found to be bad do not count.
 Status loss_of(Generation& generation) {
-  DEDUP_ASSIGN(const Holding holding, measure(generation, generation.wanted_copies()));
+  DEDUP_ASSIGN(const Holding holding, measure(generation, generation.wanted()));
   const std::vector<ByteRange> lost = holding.tally.lost();
   std::string ranges;
   for (std::size_t i = 0; i < std::min(lost.size(), kRangesShown); ++i) {
@@ -222,7 +222,7 @@ Result<Moved> move_content(
   const auto& lost_shards = generation.lost_shards();
   if (!lost_shards.empty()) {
     if (!incomplete) return loss_of(generation);
-    plan::Tally unknown(generation.record().size, 1);
+    plan::Tally unknown(generation.record().size, plan::Redundancy::copies(1));
     for (const std::uint32_t s : lost_shards) {
       unknown.add_unknown_blocks(s, generation.record().shards.size());
     }

@@ -160,14 +160,14 @@ Result<std::shared_ptr<const store::ShardReader>> Generation::read_shard(const P
 Status Generation::read_shards() {
   std::vector<std::uint64_t> readers(record_.shards.size(), kNobody);
   std::map<std::uint32_t, std::shared_ptr<const store::ShardReader>> sound;
-  shard_copies_.resize(record_.shards.size());
+  std::vector<std::uint64_t> copies(record_.shards.size());
   for (const Part& part : parts_) {
     for (std::uint32_t s = 0; s < record_.shards.size(); ++s) {
       const auto& stores = record_.shards[s].stores;
       if (std::find(stores.begin(), stores.end(), part.position()) == stores.end()) continue;
       auto reader = read_shard(part, s);
       if (reader.is_ok()) {
-        ++shard_copies_[s];
+        ++copies[s];
         sound.emplace(s, std::move(*reader));
         readers[s] = static_cast<std::uint64_t>(group_.rank());
       } else {
@@ -176,7 +176,10 @@ Status Generation::read_shards() {
       }
     }
   }
-  group_.sum(shard_copies_);
+  group_.sum(copies);
+  for (const std::uint64_t n : copies) {
+    kept_shards_.push_back(plan::Redundancy::copies(static_cast<std::uint32_t>(n)));
+  }
   group_.minimum(readers);
   for (std::uint32_t s = 0; s < record_.shards.size(); ++s) {
     if (readers[s] == kNobody) {
@@ -245,7 +248,7 @@ std::uint64_t Holding::unique_bytes() const {
   return sum;
 }
 
-Result<Holding> measure(Generation& generation, std::uint64_t wanted) {
+Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
   const std::size_t stores = generation.record().stores.size();
   // Each of the c stores that have a chunk counts it once, so that the sum is c times too much.
   std::vector<std::uint64_t> chunks(stores + 1);
@@ -282,10 +285,14 @@ Result<Holding> measure(Generation& generation, std::uint64_t wanted) {
         bytes[copies[i]] += pieces[i]->chunk_length;
       }
     }
+    std::vector<plan::Redundancy> kept;
+    for (const std::uint64_t n : copies) {
+      kept.push_back(plan::Redundancy::copies(static_cast<std::uint32_t>(n)));
+    }
     std::size_t first = 0;
     for (const NumberedBlock& block : blocks) {
       tally.add(block.number, block.block,
-                std::span(copies).subspan(first, block.block.pieces.size()));
+                std::span(kept).subspan(first, block.block.pieces.size()));
       first += block.block.pieces.size();
     }
     return Status::ok();

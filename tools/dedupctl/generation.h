@@ -13,6 +13,7 @@
 #include "base/hasher.h"
 #include "base/piece.h"
 #include "base/status.h"
+#include "plan/placement.h"
 #include "plan/tally.h"
 #include "store/chunk_reader.h"
 #include "store/commit_record.h"
@@ -92,10 +93,10 @@ class Generation {
   const store::CommitRecord& record() const { return record_; }
   std::vector<Part>& parts() { return parts_; }  // this process's
   // What was asked for, also where there were not as many nodes.
-  std::uint64_t wanted_copies() const { return record_.replication; }
-  // How many stores have a sound copy of each shard, and those of which none has. The same on all
+  plan::Redundancy wanted() const { return plan::Redundancy::copies(record_.replication); }
+  // How well each shard is kept, by its sound copies, and those that are lost. The same on all
   // ranks.
-  const std::vector<std::uint64_t>& shard_copies() const { return shard_copies_; }
+  const std::vector<plan::Redundancy>& shards() const { return kept_shards_; }
   const std::vector<std::uint32_t>& lost_shards() const { return lost_shards_; }
   // What this process found.
   const std::vector<Problem>& problems() const { return problems_; }
@@ -123,7 +124,7 @@ class Generation {
   std::vector<Part> parts_;
   std::vector<std::shared_ptr<const store::ShardReader>> shards_;  // those that this process reads
   std::vector<std::uint64_t> blocks_;  // of these: their blocks, ascending
-  std::vector<std::uint64_t> shard_copies_;
+  std::vector<plan::Redundancy> kept_shards_;
   std::vector<std::uint32_t> lost_shards_;
   std::vector<Problem> problems_;
 };
@@ -138,8 +139,8 @@ struct Holding {
   std::uint64_t unique_bytes() const;
 };
 
-// Collective. Goes through the recipe and looks for every chunk in every store's index. What is on
-// fewer than `wanted` stores is short.
-Result<Holding> measure(Generation& generation, std::uint64_t wanted);
+// Collective. Goes through the recipe and looks for every chunk in every store's index. What is
+// kept less well than is wanted is short.
+Result<Holding> measure(Generation& generation, plan::Redundancy wanted);
 
 }  // namespace dedup::ctl

@@ -57,7 +57,8 @@ bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings) {
   const bool is_damaged = std::any_of(file.on.begin(), file.on.end(), [](const FileOnStore& on) {
     return !on.survey.damaged.empty();
   });
-  return !is_damaged && Catalog::certain_copies(file, standings) >= file.record().replication &&
+  return !is_damaged &&
+         Catalog::certain(file, standings) >= plan::Redundancy::copies(file.record().replication) &&
          std::all_of(standings.begin(), standings.end(),
                      [](Standing standing) { return standing == Standing::kHere; });
 }
@@ -84,7 +85,7 @@ void add_row(const Session& session, const FileRow& file, Table& table, std::str
     if (standings[i] == Standing::kHere) nodes.push_back(record.stores[i].node);
   }
   table.add({name, human(record.size), std::to_string(record.number),
-             fmt::format("{} of {}", Catalog::certain_copies(file, standings), record.replication),
+             fmt::format("{} of {}", Catalog::certain(file, standings).fatal, record.replication),
              human(disk), join(nodes), join(remarks(session, file))});
   for (const std::string& text : absent_stores(session, file)) {
     notes += printable(name + ": " + text) + "\n";

@@ -64,7 +64,7 @@ Json json_of_holding(const Holding& holding, std::uint64_t size) {
           {"unique_chunks", holding.unique_chunks()},
           {"unique_bytes", holding.unique_bytes()},
           {"by_copies", std::move(by_copies)},
-          {"lowest_copies", holding.tally.lowest_copies()},
+          {"lowest_copies", holding.tally.lowest().fatal},
           {"lost_bytes", holding.tally.lost_bytes()}};
 }
 
@@ -114,7 +114,7 @@ ExitCode stat(Session& session) {
       for_each_file(session, [&](const FileRow* file, const std::string&) -> ExitCode {
         auto generation = Generation::open(session.group, session.local, session.catalog, file);
         if (!generation.is_ok()) return fail(session, generation.status());
-        const auto holding = measure(**generation, (*generation)->wanted_copies());
+        const auto holding = measure(**generation, (*generation)->wanted());
         if (!holding.is_ok()) return fail(session, holding.status());
         if (!session.is_root()) return kFine;
         if (session.options.json) {

@@ -1,7 +1,7 @@
 // What every leader does once the reduction is over, and what an open does, for many nodes.
 //
 //   place load|ring NODES COPIES paper|lognormal SHARED    plan/deal.h
-//   place choose NODES                                     plan/choose.h
+//   place choose NODES                                     store/choose.h
 //
 // SHARED chunks are on all nodes and designated to COPIES of them, in turn; others only one node
 // has. Prints one JSON object.
@@ -13,8 +13,8 @@
 
 #include "bench/programs/beyond/meter.h"
 #include "bench/programs/beyond/sets.h"
-#include "plan/choose.h"
 #include "plan/deal.h"
+#include "store/choose.h"
 #include "store/segment.h"
 
 using namespace dedup;
@@ -102,7 +102,7 @@ void choose(std::uint32_t nodes) {
   const Bytes encoded = record.encode();
   // As engine/protocol/search.cc has it: every node's own copy of the record.
   const Meter meter;
-  std::vector<plan::StoreReport> reports(nodes);
+  std::vector<store::StoreReport> reports(nodes);
   for (std::uint32_t n = 0; n < nodes; ++n) {
     auto decoded = store::CommitRecord::decode(encoded);
     if (!decoded.is_ok()) fail(decoded.status().message());
@@ -111,7 +111,7 @@ void choose(std::uint32_t nodes) {
     reports[n].node_name = record.stores[n].node;
     reports[n].records.push_back(std::move(*decoded));
   }
-  const auto choice = plan::choose_generation(record.path, reports);
+  const auto choice = store::choose_generation(record.path, reports);
   if (!choice.is_ok() || !choice->exists || !choice->missing.empty()) fail("a wrong choice");
   std::printf(
       "{\"nodes\": %u, \"bytes_record\": %zu, \"bytes_gathered\": %llu, \"seconds\": %.6f, "

@@ -10,15 +10,15 @@
 #include "store/commit_record.h"
 #include "store/placeholder.h"
 
-namespace dedup::plan {
+namespace dedup::store {
 
 // What one node's store says of a path.
 struct StoreReport {
   NodeIndex node = kNoNode;
   Id128 store;
   std::string node_name;
-  std::vector<store::CommitRecord> records;  // newest committed one of each identity
-  std::vector<Id128> deleted;                // identities that this store knows to be deleted
+  std::vector<CommitRecord> records;  // newest committed one of each identity
+  std::vector<Id128> deleted;         // identities that this store knows to be deleted
 };
 
 // Something that an earlier job left to be done on a node.
@@ -29,10 +29,10 @@ struct Leftover {
 
 struct Choice {
   bool exists = false;
-  store::CommitRecord record;    // if it exists
-  std::vector<NodeIndex> adopt;  // nodes of `record` that lack it: the commit is finished there
-  std::vector<Leftover> drop;    // deleted identities whose data a node still has
-  std::vector<store::StoreEntry> missing;  // stores of `record` that no node of this job has
+  CommitRecord record;              // if it exists
+  std::vector<NodeIndex> adopt;     // nodes of `record` that lack it: the commit is finished there
+  std::vector<Leftover> drop;       // deleted identities whose data a node still has
+  std::vector<StoreEntry> missing;  // stores of `record` that no node of this job has
 };
 
 // The newest generation that all others descend to. kConflict, naming both, if there are two of
@@ -43,7 +43,7 @@ Result<Choice> choose_generation(const std::string& path, const std::vector<Stor
 // that was made from it (its commit was not finished). What else the stores have does not count:
 // neither other identities, nor generations that lost against the placeholder's. kIo, saying what
 // the placeholder names, if no store has it.
-Result<Choice> choose_named(const std::string& path, const store::Placeholder& named,
+Result<Choice> choose_named(const std::string& path, const Placeholder& named,
                             const std::vector<StoreReport>& reports);
 
 // Opening for writing takes at least N - K + 1 of the record's N stores, so that two jobs on
@@ -52,8 +52,8 @@ Result<Choice> choose_named(const std::string& path, const store::Placeholder& n
 Status check_quorum(const Choice& choice);
 
 // "generation 3 (attempt 0123…) of identity 4567…", for messages.
-std::string describe(const store::CommitRecord& record);
+std::string describe(const CommitRecord& record);
 // "store 89ab… of node n1, store …", for messages; "none" if empty.
-std::string describe(const std::vector<store::StoreEntry>& stores);
+std::string describe(const std::vector<StoreEntry>& stores);
 
-}  // namespace dedup::plan
+}  // namespace dedup::store

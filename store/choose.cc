@@ -1,14 +1,16 @@
-#include "plan/choose.h"
+#include "store/choose.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-namespace dedup::plan {
+#include "plan/placement.h"
+
+namespace dedup::store {
 namespace {
 
 struct Found {
-  const store::CommitRecord* record;
+  const CommitRecord* record;
   const StoreReport* report;
 };
 
@@ -28,7 +30,7 @@ Result<Choice> choose_newest(const std::string& path, const std::vector<Found>& 
       [](const Found& a, const Found& b) { return a.record->number < b.record->number; });
   for (const Found& other : found) {
     if (other.record->identity != newest.record->identity ||
-        !store::descends_from(*newest.record, *other.record)) {
+        !descends_from(*newest.record, *other.record)) {
       return conflict(path, newest, other);
     }
   }
@@ -37,7 +39,7 @@ Result<Choice> choose_newest(const std::string& path, const std::vector<Found>& 
 
   std::map<Id128, const StoreReport*> by_store;
   for (const StoreReport& report : reports) by_store.emplace(report.store, &report);
-  for (const store::StoreEntry& entry : choice.record.stores) {
+  for (const StoreEntry& entry : choice.record.stores) {
     const auto it = by_store.find(entry.uuid);
     if (it == by_store.end()) {
       choice.missing.push_back(entry);
@@ -61,8 +63,8 @@ std::set<Id128> deleted_in(const std::vector<StoreReport>& reports) {
 }
 
 // As much of a record as tells its descendants.
-store::CommitRecord named_record(const store::Placeholder& named) {
-  store::CommitRecord record;
+CommitRecord named_record(const Placeholder& named) {
+  CommitRecord record;
   record.identity = named.identity;
   record.number = named.number;
   record.attempt = named.attempt;
@@ -77,7 +79,7 @@ Result<Choice> choose_generation(const std::string& path, const std::vector<Stor
   const std::set<Id128> deleted = deleted_in(reports);
   std::vector<Found> found;
   for (const StoreReport& report : reports) {
-    for (const store::CommitRecord& record : report.records) {
+    for (const CommitRecord& record : report.records) {
       if (deleted.contains(record.identity)) {
         choice.drop.push_back({report.node, record.identity});
       } else {
@@ -89,13 +91,13 @@ Result<Choice> choose_generation(const std::string& path, const std::vector<Stor
   return choose_newest(path, found, reports, std::move(choice));
 }
 
-Result<Choice> choose_named(const std::string& path, const store::Placeholder& named,
+Result<Choice> choose_named(const std::string& path, const Placeholder& named,
                             const std::vector<StoreReport>& reports) {
-  const store::CommitRecord oldest = named_record(named);
+  const CommitRecord oldest = named_record(named);
   std::vector<Found> found;
   for (const StoreReport& report : reports) {
-    for (const store::CommitRecord& record : report.records) {
-      if (store::descends_from(record, oldest)) found.push_back({&record, &report});
+    for (const CommitRecord& record : report.records) {
+      if (descends_from(record, oldest)) found.push_back({&record, &report});
     }
   }
   if (!found.empty()) return choose_newest(path, found, reports, {});
@@ -104,14 +106,15 @@ Result<Choice> choose_named(const std::string& path, const store::Placeholder& n
   return Status(Code::kIo, path + ": no store of this job has generation " +
                                std::to_string(named.number) + " of it" +
                                (deleted ? ", which was deleted; it was in " : "; it is in ") +
-                               named.store + " of nodes " + store::list_nodes(named) +
+                               named.store + " of nodes " + list_nodes(named) +
                                ": set dedup_store to that, or remove the file to begin anew");
 }
 
 Status check_quorum(const Choice& choice) {
   const std::size_t stores = choice.record.stores.size();
-  const std::size_t copies = std::min<std::size_t>(choice.record.replication, stores);
-  const std::size_t needed = stores - copies + 1;
+  const auto kept = plan::Redundancy::copies(choice.record.replication)
+                        .within(static_cast<std::uint32_t>(stores));
+  const std::size_t needed = stores - kept.fatal + 1;
   const std::size_t present = stores - choice.missing.size();
   if (present >= needed) return Status::ok();
   return {Code::kIo,
@@ -121,19 +124,19 @@ Status check_quorum(const Choice& choice) {
               ", since a newer generation may be on the missing ones: " + describe(choice.missing)};
 }
 
-std::string describe(const store::CommitRecord& record) {
+std::string describe(const CommitRecord& record) {
   return "generation " + std::to_string(record.number) + " (attempt " + record.attempt.hex() +
          ") of identity " + record.identity.hex();
 }
 
-std::string describe(const std::vector<store::StoreEntry>& stores) {
+std::string describe(const std::vector<StoreEntry>& stores) {
   if (stores.empty()) return "none";
   std::string text;
-  for (const store::StoreEntry& entry : stores) {
+  for (const StoreEntry& entry : stores) {
     if (!text.empty()) text += ", ";
     text += "store " + entry.uuid.hex() + " of node " + entry.node;
   }
   return text;
 }
 
-}  // namespace dedup::plan
+}  // namespace dedup::store

@@ -1,4 +1,4 @@
-#include "plan/choose.h"
+#include "store/choose.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace dedup::plan {
+namespace dedup::store {
 namespace {
 
 Id128 id(std::uint8_t n) {
@@ -38,8 +38,8 @@ class Stores {
   }
 
   // The record that a job on `present` commits on top of `base` (nullptr: a new file).
-  store::CommitRecord next(const std::vector<int>& present, const store::CommitRecord* base) {
-    store::CommitRecord record;
+  CommitRecord next(const std::vector<int>& present, const CommitRecord* base) {
+    CommitRecord record;
     if (base != nullptr) record = *base;
     record.path = kPath;
     record.replication = 3;
@@ -55,13 +55,13 @@ class Stores {
     return record;
   }
 
-  void put(const std::vector<int>& on, const store::CommitRecord& record) {
+  void put(const std::vector<int>& on, const CommitRecord& record) {
     for (const int s : on) records_[static_cast<std::size_t>(s)] = {record};
   }
   void mark_deleted(const Id128& identity) { deleted_.push_back(identity); }
 
  private:
-  std::vector<std::vector<store::CommitRecord>> records_;
+  std::vector<std::vector<CommitRecord>> records_;
   std::vector<Id128> deleted_;
   std::uint8_t identities_ = 0;
   std::uint8_t attempts_ = 0;
@@ -152,8 +152,8 @@ TEST(CheckQuorum, AllButKMinusOneStoresMustBeThere) {
   }
 }
 
-store::Placeholder placeholder_of(const store::CommitRecord& record) {
-  store::Placeholder p;
+Placeholder placeholder_of(const CommitRecord& record) {
+  Placeholder p;
   p.identity = record.identity;
   p.attempt = record.attempt;
   p.session = record.lineage.back().session;
@@ -224,4 +224,4 @@ TEST(CheckQuorum, DisjointJobsCannotBothWriteIfKIsAtMostHalf) {
 }
 
 }  // namespace
-}  // namespace dedup::plan
+}  // namespace dedup::store
