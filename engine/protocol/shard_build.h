@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "base/piece.h"
 #include "base/status.h"
 #include "engine/protocol/job_file.h"
+#include "engine/protocol/restores.h"
 #include "plan/cut.h"
 #include "store/commit_record.h"
 #include "store/shard.h"
@@ -27,9 +30,9 @@ struct RecipeFacts {
 };
 
 // Merges the base's blocks with what was dumped since, brings every chunk to enough copies, tells
-// the nodes which of their chunks the generation refers to, and writes the shard to its nodes.
-// Used by one rank, for one shard after the other. Memory: a few blocks, and fingerprints for about
-// 4 MiB.
+// the nodes which of their chunks the generation refers to, and writes the shard to its nodes. The
+// nodes get copies while it goes on with the next blocks. Used by one rank, for one shard after the
+// other. Memory: some ten blocks, and fingerprints for about 4 MiB.
 class ShardBuild {
  public:
   ShardBuild(JobFile& file, const Id128& attempt);
@@ -46,16 +49,35 @@ class ShardBuild {
   Result<std::vector<std::uint64_t>> list_base(std::uint32_t shard) const;
   // The base's blocks; unknown where their recipe is lost, which lost_blocks_ says.
   Result<std::vector<Block>> read_base(std::span<const std::uint64_t> blocks);
+  // A chunk of a block that gets copies.
+  struct Copied {
+    std::shared_ptr<const Restores::Chunk> chunk;
+    NodeSet holders;  // with these
+  };
+  // A block whose chunks are getting copies; those after it wait for their turn.
+  struct Added {
+    std::uint64_t number = 0;
+    Block block;
+    std::map<Fingerprint, Copied> copied;
+  };
+
   Status add(std::uint64_t number, Block block);
-  // Adds copies where a chunk has fewer live ones than it needs; holders become those that live.
-  Status keep_copies(Block& block);
-  Status copy_chunks(const std::vector<Fingerprint>& fingerprints,
-                     std::map<Fingerprint, NodeSet>& holders);
+  // Has copies made where a chunk has fewer live ones than it needs; holders become those that
+  // live.
+  Status begin_copies(Added& added);
+  // The same of one chunk, which `holders` have.
+  Result<Copied> copy(const Piece& piece, const NodeSet& holders);
+  // Writes blocks whose chunks have their copies; waits for those before the last `ahead`.
+  Status finish_blocks(std::size_t ahead);
+  Status finish_block(Added added);
   std::uint32_t number_of(const Fingerprint& fingerprint, std::uint32_t set, std::uint32_t fresh);
   void make_room_to_refer(std::size_t pieces);
   void refer(const Block& block);
   Status send_references();
-  Status restore_missing(NodeIndex node, const std::vector<Fingerprint>& missing);
+  // By the nodes that should have them.
+  using ByNode = std::map<NodeIndex, std::vector<Fingerprint>>;
+  Result<ByNode> ask_references(const ByNode& references);  // those that are missing
+  Status restore_missing(const ByNode& missing);
   Status write(Bytes bytes);
   Status write_out();
 
@@ -64,6 +86,7 @@ class ShardBuild {
   Id128 attempt_;
   NodeIndex nodes_;
   RecipeFacts facts_;
+  Restores restores_;
   std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards
   bool have_all_base_blocks_ = false;
 
@@ -74,6 +97,7 @@ class ShardBuild {
   std::unique_ptr<store::ShardBuilder> builder_;
   Bytes unsent_;
   std::uint64_t sent_ = 0;
+  std::deque<Added> added_;
 
   // A chunk that there are references to, one to each node of a set.
   struct Referred {
@@ -82,12 +106,11 @@ class ShardBuild {
     std::uint32_t set = 0;  // number in referred_sets_
   };
   // References that were not sent yet, by node; and the chunks.
-  std::map<NodeIndex, std::vector<Fingerprint>> references_;
+  ByNode references_;
   std::vector<Referred> referred_;
   plan::FingerprintTable referred_table_;
   std::size_t referred_room_ = 0;  // in the table
   Numbered<NodeSet> referred_sets_;
-  std::map<Fingerprint, std::uint32_t> lengths_;  // of chunks that are copied
   std::size_t reference_count_ = 0;
 };
 

@@ -233,6 +233,36 @@ struct PutChunks {
   using Reply = PutReply;
   bool possible() const { return all_have_holders(chunks, holder_sets); }
 };
+// The node gets those of these chunks that it does not hold from the nodes that have them, and
+// stores them as if they came with PutChunks. It is done beside the service (executor.h), and
+// answered when it is over; if the connection ends before, it is given up. `in_background`:
+// nobody's commit waits for it.
+struct RestoreChunk {
+  Fingerprint fingerprint;
+  std::uint32_t length = 0;
+  std::uint32_t sources = 0;  // index into Restore::source_sets: who has it
+  std::uint32_t holders = 0;  // index into Restore::holder_sets: who will have it, this node too
+  bool possible() const { return length != 0 && length <= kMaxChunkSize; }
+};
+struct RestoreReply {
+  std::uint32_t stored = 0;        // that it did not hold
+  std::vector<std::uint8_t> lost;  // one per chunk: 1 if it is not here, for no node gave it
+};
+struct Restore {
+  Id128 identity;
+  bool in_background = false;
+  std::vector<NodeSet> source_sets;
+  std::vector<NodeSet> holder_sets;
+  std::vector<RestoreChunk> chunks;  // about kPayload bytes of them, at most
+  static constexpr Opcode kOpcode = Opcode::kRestore;
+  using Reply = RestoreReply;
+  bool possible() const {
+    return all_have_holders(chunks, holder_sets) &&
+           std::all_of(chunks.begin(), chunks.end(), [&](const RestoreChunk& chunk) {
+             return chunk.sources < source_sets.size();
+           });
+  }
+};
 // `checksum`: XXH3 of the bytes, made where they were read.
 struct BytesReply {
   Bytes bytes;
