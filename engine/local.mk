@@ -36,6 +36,8 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/ranks.h \
   engine/protocol/reader.cc \
   engine/protocol/reader.h \
+  engine/protocol/restores.cc \
+  engine/protocol/restores.h \
   engine/protocol/search.cc \
   engine/protocol/search.h \
   engine/protocol/shard_build.cc \

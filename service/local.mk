@@ -12,6 +12,8 @@ libdedup_core_la_SOURCES += \
   service/chunks_reply.h \
   service/client.cc \
   service/client.h \
+  service/executor.cc \
+  service/executor.h \
   service/compaction.cc \
   service/compaction.h \
   service/file_chunks.cc \
@@ -36,6 +38,8 @@ libdedup_core_la_SOURCES += \
   service/node_commit.cc \
   service/node_commit.h \
   service/node_handler.cc \
+  service/restore.cc \
+  service/restore.h \
   service/server.cc \
   service/server.h \
   service/store_node.cc \
@@ -50,9 +54,11 @@ unit_tests_SOURCES += \
   test/unit/service_chunk_index_test.cc \
   test/unit/service_chunks_reply_test.cc \
   test/unit/service_damage_test.cc \
+  test/unit/service_executor_test.cc \
   test/unit/service_file_home_test.cc \
   test/unit/service_messages_test.cc \
   test/unit/service_node_handler_test.cc \
+  test/unit/service_restore_test.cc \
   test/unit/service_store_node_failures_test.cc \
   test/unit/service_store_node_test.cc \
   test/unit/service_transport_test.cc \

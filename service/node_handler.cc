@@ -2,14 +2,17 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 
 #include "base/fields.h"
 #include "service/block_home.h"
+#include "service/executor.h"
 #include "service/file_home.h"
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
 #include "service/messages/store_node.h"
+#include "service/restore.h"
 #include "service/server.h"
 #include "service/store_node.h"
 
@@ -19,8 +22,16 @@ namespace {
 
 class NodeHandler : public Handler {
  public:
-  NodeHandler(const std::string& node_name, NodeIndex self, NodeIndex nodes)
-      : node_name_(node_name), store_node_(node_name, self, nodes) {}
+  NodeHandler(const std::string& node_name, NodeIndex self, NodeIndex nodes, Executor& executor)
+      : node_name_(node_name),
+        self_(self),
+        executor_(executor),
+        store_node_(node_name, self, nodes) {}
+  ~NodeHandler() override {
+    // Its tasks use what goes now.
+    executor_.stop();
+    executor_.deliver();
+  }
 
   void handle(Opcode opcode, std::span<const std::byte> body,
               std::unique_ptr<Responder> responder) override {
@@ -30,7 +41,7 @@ class NodeHandler : public Handler {
                       SetAside>(file_home_, opcode, body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
-        answer_one_of<Attach, Detach>(*this, opcode, body, responder) ||
+        answer_one_of<Attach, Detach, Restore>(*this, opcode, body, responder) ||
         answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Alike, Claim, Register,
                       Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
                       RecallLease, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare,
@@ -40,7 +51,15 @@ class NodeHandler : public Handler {
     }
   }
 
-  void closed(ConnectionId connection) override { file_home_.closed(connection); }
+  void closed(ConnectionId connection) override {
+    file_home_.closed(connection);
+    const auto task = tasks_.find(connection);
+    if (task == tasks_.end()) return;
+    executor_.cancel(task->second);
+    tasks_.erase(task);
+  }
+  void set_waker(std::function<void()> wake) override { executor_.set_waker(std::move(wake)); }
+  void woken() override { executor_.deliver(); }
 
   // Block homes know the files that are attached, too.
   Result<AttachReply> on(const Attach& request) {
@@ -51,6 +70,12 @@ class NodeHandler : public Handler {
   Result<Empty> on(const Detach& request) {
     block_homes_.detach(request.identity);
     return store_node_.on(request);
+  }
+  void on(const Restore& request, std::unique_ptr<Responder> responder) {
+    Executor::Ticket& task = tasks_[responder->connection()];
+    task = executor_.add(
+        std::make_unique<RestoreTask>(request, self_, store_node_, std::move(responder)),
+        request.in_background ? Executor::Precedence::kBackground : Executor::Precedence::kCommit);
   }
 
  private:
@@ -93,6 +118,9 @@ class NodeHandler : public Handler {
   }
 
   std::string node_name_;
+  NodeIndex self_;
+  Executor& executor_;
+  std::unordered_map<ConnectionId, Executor::Ticket> tasks_;  // the last one of each
   FileHome file_home_;
   BlockHomes block_homes_;
   StoreNode store_node_;
@@ -101,8 +129,8 @@ class NodeHandler : public Handler {
 }  // namespace
 
 std::unique_ptr<Handler> make_node_handler(const std::string& node_name, NodeIndex self,
-                                           NodeIndex nodes) {
-  return std::make_unique<NodeHandler>(node_name, self, nodes);
+                                           NodeIndex nodes, Executor& executor) {
+  return std::make_unique<NodeHandler>(node_name, self, nodes, executor);
 }
 
 }  // namespace dedup::service

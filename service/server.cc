@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -74,8 +75,15 @@ class Loop {
   }
 
   Status listen(bool loopback_only);
+  void introduce() {
+    handler_->set_waker([this] { wake(); });
+  }
   void run();
-  void stop() {
+  void stop() noexcept {
+    stopping_ = true;
+    wake();
+  }
+  void wake() noexcept {
     const std::uint64_t one = 1;
     // Fails only if the counter is at its limit, and then the thread is awake.
     [[maybe_unused]] const ssize_t n = write(waker_.fd(), &one, sizeof one);
@@ -94,6 +102,7 @@ class Loop {
   bool watch_listeners(std::uint32_t events, int operation);
   Status watch(int fd, std::uint64_t id, std::uint32_t events, int operation);
   void event(ConnectionId id, std::uint32_t what);
+  void woken();
   void accept_some(int listener);
   bool make_room_for_descriptor();
   void doom_oldest_unproven();
@@ -116,6 +125,7 @@ class Loop {
   std::vector<std::string> addresses_;
   std::string name_;
   bool listening_ = true;  // the listeners are watched
+  std::atomic<bool> stopping_ = false;
 
   std::unique_ptr<Handler> handler_;
   std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
@@ -236,8 +246,13 @@ void Loop::run() {
     if (n < 0 && errno != EINTR) return;
     for (int i = 0; i < n; ++i) {
       const epoll_event& one = events[static_cast<std::size_t>(i)];
-      if (one.data.u64 == kWaker) return;
       const ConnectionId id = one.data.u64;
+      if (id == kWaker) {
+        if (stopping_) return;
+        woken();
+        close_doomed();
+        continue;
+      }
       const Status status = no_exceptions([&] { event(id, one.events); });
       // Of what came on it, a part may be gone: only the connection's end is sure to be noticed.
       const auto found = connections_.find(id);
@@ -247,6 +262,14 @@ void Loop::run() {
     close_doomed();
     if (n == 0 && !listening_) listening_ = watch_listeners(EPOLLIN, EPOLL_CTL_MOD);
   }
+}
+
+void Loop::woken() {
+  std::uint64_t count = 0;
+  // Fails only if it was read already.
+  [[maybe_unused]] const ssize_t n = read(waker_.fd(), &count, sizeof count);
+  // What it lacks memory for is the handler's to answer.
+  (void)no_exceptions([&] { handler_->woken(); });
 }
 
 void Loop::event(ConnectionId id, std::uint32_t what) {
@@ -524,6 +547,7 @@ Result<std::unique_ptr<Server>> Server::start(const Secret& secret, bool loopbac
                                               std::unique_ptr<Handler> handler) {
   auto p = std::make_unique<Private>(secret, std::move(handler));
   DEDUP_TRY(p->loop.listen(loopback_only));
+  p->loop.introduce();
   DEDUP_ASSIGN(p->thread, start_thread("dedup-service", [&loop = p->loop] { loop.run(); }));
   return std::unique_ptr<Server>(new Server(std::move(p)));
 }

@@ -17,6 +17,8 @@
 
 namespace dedup::service {
 
+class Executor;
+
 // Identifies a client connection for as long as it lasts.
 using ConnectionId = std::uint64_t;
 
@@ -40,6 +42,10 @@ class Handler {
                       std::unique_ptr<Responder> responder) = 0;
   // A connection ended: what depended on it (locks it waits for or holds) is to be freed.
   virtual void closed(ConnectionId connection) = 0;
+  // Before all else. `wake` may be called in any thread as long as the handler is there, throws
+  // nothing, and has woken() called soon after, once or more often, in the service thread.
+  virtual void set_waker(std::function<void()> /*wake*/) {}
+  virtual void woken() {}
 };
 
 class Server {
@@ -64,8 +70,9 @@ class Server {
 };
 
 // The handler of a node: file home, block home and store node in one. `node_name` replaces %n in
-// store templates; `self` is the node's index, `nodes` their number.
+// store templates; `self` is the node's index, `nodes` their number. `executor`, which does what
+// takes long, is this handler's alone and must outlive it; it is stopped with the handler.
 std::unique_ptr<Handler> make_node_handler(const std::string& node_name, NodeIndex self,
-                                           NodeIndex nodes);
+                                           NodeIndex nodes, Executor& executor);
 
 }  // namespace dedup::service

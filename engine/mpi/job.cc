@@ -16,6 +16,7 @@
 #include "engine/mpi/yield.h"
 #include "hints/hints.h"
 #include "hints/node.h"
+#include "service/executor.h"
 #include "service/server.h"
 
 namespace dedup::engine {
@@ -89,6 +90,7 @@ struct CommHolder {
 
 struct Job::Private {
   CommHolder world;
+  service::Executor executor;               // of the server
   std::unique_ptr<service::Server> server;  // on the lowest rank of each node
 };
 
@@ -154,10 +156,10 @@ Status Job::start() {
       mine = Status(Code::kUnsupported, "more than 65534 nodes in one job");
     } else {
       const bool one_host = host_size == world_size;
-      auto server =
-          service::Server::start(common.secret, one_host,
-                                 service::make_node_handler(name, static_cast<NodeIndex>(self),
-                                                            static_cast<NodeIndex>(nodes)));
+      auto server = service::Server::start(
+          common.secret, one_host,
+          service::make_node_handler(name, static_cast<NodeIndex>(self),
+                                     static_cast<NodeIndex>(nodes), p_->executor));
       if (server.is_ok()) {
         p_->server = std::move(*server);
       } else {
@@ -187,6 +189,10 @@ Status Job::start() {
     peers.push_back(get_fields<service::Peer>(decoder));
   }
   if (mine.is_ok()) mine = check_simulated(peers);
+  if (p_->server) {
+    p_->executor.connect(
+        std::make_unique<service::Client>(peers, static_cast<NodeIndex>(self), common.secret));
+  }
   client_ = std::make_unique<service::Client>(std::move(peers), static_cast<NodeIndex>(self),
                                               common.secret);
   return agree(world, mine);

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/protocol/base_recipe.h"
-#include "engine/protocol/chunk_source.h"
 #include "plan/block.h"
 #include "service/messages/block_home.h"
 #include "service/messages/homes.h"
@@ -16,13 +15,13 @@ constexpr std::size_t kBaseBlocksAtOnce = 32;
 constexpr std::size_t kReferencesAtOnce = 32768;
 constexpr std::size_t kShardBytesAtOnce = std::size_t{1} << 20;
 
-// Chunks read and passed on at once when copies have to be made.
-constexpr std::size_t kCopyBytes = std::size_t{4} << 20;
+// Blocks that are merged while copies of a block's chunks are being made.
+constexpr std::size_t kBlocksAhead = 8;
 
 }  // namespace
 
 ShardBuild::ShardBuild(JobFile& file, const Id128& attempt)
-    : file_(file), view_(file.view()), attempt_(attempt), nodes_(file.nodes()) {}
+    : file_(file), view_(file.view()), attempt_(attempt), nodes_(file.nodes()), restores_(file) {}
 
 Result<std::vector<std::uint64_t>> ShardBuild::base_blocks(std::uint32_t shard) {
   if (!view_->committed) return std::vector<std::uint64_t>{};
@@ -77,6 +76,7 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   unsent_.clear();
   sent_ = 0;
   lost_blocks_.clear();
+  added_.clear();
   targets_.clear();
   const NodeIndex home = service::block_home(file_.identity(), shard, nodes_);
   for (unsigned i = 0; i < file_.copies(); ++i) {
@@ -127,9 +127,11 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
       DEDUP_TRY(add(update.block, std::move(update.content)));
     }
   }
+  DEDUP_TRY(finish_blocks(0));
   DEDUP_TRY(write(builder_->finish()));
   DEDUP_TRY(write_out());
   DEDUP_TRY(send_references());
+  facts_.copies_made = restores_.copies_made();
   store::ShardEntry entry;
   entry.digest = builder_->digest();
   entry.stores.assign(targets_.begin(), targets_.end());
@@ -144,13 +146,13 @@ Status ShardBuild::add(std::uint64_t number, Block block) {
     return lost->second;
   }
   facts_.unknown_bytes += unknown;
-  DEDUP_TRY(keep_copies(block));
-  refer(block);
-  if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
-  return write(builder_->add(number, block));
+  added_.push_back({number, std::move(block), {}});
+  DEDUP_TRY(begin_repair(added_.back()));
+  return finish_blocks(kBlocksAhead);
 }
 
-Status ShardBuild::keep_copies(Block& block) {
+Status ShardBuild::begin_repair(Added& added) {
+  Block& block = added.block;
   // Stores that this job does not have cannot be counted on, nor be named by the new recipe.
   const plan::LiveNodes& live = file_.client().live();
   std::vector<bool> enough;
@@ -158,37 +160,50 @@ Status ShardBuild::keep_copies(Block& block) {
     placement = placement.surviving(live);
     enough.push_back(placement.enough(live, file_.redundancy()));
   }
-  std::map<Fingerprint, plan::Placement> lacking;
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero() || piece.is_unknown() || enough[piece.placement]) continue;
-    lacking.emplace(piece.fingerprint, block.placements[piece.placement]);
+    const auto [entry, is_new] = added.repaired.try_emplace(piece.fingerprint);
+    if (!is_new) continue;
+    // The same chunk in another block, or in another rank's shard, gets its copies on the same
+    // nodes: they are chosen by its name.
+    const plan::Placement& placement = block.placements[piece.placement];
+    plan::Repair repair = placement.repair(live, file_.redundancy(), piece.fingerprint);
+    DEDUP_ASSIGN(entry->second.chunk, restores_.begin(piece.fingerprint, piece.chunk_length,
+                                                      placement, repair.after, repair.targets));
+    entry->second.placement = std::move(repair.after);
   }
-  if (!lacking.empty()) {
-    std::vector<Fingerprint> fingerprints;
-    std::size_t bytes = 0;
-    std::set<Fingerprint> seen;
-    for (const Piece& piece : block.pieces) {
-      if (piece.is_zero() || !lacking.contains(piece.fingerprint)) continue;
-      if (!seen.insert(piece.fingerprint).second) continue;
-      lengths_[piece.fingerprint] = piece.chunk_length;
-      fingerprints.push_back(piece.fingerprint);
-      bytes += piece.chunk_length;
-      if (bytes >= kCopyBytes) {
-        DEDUP_TRY(copy_chunks(fingerprints, lacking));
-        fingerprints.clear();
-        bytes = 0;
-      }
-    }
-    if (!fingerprints.empty()) DEDUP_TRY(copy_chunks(fingerprints, lacking));
-    std::map<plan::Placement, std::uint32_t> numbers;
-    for (Piece& piece : block.pieces) {
-      const auto it = piece.is_zero() ? lacking.end() : lacking.find(piece.fingerprint);
-      if (it == lacking.end()) continue;
-      const auto [entry, is_new] =
-          numbers.emplace(it->second, static_cast<std::uint32_t>(block.placements.size()));
-      if (is_new) block.placements.push_back(it->second);
-      piece.placement = entry->second;
-    }
+  return Status::ok();
+}
+
+Status ShardBuild::finish_blocks(std::size_t ahead) {
+  const auto is_done = [](const Added& added) {
+    return std::all_of(added.repaired.begin(), added.repaired.end(),
+                       [](const auto& e) { return e.second.chunk->is_done(); });
+  };
+  while (!added_.empty() && (added_.size() > ahead || is_done(added_.front()))) {
+    Added first = std::move(added_.front());
+    added_.pop_front();
+    DEDUP_TRY(finish_block(std::move(first)));
+  }
+  return Status::ok();
+}
+
+Status ShardBuild::finish_block(Added added) {
+  Block& block = added.block;
+  for (const auto& [fingerprint, repaired] : added.repaired) {
+    DEDUP_TRY(restores_.finish(*repaired.chunk));
+    if (repaired.chunk->is_lost()) ++facts_.lost_chunks;
+  }
+  std::map<plan::Placement, std::uint32_t> numbers;
+  for (Piece& piece : block.pieces) {
+    const auto it = piece.is_zero() ? added.repaired.end() : added.repaired.find(piece.fingerprint);
+    if (it == added.repaired.end() || it->second.chunk->is_lost()) continue;
+    // If only some of its nodes have got it, the others get it when it is referred to.
+    const plan::Placement& placement = it->second.placement;
+    const auto [entry, is_new] =
+        numbers.emplace(placement, static_cast<std::uint32_t>(block.placements.size()));
+    if (is_new) block.placements.push_back(placement);
+    piece.placement = entry->second;
   }
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero()) continue;
@@ -197,50 +212,9 @@ Status ShardBuild::keep_copies(Block& block) {
     facts_.lowest = std::min(facts_.lowest, placement.redundancy());
     facts_.placements.insert(placement);
   }
-  return Status::ok();
-}
-
-Status ShardBuild::copy_chunks(const std::vector<Fingerprint>& fingerprints,
-                               std::map<Fingerprint, plan::Placement>& placements) {
-  std::vector<WantedChunk> wanted;
-  std::size_t bytes = 0;
-  for (const Fingerprint& f : fingerprints) {
-    wanted.push_back({f, lengths_[f], &placements[f], nullptr});
-    bytes += lengths_[f];
-  }
-  Bytes buffer(bytes);
-  std::size_t at = 0;
-  for (WantedChunk& chunk : wanted) {
-    chunk.out = buffer.data() + at;
-    at += chunk.length;
-  }
-  const std::vector<std::size_t> lost =
-      ChunkSource(file_.client(), *file_.local, file_.identity()).fetch(wanted);
-  facts_.lost_chunks += lost.size();
-
-  // The same chunk in another block, or in another rank's shard, gets its copies on the same nodes:
-  // they are chosen by its name.
-  std::map<NodeIndex, service::PutChunks> requests;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (std::binary_search(lost.begin(), lost.end(), i)) continue;
-    const Fingerprint& name = wanted[i].fingerprint;
-    plan::Placement& placement = placements[name];
-    const plan::Repair repair = placement.repair(file_.client().live(), file_.redundancy(), name);
-    placement = repair.after;
-    for (const NodeIndex node : repair.targets) {
-      service::PutChunks& request = requests[node];
-      request.placements.push_back(placement);
-      request.chunks.push_back(
-          service::PutChunk::sealed(name, static_cast<std::uint32_t>(request.placements.size() - 1),
-                                    Bytes(wanted[i].out, wanted[i].out + wanted[i].length)));
-    }
-  }
-  for (auto& [node, request] : requests) {
-    request.identity = file_.identity();
-    DEDUP_ASSIGN(const service::PutReply reply, file_.client().call(node, request));
-    facts_.copies_made += reply.stored;
-  }
-  return Status::ok();
+  refer(block);
+  if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
+  return write(builder_->add(added.number, block));
 }
 
 // The number in referred_ of a chunk with this placement. If there is none it is `fresh`,
@@ -281,89 +255,72 @@ void ShardBuild::refer(const Block& block) {
   }
 }
 
-Status ShardBuild::send_references() {
-  std::vector<NodeIndex> asked;
+Result<ShardBuild::ByNode> ShardBuild::ask_references(const ByNode& references) {
   std::vector<service::Client::Pending<service::References>> pending;
-  for (auto& [node, fingerprints] : references_) {
-    asked.push_back(node);
+  for (const auto& [node, fingerprints] : references) {
     pending.push_back(
         file_.client().start(node, service::References{file_.identity(), attempt_, fingerprints}));
   }
   Status status;
-  std::map<NodeIndex, std::vector<Fingerprint>> missing;
-  for (std::size_t i = 0; i < pending.size(); ++i) {
-    const auto reply = pending[i].wait();
-    const std::vector<Fingerprint>& fingerprints = references_[asked[i]];
+  ByNode missing;
+  std::size_t next = 0;
+  for (const auto& [node, fingerprints] : references) {
+    const auto reply = pending[next++].wait();
     if (!reply.is_ok()) {
       status = reply.status();
     } else if (reply->missing.size() != fingerprints.size()) {
       status = Status(Code::kInternal, "a node answered for other chunks");
     } else {
       for (std::size_t k = 0; k < fingerprints.size(); ++k) {
-        if (reply->missing[k] != 0) missing[asked[i]].push_back(fingerprints[k]);
+        if (reply->missing[k] != 0) missing[node].push_back(fingerprints[k]);
       }
     }
   }
   DEDUP_TRY(status);
-  if (!missing.empty()) {
-    for (const Referred& r : referred_) lengths_.emplace(r.fingerprint, r.chunk_length);
-  }
-  for (const auto& [node, fingerprints] : missing) {
-    DEDUP_TRY(restore_missing(node, fingerprints));
-  }
+  return missing;
+}
+
+Status ShardBuild::send_references() {
+  DEDUP_ASSIGN(const ByNode missing, ask_references(references_));
+  DEDUP_TRY(restore_missing(missing));
   references_.clear();
   referred_.clear();
   referred_room_ = 0;
   referred_placements_ = {};
-  lengths_.clear();
   reference_count_ = 0;
   return Status::ok();
 }
 
-Status ShardBuild::restore_missing(NodeIndex node, const std::vector<Fingerprint>& missing) {
-  // Whoever has it: the recipe's word did not hold.
-  const auto anywhere = plan::Placement::copies_on(file_.client().live().list());
-  for (std::size_t begin = 0; begin < missing.size();) {
-    std::vector<WantedChunk> wanted;
-    std::size_t bytes = 0;
-    std::size_t end = begin;
-    while (end < missing.size() && (end == begin || bytes < kCopyBytes)) {
-      wanted.push_back({missing[end], lengths_[missing[end]], &anywhere, nullptr});
-      bytes += wanted.back().length;
-      ++end;
+Status ShardBuild::restore_missing(const ByNode& missing) {
+  if (missing.empty()) return Status::ok();
+  std::map<Fingerprint, const Referred*> known;
+  for (const Referred& r : referred_) known.emplace(r.fingerprint, &r);
+  std::vector<std::pair<NodeIndex, std::shared_ptr<const Restores::Chunk>>> wanted;
+  for (const auto& [node, fingerprints] : missing) {
+    for (const Fingerprint& fingerprint : fingerprints) {
+      const Referred& chunk = *known.at(fingerprint);
+      const plan::Placement& said = referred_placements_[chunk.placement];
+      plan::Placement after = said;
+      if (!after.is_on(node)) after.add_copy(node);
+      DEDUP_ASSIGN(auto restored,
+                   restores_.begin(fingerprint, chunk.chunk_length, said, after, {&node, 1}));
+      wanted.emplace_back(node, std::move(restored));
     }
-    Bytes buffer(bytes);
-    std::size_t at = 0;
-    for (WantedChunk& chunk : wanted) {
-      chunk.out = buffer.data() + at;
-      at += chunk.length;
-    }
-    const std::vector<std::size_t> lost =
-        ChunkSource(file_.client(), *file_.local, file_.identity()).fetch(wanted);
-    facts_.lost_chunks += lost.size();
-    service::PutChunks put{file_.identity(), {plan::Placement::copies_on({node})}, {}};
-    service::References again{file_.identity(), attempt_, {}};
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (std::binary_search(lost.begin(), lost.end(), i)) continue;
-      put.chunks.push_back(service::PutChunk::sealed(
-          wanted[i].fingerprint, 0, Bytes(wanted[i].out, wanted[i].out + wanted[i].length)));
-      again.fingerprints.push_back(wanted[i].fingerprint);
-    }
-    if (!put.chunks.empty()) {
-      DEDUP_ASSIGN(const service::PutReply reply, file_.client().call(node, put));
-      facts_.copies_made += reply.stored;
-      DEDUP_ASSIGN(const service::ReferencesReply referred, file_.client().call(node, again));
-      const bool all_here =
-          referred.missing == std::vector<std::uint8_t>(again.fingerprints.size(), 0);
-      if (!all_here) {
-        return {Code::kIo, "node " + file_.client().node_name(node) +
-                               " does not have chunks that it has just been sent: the generation "
-                               "would have fewer copies than it says"};
-      }
-    }
-    begin = end;
   }
-  return Status::ok();
+  ByNode again;
+  for (const auto& [node, chunk] : wanted) {
+    DEDUP_TRY(restores_.finish(*chunk));
+    if (chunk->is_lost()) {
+      ++facts_.lost_chunks;
+    } else {
+      again[node].push_back(chunk->fingerprint);
+    }
+  }
+  DEDUP_ASSIGN(const ByNode lacking, ask_references(again));
+  if (lacking.empty()) return Status::ok();
+  return {Code::kIo, "node " + file_.client().node_name(lacking.begin()->first) +
+                         " does not have chunks that it has just been sent: the generation "
+                         "would have fewer copies than it says"};
 }
 
 Status ShardBuild::write(Bytes bytes) {

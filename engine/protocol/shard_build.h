@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "base/numbered.h"
 #include "base/status.h"
 #include "engine/protocol/job_file.h"
+#include "engine/protocol/restores.h"
 #include "plan/block.h"
 #include "plan/cut.h"
 #include "store/commit_record.h"
@@ -27,9 +30,9 @@ struct RecipeFacts {
 };
 
 // Merges the base's blocks with what was dumped since, brings every chunk to enough copies, tells
-// the nodes which of their chunks the generation refers to, and writes the shard to its nodes.
-// Used by one rank, for one shard after the other. Memory: a few blocks, and fingerprints for about
-// 4 MiB.
+// the nodes which of their chunks the generation refers to, and writes the shard to its nodes. The
+// nodes get copies while it goes on with the next blocks. Used by one rank, for one shard after the
+// other. Memory: some ten blocks, and fingerprints for about 4 MiB.
 class ShardBuild {
  public:
   ShardBuild(JobFile& file, const Id128& attempt);
@@ -46,17 +49,35 @@ class ShardBuild {
   Result<std::vector<std::uint64_t>> list_base(std::uint32_t shard) const;
   // The base's blocks; unknown where their recipe is lost, which lost_blocks_ says.
   Result<std::vector<Block>> read_base(std::span<const std::uint64_t> blocks);
+
+  // A chunk of a block that is being repaired.
+  struct Repaired {
+    std::shared_ptr<const Restores::Chunk> chunk;
+    plan::Placement placement;  // afterwards
+  };
+  // A block whose chunks are being repaired; those after it wait for their turn.
+  struct Added {
+    std::uint64_t number = 0;
+    Block block;
+    std::map<Fingerprint, Repaired> repaired;
+  };
+
   Status add(std::uint64_t number, Block block);
-  // Repairs what is not kept well enough on the nodes of the job; placements become what is there.
-  Status keep_copies(Block& block);
-  Status copy_chunks(const std::vector<Fingerprint>& fingerprints,
-                     std::map<Fingerprint, plan::Placement>& placements);
+  // Has repaired what is not kept well enough on the nodes of the job; placements become what is
+  // there.
+  Status begin_repair(Added& added);
+  // Writes blocks whose chunks are repaired; waits for those before the last `ahead`.
+  Status finish_blocks(std::size_t ahead);
+  Status finish_block(Added added);
   std::uint32_t number_of(const Fingerprint& fingerprint, std::uint32_t placement,
                           std::uint32_t fresh);
   void make_room_to_refer(std::size_t pieces);
   void refer(const Block& block);
   Status send_references();
-  Status restore_missing(NodeIndex node, const std::vector<Fingerprint>& missing);
+  // By the nodes that should have them.
+  using ByNode = std::map<NodeIndex, std::vector<Fingerprint>>;
+  Result<ByNode> ask_references(const ByNode& references);  // those that are missing
+  Status restore_missing(const ByNode& missing);
   Status write(Bytes bytes);
   Status write_out();
 
@@ -65,6 +86,7 @@ class ShardBuild {
   Id128 attempt_;
   NodeIndex nodes_;
   RecipeFacts facts_;
+  Restores restores_;
   std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards
   bool have_all_base_blocks_ = false;
 
@@ -75,6 +97,7 @@ class ShardBuild {
   std::unique_ptr<store::ShardBuilder> builder_;
   Bytes unsent_;
   std::uint64_t sent_ = 0;
+  std::deque<Added> added_;
 
   // A chunk that there are references to, one to each node of a placement.
   struct Referred {
@@ -83,12 +106,11 @@ class ShardBuild {
     std::uint32_t placement = 0;  // number in referred_placements_
   };
   // References that were not sent yet, by node; and the chunks.
-  std::map<NodeIndex, std::vector<Fingerprint>> references_;
+  ByNode references_;
   std::vector<Referred> referred_;
   plan::FingerprintTable referred_table_;
   std::size_t referred_room_ = 0;  // in the table
   Numbered<plan::Placement> referred_placements_;
-  std::map<Fingerprint, std::uint32_t> lengths_;  // of chunks that are copied
   std::size_t reference_count_ = 0;
 };
 

@@ -19,6 +19,7 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kListShard:
     case Opcode::kReadShard:
     case Opcode::kReferences:
+    case Opcode::kRestore:
       return true;
     default:
       return false;

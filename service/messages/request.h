@@ -1,8 +1,9 @@
 // What a rank may ask of a node's service: a request of a kind, and its reply.
 //
-// A service is passive: it answers from its own node's store and memory, and never asks another
-// service. Whatever takes several nodes (opening, committing, reading a remote chunk) is driven by
-// the ranks. Three roles live in each service, each with its requests in a header of its own:
+// A service is passive: it answers from its own node's store and memory, and never waits for
+// another service (Restore is done beside it). Whatever takes several nodes (opening, committing,
+// reading a remote chunk) is driven by the ranks. Three roles live in each service, each with its
+// requests in a header of its own:
 //
 //   file_home.h    one node per file, by hash of its path: who has it open, its size, its locks
 //   block_home.h   one node per block of a file: the uncommitted state of that block
@@ -80,6 +81,7 @@ enum class Opcode : std::uint8_t {
   kCollect,
   kAlike,
   kRecallLease,
+  kRestore,
 };
 
 // Whether a request may be made again when it is not known if it was carried out: it changes

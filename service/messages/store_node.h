@@ -236,6 +236,35 @@ struct PutChunks {
   using Reply = PutReply;
   bool possible() const { return all_are_placed(chunks, placements); }
 };
+// The node gets those of these chunks that it does not hold from the nodes that have them, and
+// stores them as if they came with PutChunks. It is done beside the service (executor.h), and
+// answered when it is over; if the connection ends before, it is given up. `in_background`:
+// nobody's commit waits for it.
+struct RestoreChunk {
+  Fingerprint fingerprint;
+  std::uint32_t length = 0;
+  std::uint32_t sources = 0;    // index into Restore::sources
+  std::uint32_t placement = 0;  // index into Restore::placements
+  bool possible() const { return length != 0 && length <= kMaxChunkSize; }
+};
+struct RestoreReply {
+  std::uint32_t stored = 0;        // that it did not hold
+  std::vector<std::uint8_t> lost;  // one per chunk: 1 if it is not here, for no node gave it
+};
+struct Restore {
+  Id128 identity;
+  bool in_background = false;
+  std::vector<plan::Placement> sources;     // who should have it
+  std::vector<plan::Placement> placements;  // how it is kept then: by this node, too
+  std::vector<RestoreChunk> chunks;         // about kPayload bytes of them, at most
+  static constexpr Opcode kOpcode = Opcode::kRestore;
+  using Reply = RestoreReply;
+  bool possible() const {
+    return all_are_placed(chunks, placements) &&
+           std::all_of(chunks.begin(), chunks.end(),
+                       [&](const RestoreChunk& chunk) { return chunk.sources < sources.size(); });
+  }
+};
 // `checksum`: XXH3 of the bytes, made where they were read.
 struct BytesReply {
   Bytes bytes;

@@ -5,6 +5,7 @@
 
 #include "base/fields.h"
 #include "hints/hints.h"
+#include "service/executor.h"
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
 #include "service/messages/store_node.h"
@@ -26,7 +27,7 @@ using All =
          RecallLease, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit,
          Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register,
          Release, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References,
-         Prepare, Commit, Abort, Collect, Distrust, Alike>;
+         Prepare, Commit, Abort, Collect, Distrust, Alike, Restore>;
 
 // Calls work.operator()<Request>() for the request with that opcode.
 template <typename Work, typename... Requests>
@@ -139,7 +140,8 @@ constexpr std::size_t kMostRequests = 40;
 // The input: requests, each its opcode, 16 bits of length, its body. Opcode 0: a connection ends.
 void run_node(Input input) {
   Answer answer;
-  const auto handler = make_node_handler("n", 0, 2);
+  Executor executor({.run = Executor::Run::kByHand});
+  const auto handler = make_node_handler("n", 0, 2, executor);
   Choices choices(input);
   for (std::size_t i = 0; i < kMostRequests && !choices.at_end(); ++i) {
     const auto opcode = choices.number<std::uint8_t>();
@@ -157,6 +159,8 @@ void run_node(Input input) {
       handler->handle(Request::kOpcode, bytes,
                       std::make_unique<Answered<Request>>(answer, connection));
     });
+    while (i % 3 == 0 && executor.run_one()) {
+    }
   }
 }
 
@@ -256,6 +260,11 @@ std::vector<Bytes> node_seeds() {
   aside.ask(OpenSegment{kFile}).ask(Locate{kFile, {some_fingerprint(1)}});
   aside.ask(
       Register{kFile, {plan::Placement::copies_on({0})}, {{some_fingerprint(1), {1, 64, 600}, 0}}});
+  aside.ask(Restore{kFile,
+                    false,
+                    {plan::Placement::copies_on({1})},
+                    {plan::Placement::copies_on({0, 1})},
+                    {{some_fingerprint(1), 600, 0, 0}}});
   aside.ask(Release{kFile, {some_fingerprint(1)}}).ask(GetFile{kFile}).ask(GetSize{kFile});
   return {written().take(), committed().take(), closed.take(), logged.take(), aside.take()};
 }

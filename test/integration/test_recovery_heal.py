@@ -60,6 +60,20 @@ def test_as_many_nodes_as_before_may_be_lost_again(site, replication):
     site.expect(model, left, 3)
 
 
+def test_killed_while_nodes_restore(site):
+    """What stood before stands, and the next one gets through."""
+    model = write_four(site, 2)
+    site.lose("n1")
+    left = ["n0", "n2", "n3"]
+    job = site.run(Script().add("heal", 0, 0), left, 3,
+                   environment={"DEDUP_TEST_KILL": "commit.restoring:1:1"})
+    assert job.code != 0, f"{job}"
+    site.expect(model, left, 3)
+    error, healed = heal(site, left)
+    assert error == "SUCCESS" and healed["made"] > 0, healed
+    site.check_stores(model, 2, *left, nothing_else=False)
+
+
 def test_nothing_is_lacking(site):
     model = write_four(site, 2)
     error, healed = heal(site, FOUR, flags=VERIFY, ranks=7)

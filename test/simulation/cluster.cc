@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "service/executor.h"
 #include "service/messages/file_home.h"
 #include "test/hooks/forwarding_system.h"
 
@@ -291,8 +292,12 @@ class DirectTransport final : public service::Transport {
       : cluster_(cluster), whole_job_(whole_job), job_(job), random_(random) {
     for (NodeIndex i = 0; i < nodes.size(); ++i) {
       const std::string name = "n" + std::to_string(nodes[i]);
-      nodes_.push_back(
-          {name, service::make_node_handler(name, i, static_cast<NodeIndex>(nodes.size()))});
+      auto executor = std::make_unique<service::Executor>(
+          service::Executor::Options{.run = service::Executor::Run::kByHand});
+      executor->connect(std::make_unique<service::Client>(std::make_unique<FromNode>(*this, i)));
+      auto handler =
+          service::make_node_handler(name, i, static_cast<NodeIndex>(nodes.size()), *executor);
+      nodes_.push_back({name, std::move(executor), std::move(handler)});
     }
   }
 
@@ -311,14 +316,32 @@ class DirectTransport final : public service::Transport {
   }
 
  private:
+  // The same requests, from another node.
+  class FromNode final : public service::Transport {
+   public:
+    FromNode(DirectTransport& all, NodeIndex self) : all_(all), self_(self) {}
+    NodeIndex nodes() const override { return all_.nodes(); }
+    NodeIndex self() const override { return self_; }
+    const std::string& node_name(NodeIndex node) const override { return all_.node_name(node); }
+    std::unique_ptr<Call> send(NodeIndex node, service::Opcode opcode,
+                               std::span<const std::byte> body) override {
+      return all_.send(node, opcode, body);
+    }
+
+   private:
+    DirectTransport& all_;
+    NodeIndex self_;
+  };
   struct Node {
     std::string name;
+    std::unique_ptr<service::Executor> executor;
     std::unique_ptr<service::Handler> handler;
   };
   struct Request {
     NodeIndex node = 0;
     service::Opcode opcode{};
     Bytes body;
+    bool is_step = false;  // no request, but the next step of what the node's executor does
     std::optional<Result<Bytes>> reply;
   };
   class DirectResponder final : public service::Responder {
@@ -351,6 +374,12 @@ class DirectTransport final : public service::Transport {
     const std::size_t which = random_() % waiting_.size();
     const std::shared_ptr<Request> request = waiting_[which];
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(which));
+    if (request->is_step) {
+      bool did = false;
+      as_process_of(request->node, [&] { did = nodes_[request->node].executor->run_one(); });
+      if (did) waiting_.push_back(request);
+      return;
+    }
     if (cluster_.breakage() == Breakage::kFenceBeforeRecords) {
       if (request->opcode == service::Opcode::kCommit) {
         request->reply = Bytes{};
@@ -372,10 +401,22 @@ class DirectTransport final : public service::Transport {
   }
 
   void handle(const std::shared_ptr<Request>& request) {
+    as_process_of(request->node, [&] {
+      nodes_[request->node].handler->handle(request->opcode, request->body,
+                                            std::make_unique<DirectResponder>(request));
+    });
+    if (request->opcode == service::Opcode::kRestore) {
+      auto step = std::make_shared<Request>();
+      step->node = request->node;
+      step->is_step = true;
+      waiting_.push_back(std::move(step));
+    }
+  }
+
+  void as_process_of(NodeIndex node, const std::function<void()>& work) {
     const int before = cluster_.process();
-    cluster_.set_process(job_ * 16 + request->node + 1);
-    nodes_[request->node].handler->handle(request->opcode, request->body,
-                                          std::make_unique<DirectResponder>(request));
+    cluster_.set_process(job_ * 16 + node + 1);
+    work();
     cluster_.set_process(before);
   }
 

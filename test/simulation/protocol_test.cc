@@ -42,17 +42,21 @@ class Protocol : public testing::Test {
     return Status::ok();
   }
 
-  // 16 bytes at the file's begin, on both nodes.
-  Status write(engine::JobFile& file) {
-    const Bytes bytes(16, std::byte{7});
-    Fingerprint fingerprint;
-    const store::Digest digest = store::format::sha256(bytes);
-    std::copy(digest.begin(), digest.end(), fingerprint.bytes.begin());
-    const auto placement = plan::Placement::copies_on({0, 1});
+  static Bytes content() { return Bytes(16, std::byte{7}); }
+  static Fingerprint fingerprint() {
+    Fingerprint out;
+    const store::Digest digest = store::format::sha256(content());
+    std::copy(digest.begin(), digest.end(), out.bytes.begin());
+    return out;
+  }
+
+  // 16 bytes at the file's begin, on these nodes.
+  Status write(engine::JobFile& file, const NodeSet& nodes = {0, 1}) {
+    const auto placement = plan::Placement::copies_on(nodes);
     const service::PutChunks put{
-        file.identity(), {placement}, {service::PutChunk::sealed(fingerprint, 0, bytes)}};
-    for (const NodeIndex node : {0, 1}) DEDUP_TRY(file.client().call(node, put).status());
-    const Block block{{{0, 16, 0, 16, 0, fingerprint}}, {placement}};
+        file.identity(), {placement}, {service::PutChunk::sealed(fingerprint(), 0, content())}};
+    for (const NodeIndex node : nodes) DEDUP_TRY(file.client().call(node, put).status());
+    const Block block{{{0, 16, 0, 16, 0, fingerprint()}}, {placement}};
     const NodeIndex home = service::block_home(file.identity(), 0, file.nodes());
     const service::WriteChunks chunks{file.identity(), {{0, block}}, false};
     DEDUP_TRY(file.client().call(home, chunks).status());
@@ -100,6 +104,37 @@ TEST_F(Protocol, ACommitDoesNotCountCopiesThatANodeDoesNotHave) {
   EXPECT_EQ(lacking.code(), Code::kIo) << lacking.message();
   job.intercept = nullptr;
   EXPECT_TRUE(commit(*file).is_ok());
+}
+
+TEST_F(Protocol, ACommitHasTheNodeThatLacksAChunkRestoreIt) {
+  const auto file = new_handle();
+  ASSERT_TRUE(open(*file).is_ok());
+  ASSERT_TRUE(write(*file, {0}).is_ok());
+  std::vector<NodeIndex> restored;
+  job.intercept = [&](NodeIndex node, Opcode opcode) -> std::optional<Result<Bytes>> {
+    EXPECT_NE(opcode, Opcode::kPutChunks);
+    if (opcode == Opcode::kRestore) restored.push_back(node);
+    return std::nullopt;
+  };
+  const Status committed = commit(*file);
+  EXPECT_TRUE(committed.is_ok()) << committed.message();
+  EXPECT_EQ(restored, std::vector<NodeIndex>{1});
+  const auto held = file->client().call(1, service::Held{file->identity(), {fingerprint()}});
+  EXPECT_EQ(held->held, std::vector<std::uint8_t>{1});
+}
+
+TEST_F(Protocol, ARestoreThatFailsFailsTheCommitAndTheNextOneMakesUpForIt) {
+  const auto file = new_handle();
+  ASSERT_TRUE(open(*file).is_ok());
+  ASSERT_TRUE(write(*file, {0}).is_ok());
+  job.intercept = [](NodeIndex, Opcode opcode) -> std::optional<Result<Bytes>> {
+    if (opcode != Opcode::kRestore) return std::nullopt;
+    return Status(Code::kNoMemory, "out of memory");
+  };
+  EXPECT_EQ(commit(*file).code(), Code::kNoMemory);
+  job.intercept = nullptr;
+  const Status again = commit(*file);
+  EXPECT_TRUE(again.is_ok()) << again.message();
 }
 
 TEST_F(Protocol, WhatWasClaimedAndNotStoredMayBeStoredByTheNextCommit) {

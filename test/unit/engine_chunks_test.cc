@@ -57,7 +57,7 @@ TEST(CutChunks, TakesEqualChunksOnceAndLeavesZerosOut) {
   ASSERT_EQ(rank.pieces.size(), 6u);  // two of the zeros follow each other
   std::vector<std::uint32_t> numbers;
   for (const DumpedPiece& piece : rank.pieces) {
-    if (!piece.zero) numbers.push_back(piece.holders);
+    if (!piece.zero) numbers.push_back(piece.placement);
   }
   EXPECT_EQ(numbers, (std::vector<std::uint32_t>{0, 1, 0, 0}));
   EXPECT_EQ(rank.pieces[4].length, 2 * kChunk);
@@ -79,7 +79,7 @@ TEST(CutChunks, GoesOnInTheNextRoundWhereTheLastOneEnded) {
   ASSERT_EQ(second.pieces().size(), 4u);
   EXPECT_EQ(second.pieces()[0].file_offset, 1000 + kChunk);
   EXPECT_EQ(second.pieces()[2].file_offset, 5000u);
-  EXPECT_EQ(second.pieces()[3].holders, 0u);
+  EXPECT_EQ(second.pieces()[3].placement, 0u);
   EXPECT_EQ(cut_distinct(cursor, 9, pieces).size(), 0u);
 }
 
@@ -162,7 +162,7 @@ TEST(NodeChunks, TellsOneRankToActAndAllOfTheHolders) {
   for (std::uint64_t n = 0; n < 20; ++n) {
     const std::vector<ChunkRecord> records = {{named(n), 10}, {named(n), 10}, {named(n), 10}};
     NodeVerdicts verdicts;
-    const Verdict verdict{true, {4, 6}, {1, 4, 6}};
+    const Verdict verdict{true, {4, 6}, plan::Placement::copies_on({1, 4, 6})};
     verdicts.of = {verdicts.list.number(verdict)};
     const Answers answers = NodeChunks(records, {1, 1, 1}).answer(verdicts);
     ASSERT_EQ(answers.sizes.size(), 3u);
@@ -176,7 +176,7 @@ TEST(NodeChunks, TellsOneRankToActAndAllOfTheHolders) {
       const auto numbers = read_answers(part, {1}, list);
       ASSERT_TRUE(numbers.is_ok());
       const Verdict& got = list[(*numbers)[0]];
-      EXPECT_EQ(got.holders, verdict.holders);
+      EXPECT_EQ(got.placement, verdict.placement);
       told += got.keep ? 1 : 0;
       EXPECT_EQ(got.targets.size(), got.keep ? 2u : 0u);
     }

@@ -158,7 +158,7 @@ TEST_F(Damage, OfAStoreNodesMessagesIsNeverTakenForData) {
       Opcode::kLocate, Opcode::kGetChunks, Opcode::kPutChunks, Opcode::kReadLog, Opcode::kListShard,
       Opcode::kReadShard, Opcode::kPutShard, Opcode::kReferences, Opcode::kWriteIndex,
       Opcode::kPrepare, Opcode::kCommit, Opcode::kAbort, Opcode::kCollect, Opcode::kAlike,
-      Opcode::kRecallLease>();
+      Opcode::kRecallLease, Opcode::kRestore>();
 }
 
 }  // namespace

@@ -212,6 +212,19 @@ class Random {
   }
   void fill(Register& request) { fill_with_placements(request); }
   void fill(PutChunks& request) { fill_with_placements(request); }
+  void fill(Restore& request) {
+    fill_with_placements(request);
+    fill(request.in_background);
+    fill(request.sources);
+    fill(request.sources.emplace_back());
+    for (RestoreChunk& chunk : request.chunks) {
+      chunk.sources = static_cast<std::uint32_t>(up_to(request.sources.size()));
+    }
+  }
+  void fill(RestoreChunk& chunk) {
+    fill(chunk.fingerprint);
+    chunk.length = static_cast<std::uint32_t>(1 + up_to(100));
+  }
   void fill(PutChunk& chunk) {
     fill(chunk.fingerprint);
     fill(chunk.seal);
@@ -256,7 +269,8 @@ using Requests =
          Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit, ReturnLease, Find, Attach,
          Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register, Release,
          ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard,
-         PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, Alike, RecallLease>;
+         PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, Alike, RecallLease,
+         Restore>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
@@ -366,7 +380,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 53u);
+  EXPECT_EQ(all.size(), 54u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }
@@ -451,16 +465,17 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_TRUE(refused(Convert{{}, kNoNode, 1, {{0, one_chunk(), {5}}}}));
   EXPECT_TRUE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {}}}}));
   EXPECT_TRUE(refused(HeldReply{{1, 0}, {}}));
-  EXPECT_FALSE(refused(HeldReply{{1}, {{0, 3}}}));
-  EXPECT_TRUE(refused(HeldReply{{1}, {{3, 0}}}));
-  EXPECT_TRUE(refused(Register{{}, {{3, 3}}, {}}));
-  EXPECT_TRUE(refused(PutChunks{{}, {{3, 0}}, {}}));
   EXPECT_TRUE(refused(AlikeReply{false, {1, 0}, {}}));
   EXPECT_TRUE(refused(ClaimReply{{2}}));
+  EXPECT_FALSE(refused(HeldReply{{1}, {plan::Placement::copies_on({0, 3})}}));
   const auto on_node_0 = plan::Placement::copies_on({0});
   EXPECT_TRUE(refused(Register{{}, {on_node_0}, {{{}, {}, 1}}}));
   EXPECT_TRUE(refused(PutChunks{{}, {on_node_0}, {PutChunk::sealed({}, 1, Bytes(1))}}));
   EXPECT_TRUE(refused(PutChunks{{}, {on_node_0}, {PutChunk::sealed({}, 0, {})}}));
+  EXPECT_FALSE(refused(Restore{{}, false, {on_node_0}, {on_node_0}, {{{}, 1, 0, 0}}}));
+  EXPECT_TRUE(refused(Restore{{}, false, {on_node_0}, {on_node_0}, {{{}, 1, 1, 0}}}));
+  EXPECT_TRUE(refused(Restore{{}, false, {on_node_0}, {on_node_0}, {{{}, 1, 0, 1}}}));
+  EXPECT_TRUE(refused(Restore{{}, false, {on_node_0}, {on_node_0}, {{{}, 0, 0, 0}}}));
   EXPECT_TRUE(refused(Lock{{}, static_cast<LockKind>(3), {}}));
   EXPECT_TRUE(refused(ReadLog{{}, 1, 0, std::uint32_t{kMaxMessage} + 1}));
 }

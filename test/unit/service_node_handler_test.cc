@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/fields.h"
+#include "service/executor.h"
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
 #include "service/messages/store_node.h"
@@ -42,7 +43,7 @@ class NodeHandlerTest : public testing::Test {
     std::string name = testing::TempDir() + "dedup-node-handler-XXXXXX";
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     directory_ = name;
-    handler_ = make_node_handler("n3", 3, 4);
+    handler_ = make_node_handler("n3", 3, 4, executor_);
   }
   void TearDown() override {
     handler_.reset();
@@ -68,6 +69,7 @@ class NodeHandlerTest : public testing::Test {
   }
 
   std::string directory_;
+  Executor executor_{{Executor::Run::kByHand}};
   std::unique_ptr<Handler> handler_;
 };
 
@@ -91,7 +93,7 @@ TEST_F(NodeHandlerTest, EveryRequestIsAnsweredByItsRole) {
     const auto outcome = ask_raw(static_cast<Opcode>(opcode), Bytes(1));
     ASSERT_EQ(outcome->answers, 1);
     const bool exists = (opcode >= 1 && opcode <= 15) || (opcode >= 32 && opcode <= 40) ||
-                        (opcode >= 64 && opcode <= 92);
+                        (opcode >= 64 && opcode <= 93);
     const std::string expected = exists ? "malformed request " : "unknown request ";
     EXPECT_NE(outcome->status.message().find(expected + std::to_string(opcode)), std::string::npos)
         << outcome->status.message();
