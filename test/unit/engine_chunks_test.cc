@@ -186,7 +186,7 @@ TEST(NodeChunks, TellsOneRankToActAndAllOfTheHolders) {
 
 TEST(NodeChunks, RefusesAnswersThatCannotBe) {
   NodeVerdicts verdicts;
-  verdicts.of = {verdicts.list.number(Verdict{true, {4}, {1, 4}})};
+  verdicts.of = {verdicts.list.number(Verdict{true, {4}, plan::Placement::copies_on({1, 4})})};
   const Answers answers = NodeChunks({{named(1), 10}}, {1}).answer(verdicts);
   Numbered<Verdict> list;
   EXPECT_TRUE(read_answers(answers.bytes, {1}, list).is_ok());

@@ -319,11 +319,13 @@ TEST(PlanReduce, LoadsTravelInAByteOrTwo) {
 
 TEST(PlanSettled, FindsWhatWasDecided) {
   SettledChunks settled(100);
-  settled.add({{fingerprint_of(1), {0, 1}}, {fingerprint_of(2), {0, 1}}}, 4);
-  settled.add({{fingerprint_of(3), {2, 4}}}, 1);
+  const auto on_0_1 = Placement::copies_on({0, 1});
+  const auto on_2_4 = Placement::copies_on({2, 4});
+  settled.add({{fingerprint_of(1), on_0_1}, {fingerprint_of(2), on_0_1}}, 4);
+  settled.add({{fingerprint_of(3), on_2_4}}, 1);
   ASSERT_NE(settled.find(fingerprint_of(1)), nullptr);
-  EXPECT_EQ(*settled.find(fingerprint_of(2)), (NodeSet{0, 1}));
-  EXPECT_EQ(*settled.find(fingerprint_of(3)), (NodeSet{2, 4}));
+  EXPECT_EQ(*settled.find(fingerprint_of(2)), on_0_1);
+  EXPECT_EQ(*settled.find(fingerprint_of(3)), on_2_4);
   EXPECT_EQ(settled.find(fingerprint_of(4)), nullptr);
   settled.clear();
   EXPECT_EQ(settled.find(fingerprint_of(1)), nullptr);
@@ -339,11 +341,11 @@ TEST(PlanSettled, ForgetsTheSameWhateverTheParts) {
     std::uint64_t next = 0;
     for (int dump = 0; dump < 20; ++dump) {
       const std::uint64_t size = random() % (limit + 1);
-      std::vector<std::pair<Fingerprint, NodeSet>> all;
-      std::vector<std::vector<std::pair<Fingerprint, NodeSet>>> split(3);
+      std::vector<std::pair<Fingerprint, Placement>> all;
+      std::vector<std::vector<std::pair<Fingerprint, Placement>>> split(3);
       for (std::uint64_t i = 0; i < size; ++i, ++next) {
-        const std::pair<Fingerprint, NodeSet> chunk{
-            fingerprint_of(next), {static_cast<NodeIndex>(next % 5), NodeIndex{7}}};
+        const std::pair<Fingerprint, Placement> chunk{
+            fingerprint_of(next), Placement::copies_on({static_cast<NodeIndex>(next % 5), 7})};
         all.push_back(chunk);
         split[next % 3].push_back(chunk);
       }
@@ -351,13 +353,13 @@ TEST(PlanSettled, ForgetsTheSameWhateverTheParts) {
       for (std::size_t i = 0; i < 3; ++i) parts[i].add(split[i], size);
       std::size_t known = 0;
       for (std::uint64_t c = 0; c < next; ++c) {
-        const NodeSet* a = whole.find(fingerprint_of(c));
-        const NodeSet* b = parts[c % 3].find(fingerprint_of(c));
+        const Placement* a = whole.find(fingerprint_of(c));
+        const Placement* b = parts[c % 3].find(fingerprint_of(c));
         ASSERT_EQ(a == nullptr, b == nullptr);
         if (a == nullptr) continue;
         ++known;
         ASSERT_EQ(*a, *b);
-        ASSERT_EQ(a->front(), c % 5);
+        ASSERT_EQ(a->nodes().front(), c % 5);
       }
       ASSERT_LE(known, limit);
       if (size > 0) {

@@ -112,7 +112,8 @@ class HomeTest {
     piece.length = piece.chunk_length = extent.end - extent.begin;
     ++fingerprints_;
     std::memcpy(piece.fingerprint.bytes.data(), &fingerprints_, sizeof fingerprints_);
-    chunks_[piece.fingerprint] = {numbers, {static_cast<NodeIndex>(up_to(3))}};
+    chunks_[piece.fingerprint] = {numbers,
+                                  plan::Placement::copies_on({static_cast<NodeIndex>(up_to(3))})};
     return piece;
   }
 
@@ -273,7 +274,7 @@ class HomeTest {
       // A base that is not the file's (any more) is ignored.
       Block wrong;
       Piece piece = new_chunk({0, kWindow}, std::vector<std::uint64_t>(kWindow, 77));
-      plan::insert(wrong, piece, {0});
+      plan::insert(wrong, piece, plan::Placement::copies_on({0}));
       ASSERT_TRUE(homes_.on(install(identity_, new_attempt(), block, wrong)).is_ok());
       ASSERT_TRUE(homes_.on(install(identity_, base_, block, bases_[block])).is_ok());
       ASSERT_TRUE(homes_.on(install(identity_, base_, block, wrong)).is_ok());
@@ -477,7 +478,7 @@ Piece chunk(std::uint32_t begin, std::uint32_t length, std::uint8_t fingerprint 
 
 BlockUpdate update(std::uint64_t block, const Piece& piece) {
   BlockUpdate update{block, {}};
-  plan::insert(update.content, piece, {0});
+  plan::insert(update.content, piece, plan::Placement::copies_on({0}));
   return update;
 }
 
@@ -662,7 +663,7 @@ TEST(BlockHomes, SnapshotsComeInPagesOfOneMoment) {
   for (std::uint64_t b = 0; b < kCount; ++b) {
     BlockUpdate full{2 * b, {}};
     for (std::uint32_t i = 0; i < kPieces; ++i) {
-      plan::insert(full.content, chunk(i * 512, 512), {0});
+      plan::insert(full.content, chunk(i * 512, 512), plan::Placement::copies_on({0}));
     }
     ASSERT_TRUE(homes.on(WriteChunks{id(7), {full}}).is_ok());
   }

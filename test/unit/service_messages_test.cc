@@ -26,7 +26,8 @@ template <typename T>
 inline constexpr bool is_leaf =
     std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
     std::is_same_v<T, Id128> || std::is_same_v<T, Fingerprint> ||
-    std::is_same_v<T, store::Digest> || std::is_same_v<T, ChunksReply>;
+    std::is_same_v<T, store::Digest> || std::is_same_v<T, plan::Placement> ||
+    std::is_same_v<T, ChunksReply>;
 
 template <typename T>
 bool equal(const T& a, const T& b) {
@@ -51,6 +52,8 @@ std::size_t allocated(const T& value) {
     return value.capacity();
   } else if constexpr (std::is_same_v<T, ChunksReply>) {
     return T(value).take_body().size();
+  } else if constexpr (std::is_same_v<T, plan::Placement>) {
+    return value.memory();
   } else if constexpr (is_leaf<T>) {
     return 0;
   } else if constexpr (fields::is_vector<T>) {
