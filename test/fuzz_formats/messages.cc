@@ -202,7 +202,7 @@ Script written() {
   script.ask(PutChunks{kFile,
                        {plan::Placement::copies_on({0, 1})},
                        {PutChunk::sealed(some_fingerprint(1), 0, data)}});
-  Block block{{{0, 600, 0, 600, 0, some_fingerprint(1)}}, {{0, 1}}};
+  Block block{{{0, 600, 0, 600, 0, some_fingerprint(1)}}, {plan::Placement::copies_on({0, 1})}};
   script.ask(WriteChunks{kFile, {{0, block}}, false}).ask(ExtendSize{kFile, 600});
   script.ask(Unlock{kFile, LockKind::kDump, some_id(1)});
   return script.ask(Resolve{kFile, {{0, 600}}});
@@ -211,7 +211,7 @@ Script written() {
 Script committed() {
   Script script = written();
   script.ask(Lock{kFile, LockKind::kCommit, some_id(1)}).ask(Snapshot{kFile, kAttempt, 0});
-  Block block{{{0, 600, 0, 600, 0, some_fingerprint(1)}}, {{0}}};
+  Block block{{{0, 600, 0, 600, 0, some_fingerprint(1)}}, {plan::Placement::copies_on({0})}};
   store::ShardBuilder builder(kFile, kAttempt, 0);
   Bytes shard = builder.header();
   for (const Bytes& part : {builder.add(0, block), builder.finish()}) {
@@ -247,7 +247,7 @@ std::vector<Bytes> node_seeds() {
   closed.ask(Detach{kFile, true, {some_id(3)}}).ask(CloseEnd{kFile});
   Script logged = opened();
   logged.ask(OpenLog{kFile}).ask(WriteLog{kFile, {{0, {0, 8, 0, 1, 72}}}});
-  Block block{{{0, 8, 0, 8, 0, some_fingerprint(2)}}, {{0}}};
+  Block block{{{0, 8, 0, 8, 0, some_fingerprint(2)}}, {plan::Placement::copies_on({0})}};
   logged.ask(Convert{kFile, 0, 1, {{0, block, {72}}}}).ask(Truncate{kFile, 4});
   const Lease lease{0, 0, 1, 0, 1};
   logged.ask(WriteLog{kFile, {{0, {0, 8, 0, 1, 80}}}, lease}).ask(ExtendSize{kFile, 8, lease});

@@ -94,10 +94,11 @@ class Requests : public testing::Test {
     Fingerprint fingerprint;
     const store::Digest digest = store::format::sha256(bytes);
     std::copy(digest.begin(), digest.end(), fingerprint.bytes.begin());
+    const auto placement = plan::Placement::copies_on({0, 1});
     const service::PutChunks put{
-        file.identity(), {{0, 1}}, {service::PutChunk::sealed(fingerprint, 0, bytes)}};
+        file.identity(), {placement}, {service::PutChunk::sealed(fingerprint, 0, bytes)}};
     for (const NodeIndex node : {0, 1}) DEDUP_TRY(file.client().call(node, put).status());
-    const Block block{{{0, kSize, 0, kSize, 0, fingerprint}}, {{0, 1}}};
+    const Block block{{{0, kSize, 0, kSize, 0, fingerprint}}, {placement}};
     const NodeIndex home = service::block_home(file.identity(), 0, file.nodes());
     const service::WriteChunks chunks{file.identity(), {{0, block}}, false};
     DEDUP_TRY(file.client().call(home, chunks).status());
