@@ -294,10 +294,14 @@ class DirectTransport final : public service::Transport {
       const std::string name = "n" + std::to_string(nodes[i]);
       auto executor = std::make_unique<service::Executor>(
           service::Executor::Options{.run = service::Executor::Run::kByHand});
-      executor->connect(std::make_unique<service::Client>(std::make_unique<FromNode>(*this, i)));
       auto handler =
           service::make_node_handler(name, i, static_cast<NodeIndex>(nodes.size()), *executor);
       nodes_.push_back({name, std::move(executor), std::move(handler)});
+    }
+    // When all nodes are known: a client sees then who lives.
+    for (NodeIndex i = 0; i < nodes.size(); ++i) {
+      nodes_[i].executor->connect(
+          std::make_unique<service::Client>(std::make_unique<FromNode>(*this, i)));
     }
   }
 
