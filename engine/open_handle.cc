@@ -49,9 +49,8 @@ Status check_same(FileHandle& file, int amode) {
       mine =
           Status(Code::kNotSame, file.path + ": ranks open the file with different access modes");
     } else {
-      mine = Status(Code::kNotSame,
-                    file.path + ": ranks give different hints: " +
-                        hints::first_difference(first.hints, asked.hints));
+      mine = Status(Code::kNotSame, file.path + ": ranks give different hints: " +
+                                        hints::first_difference(first.hints, asked.hints));
     }
   }
   return agree(file.comm(), mine);
