@@ -88,7 +88,8 @@ def test_fortran(mpirun, stores, program, layout):
 @only_dedup
 def test_as_many_files_where_threads_may_call_at_once(run_case):
     """Where other threads may be in calls too, a dump finds communicators that it has for itself."""
-    run_case("handles", "more_files_open_at_once", LAYOUTS[3], env={"CHECK_THREADS": "1"})
+    run_case("handles", "more_files_open_at_once", LAYOUTS[3], env={"CHECK_THREADS": "1"},
+             timeout=900)
 
 
 # ---- Names ----------------------------------------------------------------------------------------
