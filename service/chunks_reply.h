@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/codec.h"
+#include "base/piece.h"
 #include "base/types.h"
 #include "store/segment.h"
 
@@ -23,6 +24,7 @@ namespace dedup::service {
 struct NamedChunk {
   Fingerprint fingerprint;
   std::uint32_t length = 0;
+  bool possible() const { return length != 0 && length <= kMaxChunkSize; }
 };
 
 class ChunksReply {

@@ -69,7 +69,9 @@ class Loop {
   Loop(const Secret& secret, std::unique_ptr<Handler> handler)
       : secret_(secret), handler_(std::move(handler)), scratch_(std::size_t{256} << 10) {}
   ~Loop() {
-    // What the handler still answers while it is destroyed finds nobody.
+    // What the handler still answers while it is destroyed finds nobody, and nobody comes who would
+    // wait for an answer.
+    listeners_.clear();
     connections_.clear();
     handler_.reset();
   }

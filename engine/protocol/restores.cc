@@ -21,6 +21,10 @@ std::uint32_t number_of(const plan::Placement& placement,
 
 }  // namespace
 
+Restores::~Restores() {
+  for (Sent& sent : sent_) (void)sent.pending.wait();
+}
+
 Result<std::shared_ptr<const Restores::Chunk>> Restores::begin(const Fingerprint& fingerprint,
                                                                std::uint32_t length,
                                                                const plan::Placement& sources,

@@ -23,6 +23,11 @@ namespace dedup::engine {
 class Restores {
  public:
   explicit Restores(JobFile& file) : file_(file) {}
+  // Waits for what is under way: a request that nobody waits for closes its connection, on which
+  // the job may have locks.
+  ~Restores();
+  Restores(const Restores&) = delete;
+  Restores& operator=(const Restores&) = delete;
 
   // A chunk that some nodes are to get.
   struct Chunk {

@@ -82,7 +82,14 @@ Status write_back_to(JobFile& file, std::uint64_t size) {
 
 Status write_back(JobFile& file) {
   const auto view = file.view();
-  const Status status = write_back_to(file, view->record.size);
+  // What was written since is not all in the generation, nor is all of the generation left: what
+  // would be read is neither.
+  const bool is_cut = view->info.size < view->record.size;
+  const bool is_changed = file.changed || (file.local && file.local->has_logged());
+  Status status(Code::kIo, "the file has changes that could not be committed");
+  if (!is_cut && file.ranks().all_max(is_changed ? 1 : 0) == 0) {
+    status = write_back_to(file, view->record.size);
+  }
   return status.with_context(view->info.path +
                              ": could not be written back (its data stays in "
                              "the stores)");

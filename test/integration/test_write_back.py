@@ -1,5 +1,6 @@
 """dedup_flush=close: a file is a plain file at its real path again when it is closed."""
 
+import errno
 import os
 import re
 import shutil
@@ -7,7 +8,7 @@ import subprocess
 
 import pytest
 
-from stores import Model, Script, is_placeholder, noise, parts, shared_site
+from stores import Model, Script, fault_library, is_placeholder, noise, parts, shared_site
 
 HINTS = {"replication": 2, "flush": "close"}
 IN_STORES = {"replication": 2}
@@ -55,6 +56,24 @@ def test_holes_and_sizes(site):
     check_plain(site, Model())
     site.run(Script().open("w").close(), 3, 3, HINTS).check()
     check_plain(site, Model())
+
+
+@pytest.mark.parametrize("change", ["size", "write"])
+def test_what_could_not_be_committed_is_not_written_back(site, change):
+    """What the file has then is neither the generation that stands nor a later one."""
+    old = Model(noise(1, 9 * MIB))
+    site.write(parts(bytes(old.content), 3), 3, 3, IN_STORES)
+    script = Script().open("w")
+    if change == "size":
+        script.add("size", 0, 10_000)
+    else:
+        script.write("all-at", {0: [(5, b"new")]})
+    job = site.run(script.close(), 3, 3, HINTS, {
+        "LD_PRELOAD": str(fault_library()), "FAULT_RANK": "2", "FAULT_CALL": "1",
+        "FAULT_ERROR": str(errno.EIO), "FAULT_ONLY": "fdatasync"})
+    assert job.code == 0 and set(job.errors_of("close")) == {"IO"}, f"{job}"
+    assert is_placeholder(site.path)
+    assert site.read(3, 3) == old.content
 
 
 def test_holes_stay_holes(site):
