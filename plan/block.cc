@@ -7,7 +7,7 @@ namespace dedup::plan {
 namespace {
 
 constexpr std::uint32_t kUnset = std::numeric_limits<std::uint32_t>::max();
-constexpr std::size_t kPieceInMessage = 41;  // of a whole chunk; see service/messages.cc
+constexpr std::size_t kPieceInMessage = 41;  // of a whole chunk; see doc/service.md
 constexpr std::size_t kFewPlacements = 16;   // as many are searched one by one
 // Above this many pieces below for one above, inserting them one by one beats the linear merge.
 constexpr std::size_t kManyMore = 64;

@@ -18,7 +18,7 @@
 
 #include "check.h"
 
-/* store::FaultPlan, see store/faulty_system.h. */
+/* store::FaultPlan, see test/hooks/faulty_system.h. */
 struct plan {
   _Atomic uint32_t fault;
   _Atomic uint32_t struck;
