@@ -26,7 +26,7 @@ struct LastCommit {
   bool any = false;
   std::uint64_t generation = 0;
   std::uint64_t lowest_copies = 0;  // of any chunk of the generation; 0 if it has none
-  std::uint64_t node_sets = 0;      // distinct sets of nodes that hold a chunk
+  std::uint64_t node_sets = 0;      // distinct placements of its chunks
   std::uint64_t copies_made = 0;    // of chunks of the generation before, which nodes lacked
   std::uint64_t lost_chunks = 0;    // of which no node has a copy
   std::uint64_t unknown_bytes = 0;  // whose recipe is lost
