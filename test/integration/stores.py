@@ -340,7 +340,8 @@ class Site:
         return self.stores / node
 
     def node_names(self):
-        return sorted(path.name for path in self.stores.iterdir())
+        """Of the nodes that have made a store."""
+        return sorted(path.name for path in self.stores.glob("*"))
 
     def lose(self, *nodes):
         """These nodes are not there, with all they had."""
