@@ -49,6 +49,7 @@ void run(const plan::ReduceLimits& limits, std::uint64_t chunks, int repeats) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const auto topology = value_of(engine::Topology::build(
       MPI_COMM_WORLD, static_cast<NodeIndex>(ranks), static_cast<NodeIndex>(rank)));
+  check(topology.comms().take_together());
   plan::ReduceLimits mine_limits = limits;
   mine_limits.nodes = static_cast<NodeIndex>(ranks);
   const auto mine = unique_set(static_cast<unsigned>(rank), chunks, mine_limits);

@@ -188,6 +188,10 @@ Status FileComms::take(const Offer& all) {
   return Status::ok();
 }
 
+Status FileComms::take_together() {
+  return take(all_max(comm_, offer()));
+}
+
 void FileComms::give_back() {
   if (is_shared_) shared_->give_back(*taken_);
   is_shared_ = false;

@@ -95,6 +95,8 @@ class FileComms {
   // Collective. `all`: the result. Takes the set that all ranks have offered. If they have not,
   // since other threads have taken sets in another order or all of them, takes one that it makes.
   Status take(const Offer& all);
+  // Collective. The same with a reduction of its own, for who has none to put the offer into.
+  Status take_together();
   // Local, but for a set that was made only for this once.
   void give_back();
 

@@ -193,11 +193,7 @@ int main(int argc, char** argv) {
     const auto node = static_cast<NodeIndex>((rank + 1) / 2);
     const auto topology =
         Topology::build(MPI_COMM_WORLD, static_cast<NodeIndex>(ranks / 2 + 1), node);
-    // As a dump does.
-    dedup::engine::FileComms::Offer offer = topology->comms().offer();
-    MPI_Allreduce(MPI_IN_PLACE, offer.data(), static_cast<int>(offer.size()), MPI_UINT64_T, MPI_MAX,
-                  MPI_COMM_WORLD);
-    if (!topology->comms().take(offer).is_ok()) MPI_Abort(MPI_COMM_WORLD, 1);
+    if (!topology->comms().take_together().is_ok()) MPI_Abort(MPI_COMM_WORLD, 1);
     const auto exchange =
         Exchange::create(put ? dedup::hints::Exchange::kPut : dedup::hints::Exchange::kSend,
                          *topology, 100'000, 20'000);
