@@ -50,6 +50,7 @@ libdedup_core_la_SOURCES += \
 unit_tests_SOURCES += \
   test/unit/damaged_recv.cc \
   test/unit/damaged_recv.h \
+  test/unit/fake_responder.h \
   test/unit/service_block_home_test.cc \
   test/unit/service_chunk_index_test.cc \
   test/unit/service_chunks_reply_test.cc \

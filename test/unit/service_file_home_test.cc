@@ -3,6 +3,7 @@
 #include "service/file_home.h"
 #include "service/messages/file_home.h"
 #include "service/messages/store_node.h"
+#include "test/unit/fake_responder.h"
 
 #include <gtest/gtest.h>
 
@@ -19,32 +20,6 @@ Id128 id(std::uint8_t n) {
 }
 
 // What became of one request.
-struct Outcome {
-  int answers = 0;
-  Status status;
-  Bytes body;
-
-  bool waits() const { return answers == 0; }
-  bool is_ok() const { return answers == 1 && status.is_ok(); }
-  Code code() const { return answers == 1 ? status.code() : Code::kOk; }
-};
-
-class FakeResponder : public Responder {
- public:
-  FakeResponder(ConnectionId connection, std::shared_ptr<Outcome> outcome)
-      : connection_(connection), outcome_(std::move(outcome)) {}
-  ConnectionId connection() const override { return connection_; }
-  void reply(const Status& status, Bytes body) override {
-    ++outcome_->answers;
-    outcome_->status = status;
-    outcome_->body = std::move(body);
-  }
-
- private:
-  ConnectionId connection_;
-  std::shared_ptr<Outcome> outcome_;
-};
-
 using Waited = std::shared_ptr<Outcome>;
 
 template <typename Reply>

@@ -11,31 +11,10 @@
 #include "service/messages/file_home.h"
 #include "service/messages/store_node.h"
 #include "service/server.h"
+#include "test/unit/fake_responder.h"
 
 namespace dedup::service {
 namespace {
-
-struct Outcome {
-  int answers = 0;
-  Status status;
-  Bytes body;
-};
-
-class FakeResponder : public Responder {
- public:
-  FakeResponder(ConnectionId connection, std::shared_ptr<Outcome> outcome)
-      : connection_(connection), outcome_(std::move(outcome)) {}
-  ConnectionId connection() const override { return connection_; }
-  void reply(const Status& status, Bytes body) override {
-    ++outcome_->answers;
-    outcome_->status = status;
-    outcome_->body = std::move(body);
-  }
-
- private:
-  ConnectionId connection_;
-  std::shared_ptr<Outcome> outcome_;
-};
 
 class NodeHandlerTest : public testing::Test {
  protected:

@@ -13,6 +13,7 @@
 #include "base/fields.h"
 #include "store/system.h"
 #include "test/hooks/faulty_system.h"
+#include "test/unit/fake_responder.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
 
@@ -24,28 +25,6 @@ constexpr NodeIndex kNodes = 4;
 struct Chunk {
   Fingerprint fingerprint;
   Bytes data;
-};
-
-struct Outcome {
-  int answers = 0;
-  Status status;
-  Bytes body;
-};
-
-class FakeResponder : public Responder {
- public:
-  FakeResponder(ConnectionId connection, std::shared_ptr<Outcome> outcome)
-      : connection_(connection), outcome_(std::move(outcome)) {}
-  ConnectionId connection() const override { return connection_; }
-  void reply(const Status& status, Bytes body) override {
-    ++outcome_->answers;
-    outcome_->status = status;
-    outcome_->body = std::move(body);
-  }
-
- private:
-  ConnectionId connection_;
-  std::shared_ptr<Outcome> outcome_;
 };
 
 class ServiceRestore : public testing::Test {
