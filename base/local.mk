@@ -12,6 +12,8 @@ libdedup_core_la_SOURCES += \
   base/openssl.cc \
   base/openssl.h \
   base/piece.h \
+  base/ranks.cc \
+  base/ranks.h \
   base/status.cc \
   base/status.h \
   base/text.cc \
@@ -32,6 +34,7 @@ unit_tests_SOURCES += \
   test/unit/base_fields_test.cc \
   test/unit/base_hasher_test.cc \
   test/unit/base_lru_test.cc \
+  test/unit/base_ranks_test.cc \
   test/unit/base_status_test.cc \
   test/unit/base_text_test.cc \
   test/unit/base_types_test.cc \

@@ -25,4 +25,20 @@ std::string abbreviate(std::string_view text, std::size_t most) {
   return out;
 }
 
+std::string printable(std::string_view text) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code >= 0x20 && code != 0x7f) {
+      out += c;
+    } else {
+      out += "\\x";
+      out += kDigits[code >> 4];
+      out += kDigits[code & 0xf];
+    }
+  }
+  return out;
+}
+
 }  // namespace dedup

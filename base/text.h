@@ -1,4 +1,4 @@
-// Texts for places that do not hold much.
+// Texts for places that do not hold everything.
 #pragma once
 
 #include <string>
@@ -10,5 +10,8 @@ namespace dedup {
 // by "..." and their last component, from the left, until it fits, so that the cause behind a path
 // is not what gets lost; what is still too long is cut at the end.
 std::string abbreviate(std::string_view text, std::size_t most);
+
+// For terminals: control characters, which names of files may have, as \x1b.
+std::string printable(std::string_view text);
 
 }  // namespace dedup

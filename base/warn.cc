@@ -7,11 +7,14 @@
 #include <mutex>
 #include <utility>
 
+#include "base/text.h"
+
 namespace dedup {
 namespace {
 
 struct Speaker {
   std::mutex mutex;
+  std::string program = "dedup";
   std::string who;
   std::function<void(std::string_view)> listener;
 };
@@ -34,15 +37,21 @@ void write_to_stderr(std::string_view line) {
 void say(const char* kind, std::string_view text) {
   Speaker& s = speaker();
   const std::lock_guard lock(s.mutex);
-  std::string line = std::string("dedup: ") + kind + ": ";
+  std::string line = s.program + ": " + kind + ": ";
   if (!s.who.empty()) line += s.who + ": ";
   line += text;
   std::replace(line.begin(), line.end(), '\n', ' ');  // of a path
+  line = printable(line);
   if (s.listener) return s.listener(line);
   write_to_stderr(line + '\n');
 }
 
 }  // namespace
+
+void set_program(const std::string& name) {
+  const std::lock_guard lock(speaker().mutex);
+  speaker().program = name;
+}
 
 void set_speaker(const std::string& who) {
   const std::lock_guard lock(speaker().mutex);

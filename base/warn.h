@@ -1,6 +1,7 @@
-// What this process says on standard error unasked: a line each, in one piece, with who says it:
+// What this process says on standard error: a line each, in one piece, with who says it:
 //
 //   dedup: warning: rank 3 on n1: /scratch/f: …
+//   dedupctl: error: there is no file /scratch/g
 //
 // All functions may be called by several threads at once.
 #pragma once
@@ -11,7 +12,9 @@
 
 namespace dedup {
 
-// Who this process is; nobody, until it is told.
+// What users know this program as; "dedup", until it is told.
+void set_program(const std::string& name);
+// Which of several processes this is; nothing, until it is told.
 void set_speaker(const std::string& who);
 
 // Something is not as the user may think.

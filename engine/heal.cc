@@ -7,6 +7,7 @@
 #include "base/warn.h"
 #include "engine/commit.h"
 #include "engine/mpi/agreement.h"
+#include "engine/mpi/checked_message.h"
 #include "engine/open_handle.h"
 #include "engine/protocol/leave.h"
 #include "service/messages/store_node.h"

@@ -32,8 +32,6 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/own_leases.h \
   engine/protocol/plain_file.cc \
   engine/protocol/plain_file.h \
-  engine/protocol/ranks.cc \
-  engine/protocol/ranks.h \
   engine/protocol/reader.cc \
   engine/protocol/reader.h \
   engine/protocol/restores.cc \
@@ -86,6 +84,8 @@ libdedup_mpi_la_SOURCES = \
   engine/mpi/agreement.h \
   engine/mpi/checked_message.cc \
   engine/mpi/checked_message.h \
+  engine/mpi/comm_ranks.cc \
+  engine/mpi/comm_ranks.h \
   engine/mpi/hooks.cc \
   engine/mpi/hooks.h \
   engine/mpi/job.cc \

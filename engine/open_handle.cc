@@ -2,6 +2,7 @@
 
 #include "base/fields.h"
 #include "engine/mpi/agreement.h"
+#include "engine/mpi/checked_message.h"
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/leave.h"
 #include "service/messages/file_info.h"

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "engine/mpi/agreement.h"
+#include "engine/mpi/checked_message.h"
 #include "engine/protocol/leases.h"
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"

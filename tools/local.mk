@@ -24,8 +24,6 @@ libdedup_upkeep_la_SOURCES = \
   tools/dedupctl/catalog.h \
   tools/dedupctl/freeing.cc \
   tools/dedupctl/freeing.h \
-  tools/dedupctl/group.cc \
-  tools/dedupctl/group.h \
   tools/dedupctl/removal.cc \
   tools/dedupctl/removal.h \
   tools/dedupctl/stores.cc \
@@ -56,7 +54,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/in_job.h \
   tools/dedupctl/ls.cc \
   tools/dedupctl/main.cc \
-  tools/dedupctl/mpi_group.cc \
+  tools/dedupctl/mpi_job.cc \
+  tools/dedupctl/mpi_job.h \
   tools/dedupctl/output.cc \
   tools/dedupctl/output.h \
   tools/dedupctl/progress.cc \
@@ -70,7 +69,8 @@ libdedup_ctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
   -DMPICH_SKIP_MPICXX
 tools_dedupctl_dedupctl_SOURCES =
 nodist_EXTRA_tools_dedupctl_dedupctl_SOURCES = none.cc
-tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_upkeep.la libdedup_core.la $(MPI_LIBS)
+tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_mpi.la libdedup_upkeep.la libdedup_core.la \
+  $(MPI_LIBS)
 
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = tools/completion/dedupctl

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/checksum.h"
-#include "base/codec.h"
+#include "base/fields.h"
 #include "base/hasher.h"
 
 namespace dedup::engine {
@@ -17,19 +17,15 @@ Status not_as_sent() {
 }  // namespace
 
 std::size_t CopyHeader::size(unsigned copies) {
-  // The numbers, a flag, the placement, and a checksum of all.
-  constexpr std::size_t kFixed = sizeof(Fingerprint) + 4 + 4 + 1 + 8 + 8;
-  return kFixed + plan::Placement::encoded_at_most(copies);
+  // With the placement, and a checksum of all.
+  return least_encoded_size<CopyHeader>() + plan::Placement::encoded_at_most(copies) +
+         sizeof(std::uint64_t);
 }
 
 void CopyHeader::write(const plan::Placement& placement, std::span<std::byte> out) const {
   Encoder encoder;
   encoder.bytes().reserve(out.size());
-  encoder.put(fingerprint);
-  encoder.put(exchange);
-  encoder.put(slot);
-  encoder.put(static_cast<std::uint8_t>(single ? 1 : 0));
-  encoder.put(checksum);
+  put_fields(encoder, *this);
   placement.encode(encoder);
   // Filled up, so that the checksum is of all that travels.
   encoder.bytes().resize(out.size() - sizeof(std::uint64_t));
@@ -39,12 +35,7 @@ void CopyHeader::write(const plan::Placement& placement, std::span<std::byte> ou
 
 Result<CopyHeader> CopyHeader::read(std::span<const std::byte> in, plan::Placement& placement) {
   Decoder decoder(in);
-  CopyHeader header;
-  header.fingerprint = decoder.get_fingerprint();
-  header.exchange = decoder.get<std::uint32_t>();
-  header.slot = decoder.get<std::uint32_t>();
-  header.single = decoder.get<std::uint8_t>() != 0;
-  header.checksum = decoder.get<std::uint64_t>();
+  const auto header = get_fields<CopyHeader>(decoder);
   placement = plan::Placement::decode(decoder);
   if (!decoder.ok() || decoder.left() < sizeof(std::uint64_t)) return not_as_sent();
   const std::size_t said = in.size() - sizeof(std::uint64_t);

@@ -5,6 +5,7 @@
 
 #include "base/fields.h"
 #include "engine/mpi/agreement.h"
+#include "engine/mpi/checked_message.h"
 #include "plan/slots.h"
 #include "service/messages/store_node.h"
 #include "store/segment.h"

@@ -1,6 +1,7 @@
 #include "engine/dump/reduction.h"
 
-#include "engine/mpi/agreement.h"
+#include "base/fields.h"
+#include "engine/mpi/checked_message.h"
 #include "engine/mpi/pace.h"
 #include "engine/protocol/failpoint.h"
 
@@ -10,11 +11,10 @@ namespace {
 constexpr int kTag = 1;
 
 std::uint64_t send_set(MPI_Comm comm, bool far, int to, const plan::FrequentSet& set) {
-  Encoder encoder;
-  set.encode(encoder);
-  if (far) pace_sending(encoder.size());
-  send_checked(comm, to, kTag, encoder.bytes());
-  return encoder.size();
+  const Bytes bytes = encoded(set);
+  if (far) pace_sending(bytes.size());
+  send_checked(comm, to, kTag, bytes);
+  return bytes.size();
 }
 
 // A binomial tree; the whole is on rank 0 then. False if what arrived made no sense. `far`: between
@@ -38,11 +38,10 @@ bool merge_to_root(MPI_Comm comm, bool far, plan::FrequentSet& set,
     const bool arrived = receive_checked(comm, rank + step, kTag, bytes);
     if (far) pace_received(bytes.size());
     cost.bytes += bytes.size();
-    Decoder decoder(bytes);
-    const plan::FrequentSet other = plan::FrequentSet::decode(decoder);
-    sound = sound && arrived && decoder.ok();
-    if (arrived && decoder.ok()) {
-      set = plan::FrequentSet::merge(set, other, limits);
+    const auto other = decoded<plan::FrequentSet>(bytes);
+    sound = sound && arrived && other;
+    if (arrived && other) {
+      set = plan::FrequentSet::merge(set, *other, limits);
       ++cost.merges;
     }
   }
@@ -62,9 +61,7 @@ Result<plan::FrequentSet> reduce(const Topology& topology, plan::FrequentSet min
     PMPI_Comm_rank(topology.leader_comm(), &rank);
     if (rank == 0) {
       mine.drop_singles();
-      Encoder encoder;
-      mine.encode(encoder);
-      bytes = encoder.take();
+      bytes = encoded(mine);
     }
     broadcast(topology.leader_comm(), 0, bytes);
     if (topology.nodes().size() > 1) pace_received(bytes.size());
@@ -72,12 +69,11 @@ Result<plan::FrequentSet> reduce(const Topology& topology, plan::FrequentSet min
   broadcast(topology.node_comm(), 0, bytes);
   if (topology.size() > 1) taken.bytes += bytes.size();
   if (cost != nullptr) *cost = taken;
-  Decoder decoder(bytes);
-  plan::FrequentSet result = plan::FrequentSet::decode(decoder);
-  if (!sound || !decoder.ok()) {
+  auto result = decoded<plan::FrequentSet>(bytes);
+  if (!sound || !result) {
     return Status(Code::kInternal, "the reduction received another set than was sent");
   }
-  return result;
+  return *std::move(result);
 }
 
 }  // namespace dedup::engine

@@ -12,17 +12,13 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "engine/mpi/checked_message.h"
+#include "engine/mpi/comm_ranks.h"
 #include "engine/mpi/topology.h"
-#include "engine/protocol/ranks.h"
 
 namespace dedup::engine {
 
-// Collective. Ok if all ranks' statuses are; else, on every rank, the error of the lowest rank that
-// has one: the same code everywhere, and the same message. Synchronises.
+// Collective. As Ranks has them, of a communicator's ranks.
 Status agree(MPI_Comm comm, const Status& mine, Waiting waiting = Waiting::kPolling);
-
-// Collective. The same, and on success the largest of all ranks' values in `value`.
 Status agree_max(MPI_Comm comm, const Status& mine, std::uint64_t& value,
                  Waiting waiting = Waiting::kPolling);
 
@@ -44,19 +40,12 @@ std::array<std::uint64_t, kCount> all_max(MPI_Comm comm,
 }
 std::uint64_t all_sum(MPI_Comm comm, std::uint64_t value);
 
-// The ranks of a communicator. The topology must outlive it.
-class MpiRanks : public Ranks {
+// The ranks of a topology, which must outlive it.
+class MpiRanks final : public CommRanks {
  public:
-  explicit MpiRanks(const Topology& topology) : topology_(&topology) {}
+  explicit MpiRanks(const Topology& topology) : CommRanks(topology.comm()), topology_(&topology) {}
 
-  int rank() const override { return topology_->rank(); }
-  int size() const override { return topology_->size(); }
   bool speaks_for(NodeIndex node) const override { return topology_->speaker_for(node) == rank(); }
-  Status agree_max(const Status& mine, std::uint64_t& value, Waiting waiting) const override;
-  void broadcast(Bytes& bytes) const override;
-  void broadcast(Id128& id) const override;
-  std::vector<Bytes> gather(const Bytes& mine) const override;
-  std::uint64_t all_max(std::uint64_t value) const override;
 
  private:
   const Topology* topology_;

@@ -34,6 +34,25 @@ void wait_for_all(std::vector<MPI_Request>& requests) {
   for (MPI_Request& request : requests) PMPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+// Collective. What goes to each rank, and where what comes from each goes.
+void transfer(MPI_Comm comm, std::span<const std::span<const std::byte>> to,
+              std::span<const std::span<std::byte>> from) {
+  std::vector<MPI_Request> requests;
+  for (std::size_t r = 0; r < from.size(); ++r) {
+    in_pieces(from[r].data(), from[r].size(), [&](std::byte* at, int count) {
+      PMPI_Irecv(at, count, MPI_BYTE, static_cast<int>(r), kExchangeTag, comm,
+                 &requests.emplace_back());
+    });
+  }
+  for (std::size_t r = 0; r < to.size(); ++r) {
+    in_pieces(to[r].data(), to[r].size(), [&](const std::byte* at, int count) {
+      PMPI_Isend(at, count, MPI_BYTE, static_cast<int>(r), kExchangeTag, comm,
+                 &requests.emplace_back());
+    });
+  }
+  wait_for_all(requests);
+}
+
 }  // namespace
 
 Envelope Envelope::of(std::span<const std::byte> bytes) {
@@ -97,31 +116,38 @@ std::vector<std::uint64_t> exchange_checked(MPI_Comm comm, const std::byte* data
   std::uint64_t total = 0;
   for (const Envelope& envelope : in) total += envelope.size;
   std::byte* const received = place(total);
-  std::vector<MPI_Request> requests;
+  std::vector<std::span<const std::byte>> to;
+  std::vector<std::span<std::byte>> from;
   std::vector<std::uint64_t> received_sizes;
   std::uint64_t at = 0;
   for (std::size_t r = 0; r < in.size(); ++r) {
-    in_pieces(received + at, in[r].size, [&](std::byte* to, int count) {
-      PMPI_Irecv(to, count, MPI_BYTE, static_cast<int>(r), kExchangeTag, comm,
-                 &requests.emplace_back());
-    });
+    to.emplace_back(data, sizes[r]);
+    from.emplace_back(received + at, in[r].size);
+    data += sizes[r];
     at += in[r].size;
     received_sizes.push_back(in[r].size);
   }
-  for (std::size_t r = 0; r < sizes.size(); ++r) {
-    in_pieces(data, sizes[r], [&](const std::byte* from, int count) {
-      PMPI_Isend(from, count, MPI_BYTE, static_cast<int>(r), kExchangeTag, comm,
-                 &requests.emplace_back());
-    });
-    data += sizes[r];
-  }
-  wait_for_all(requests);
+  transfer(comm, to, from);
   at = 0;
   for (const Envelope& envelope : in) {
     sound = envelope.holds({received + at, envelope.size}) && sound;
     at += envelope.size;
   }
   return received_sizes;
+}
+
+std::vector<Bytes> exchange(MPI_Comm comm, const std::vector<Bytes>& to) {
+  std::vector<Envelope> out;
+  for (const Bytes& bytes : to) out.push_back(Envelope::of(bytes));
+  const std::vector<Envelope> in = exchange_envelopes(comm, out);
+  std::vector<Bytes> received;
+  for (const Envelope& envelope : in) received.emplace_back(envelope.size);
+  transfer(comm, std::vector<std::span<const std::byte>>(to.begin(), to.end()),
+           std::vector<std::span<std::byte>>(received.begin(), received.end()));
+  for (std::size_t r = 0; r < in.size(); ++r) {
+    if (!in[r].holds(received[r])) end_on_damage("what ranks send each other");
+  }
+  return received;
 }
 
 void broadcast(MPI_Comm comm, int root, Bytes& bytes) {

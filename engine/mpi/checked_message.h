@@ -55,6 +55,10 @@ std::vector<std::uint64_t> exchange_checked(MPI_Comm comm, const std::byte* data
                                             const std::function<std::byte*(std::uint64_t)>& place,
                                             bool& sound);
 
+// Collective. to[r] goes to rank r; returns what came from each. Ends the job if that is not what
+// was sent.
+std::vector<Bytes> exchange(MPI_Comm comm, const std::vector<Bytes>& to);
+
 // Collective. `bytes` of rank `root` on all ranks; in one message, if they are few. Ends the job on
 // a rank that does not get them.
 void broadcast(MPI_Comm comm, int root, Bytes& bytes);

@@ -12,6 +12,7 @@
 #include "base/fields.h"
 #include "base/warn.h"
 #include "engine/mpi/agreement.h"
+#include "engine/mpi/checked_message.h"
 #include "engine/mpi/hooks.h"
 #include "engine/mpi/yield.h"
 #include "hints/hints.h"

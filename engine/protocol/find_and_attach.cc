@@ -42,9 +42,9 @@ class FindAndAttach {
     }
     const bool has_turn = status.is_ok();
     if (has_turn && file_.rank() == 0) status = check_known();
-    Bytes known(begun_.known ? 1 : 0);
+    bool known = begun_.known;
     status = file_.ranks().share(status, known);
-    if (status.is_ok()) status = find_and_attach(!known.empty());
+    if (status.is_ok()) status = find_and_attach(known);
     if (!status.is_ok() && made_empty_) remove_made();
     // The path's turn is given back whatever happened.
     if (!has_turn) return status;
@@ -85,11 +85,8 @@ class FindAndAttach {
       } else {
         status = look_and_search(mine);
       }
-      Bytes bytes = encoded(mine);
-      DEDUP_TRY(file_.ranks().share(status, bytes));
-      auto decision = decoded<Decision>(bytes);
-      if (!decision) return {Code::kInternal, file_.path + ": rank 0 decided what cannot be"};
-      decision_ = *std::move(decision);
+      DEDUP_TRY(file_.ranks().share(status, mine));
+      decision_ = std::move(mine);
       if (file_.writable && file_.hints.flush == hints::Flush::kClose) {
         decision_.info.write_back = true;
       }
@@ -142,9 +139,8 @@ class FindAndAttach {
       status = looked.status();
       if (status.is_ok()) state = std::move(*looked);
     }
-    Bytes bytes = encoded(state.placeholder.identity);
-    DEDUP_TRY(file_.ranks().share(status, bytes));
-    const Id128 identity = decoded<Id128>(bytes).value_or(Id128{});
+    Id128 identity = state.placeholder.identity;
+    DEDUP_TRY(file_.ranks().share(status, identity));
     DEDUP_ASSIGN(SearchResult found,
                  search(file_.client(), file_.ranks(), file_.path, identity, file_.hints.store));
     if (file_.rank() != 0) return Status::ok();

@@ -197,7 +197,7 @@ Status GenerationCommit::decide() {
       AtMyNodes(file_, service::Commit{file_.identity(), id_, flush}).wait(&committed);
   failpoint("commit.renamed");
   const Status all = file_.ranks().agree(mine);
-  if (!all.is_ok() && file_.ranks().all_max(committed) == 0) {
+  if (!all.is_ok() && file_.ranks().largest(committed) == 0) {
     give_up();
     return all;
   }

@@ -18,13 +18,10 @@ Status JobFile::refresh_view() {
 }
 
 Status JobFile::share_view(const Status& of_rank_0) {
-  Bytes bytes;
-  if (rank() == 0 && of_rank_0.is_ok()) bytes = encoded(view()->info);
-  DEDUP_TRY(ranks().share(of_rank_0, bytes));
-  if (rank() == 0) return Status::ok();
-  auto told = decoded<service::FileInfo>(bytes);
-  if (!told) return {Code::kInternal, path + ": rank 0 told something that cannot be"};
-  return set_view(*std::move(told));
+  service::FileInfo info;
+  if (rank() == 0 && of_rank_0.is_ok()) info = view()->info;
+  DEDUP_TRY(ranks().share(of_rank_0, info));
+  return rank() == 0 ? Status::ok() : set_view(std::move(info));
 }
 
 Status extend(const JobFile& file, std::uint64_t end) {
@@ -59,14 +56,11 @@ Result<std::optional<JobLock>> JobLock::take_together(JobFile& file, service::Lo
                                                       Id128& base) {
   std::optional<JobLock> lock;
   Status status;
-  Encoder encoder;
   if (file.rank() == 0) {
     status = take_into(lock, file, kind);
-    encoder.put(file.view()->base());
+    base = file.view()->base();
   }
-  Bytes shared = encoder.take();
-  DEDUP_TRY(file.ranks().share(status, shared));
-  base = Decoder(shared).get_id();
+  DEDUP_TRY(file.ranks().share(status, base));
   return lock;
 }
 

@@ -9,12 +9,12 @@
 #include <optional>
 #include <string>
 
+#include "base/ranks.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/protocol/file_view.h"
 #include "engine/protocol/local_file.h"
 #include "engine/protocol/plain_file.h"
-#include "engine/protocol/ranks.h"
 #include "hints/hints.h"
 #include "plan/placement.h"
 #include "service/client.h"

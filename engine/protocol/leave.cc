@@ -57,7 +57,7 @@ Status leave(JobFile& file) {
   }
   status = file.ranks().agree(status);
   Bytes bytes = encoded(reply);
-  file.ranks().broadcast(bytes);
+  file.ranks().broadcast(bytes, 0);
   reply = decoded<service::CloseBeginReply>(bytes).value_or(service::CloseBeginReply{});
   if (reply.last) {
     const Status ended = end_of_file(file, reply);

@@ -498,16 +498,12 @@ Status share_size(const JobFile& file, std::uint64_t wanted, std::uint64_t& size
   DEDUP_TRY(file.ranks().agree_max(Status::ok(), wanted, Waiting::kPatient));
   if (wanted == 0) return Status::ok();
   Status status;
-  Encoder encoder;
   if (file.rank() == 0) {
     const auto asked = file_size(file);
     status = asked.status();
-    if (status.is_ok()) encoder.put(*asked);
+    if (status.is_ok()) size = *asked;
   }
-  Bytes bytes = encoder.take();
-  DEDUP_TRY(file.ranks().share(status, bytes));
-  size = Decoder(bytes).get<std::uint64_t>();
-  return Status::ok();
+  return file.ranks().share(status, size);
 }
 
 }  // namespace

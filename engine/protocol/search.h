@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/ranks.h"
 #include "base/status.h"
-#include "engine/protocol/ranks.h"
 #include "service/client.h"
 #include "service/messages/file_info.h"
 #include "store/choose.h"

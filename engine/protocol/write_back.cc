@@ -87,7 +87,7 @@ Status write_back(JobFile& file) {
   const bool is_cut = view->info.size < view->record.size;
   const bool is_changed = file.changed || (file.local && file.local->has_logged());
   Status status(Code::kIo, "the file has changes that could not be committed");
-  if (!is_cut && file.ranks().all_max(is_changed ? 1 : 0) == 0) {
+  if (!is_cut && file.ranks().largest(is_changed ? 1 : 0) == 0) {
     status = write_back_to(file, view->record.size);
   }
   return status.with_context(view->info.path +

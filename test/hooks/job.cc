@@ -13,6 +13,7 @@
 
 #include "base/codec.h"
 #include "engine/mpi/agreement.h"
+#include "engine/mpi/checked_message.h"
 #include "engine/mpi/hooks.h"
 #include "engine/mpi/pace.h"
 #include "test/hooks/failpoint.h"

@@ -123,7 +123,7 @@ def test_wrong_nodes_are_wrong_usage_of_dedupctl(stores):
     result = run_guarded(by_hand("a,,b", stores.directory, "-n", 2, TEST_BUILD / "bin" / "dedupctl",
                                  "ls"), clean_environment())
     assert result.returncode == 2, result
-    assert result.stderr.count("dedupctl: DEDUP_NODES=a,,b: a name is empty") == 1, result
+    assert result.stderr.count("dedupctl: error: DEDUP_NODES=a,,b: a name is empty") == 1, result
 
 
 def test_a_node_is_on_one_host(programs, stores):

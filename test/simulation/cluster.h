@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "base/ranks.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/protocol/job_file.h"
-#include "engine/protocol/ranks.h"
 #include "service/client.h"
 #include "service/server.h"
 #include "test/faults/memory_system.h"
@@ -103,22 +103,7 @@ class Cluster {
   std::vector<Remembered> remembered_{kNodes};
 };
 
-// All ranks in one.
-class OneRank final : public engine::Ranks {
- public:
-  int rank() const override { return 0; }
-  int size() const override { return 1; }
-  bool speaks_for(NodeIndex) const override { return true; }
-  Status agree_max(const Status& mine, std::uint64_t&, engine::Waiting) const override {
-    return mine;
-  }
-  void broadcast(Bytes&) const override {}
-  void broadcast(Id128&) const override {}
-  std::vector<Bytes> gather(const Bytes& mine) const override { return {mine}; }
-  std::uint64_t all_max(std::uint64_t value) const override { return value; }
-};
-
-// A job on some of the cluster's nodes: their services, and one open file.
+// A job on some of the cluster's nodes: their services, and one open file. All its ranks are one.
 class Job {
  public:
   Job(Cluster& cluster, int number, std::vector<NodeIndex> nodes, std::uint64_t seed);

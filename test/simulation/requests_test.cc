@@ -24,17 +24,19 @@ using Counts = std::map<Opcode, int>;
 
 // One of several ranks. Rank 0 plays a collective step first, and what it tells is then told to the
 // others, who play it one after the other: they may wait for rank 0, and it does not for them.
-class RankOfMany final : public engine::Ranks {
+class RankOfMany final : public Ranks {
  public:
   RankOfMany(int rank, std::vector<Bytes>& told) : rank_(rank), told_(told) {}
 
   int rank() const override { return rank_; }
   int size() const override { return 4; }
   bool speaks_for(NodeIndex node) const override { return node == rank_; }
-  Status agree_max(const Status& mine, std::uint64_t&, engine::Waiting) const override {
-    return mine;
+  // Nobody else is there, and no step here fails.
+  Status combine(Combining, std::span<std::uint64_t>, Waiting) const override {
+    return Status::ok();
   }
-  void broadcast(Bytes& bytes) const override {
+  void broadcast(Bytes& bytes, int root) const override {
+    EXPECT_EQ(root, 0);
     if (rank_ == 0) {
       told_.push_back(bytes);
     } else {
@@ -43,7 +45,7 @@ class RankOfMany final : public engine::Ranks {
   }
   void broadcast(Id128&) const override { ADD_FAILURE() << "no step here needs it"; }
   std::vector<Bytes> gather(const Bytes& mine) const override { return {mine}; }
-  std::uint64_t all_max(std::uint64_t value) const override { return value; }
+  std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override { return to; }
 
   // Whether it was told all that rank 0 told.
   bool heard_all() const { return rank_ == 0 || heard_ == told_.size(); }
@@ -67,7 +69,7 @@ class Requests : public testing::Test {
     };
   }
 
-  std::unique_ptr<engine::JobFile> handle_of(const engine::Ranks& ranks) {
+  std::unique_ptr<engine::JobFile> handle_of(const Ranks& ranks) {
     auto file = std::make_unique<engine::JobFile>(job.client(), ranks);
     file->path = Cluster::path(0);
     file->hints.store = "/%n/s";

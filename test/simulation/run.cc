@@ -546,14 +546,14 @@ class Run {
   }
 
   Status run_dedupctl(const Step& step) {
-    const auto group = ctl::make_group_of_one();
-    ctl::Upkeep upkeep{*group, {}, {}};
+    const OneRank alone;
+    ctl::Upkeep upkeep{alone, {}, {}};
     for (const NodeIndex n : step.nodes) {
       auto opened = store::Store::open(Cluster::disk(n) + "/s", false);
       if (opened.is_ok())
         upkeep.local.stores.push_back({"n" + std::to_string(n), std::move(*opened)});
     }
-    upkeep.catalog = ctl::make_catalog(*group, upkeep.local, {}, true);
+    upkeep.catalog = ctl::make_catalog(alone, upkeep.local, {}, true);
     cluster_.freeze_records();
     if (step.kind == Kind::kGc || step.kind == Kind::kGcUnnamed) {
       ctl::Freed freed;

@@ -34,5 +34,10 @@ TEST(Abbreviate, CutsWhatIsStillTooLong) {
   EXPECT_EQ(abbreviate(std::string(100, '/'), 10), "...//");
 }
 
+TEST(Printable, LeavesWhatIsNoControlCharacter) {
+  EXPECT_EQ(printable("a b\xc3\xa9~"), "a b\xc3\xa9~");
+  EXPECT_EQ(printable(std::string("\0\n\x1f\x7f", 4)), "\\x00\\x0a\\x1f\\x7f");
+}
+
 }  // namespace
 }  // namespace dedup

@@ -15,6 +15,7 @@ class WarnTest : public testing::Test {
   }
   ~WarnTest() override {
     hear_warnings(nullptr);
+    set_program("dedup");
     set_speaker("");
   }
 
@@ -29,6 +30,20 @@ TEST_F(WarnTest, ALineSaysWhoSaysIt) {
   EXPECT_EQ(lines_, (std::vector<std::string>{"dedup: warning: /f: is old",
                                               "dedup: warning: rank 3 on n1: /f: is old",
                                               "dedup: error: rank 3 on n1: /f: is gone"}));
+}
+
+TEST_F(WarnTest, ALineBeginsWithTheProgram) {
+  set_program("dedupctl");
+  say_error("there is no file /f");
+  set_speaker("rank 0 on n0");
+  warn("/f: is old");
+  EXPECT_EQ(lines_, (std::vector<std::string>{"dedupctl: error: there is no file /f",
+                                              "dedupctl: warning: rank 0 on n0: /f: is old"}));
+}
+
+TEST_F(WarnTest, DoesNothingToATerminalWhateverAPathHas) {
+  warn("/\x1b[2J\x7f/f\xc3\xa9: is old");
+  EXPECT_EQ(lines_, std::vector<std::string>{"dedup: warning: /\\x1b[2J\\x7f/f\xc3\xa9: is old"});
 }
 
 TEST_F(WarnTest, IsOneLineWhateverAPathHas) {

@@ -29,12 +29,12 @@ struct Surveyed {
 };
 
 // The lowest rank of several that have one store acts for it.
-void share_stores(Group& group, LocalStores& local) {
+void share_stores(const Ranks& ranks, LocalStores& local) {
   std::vector<Id128> mine;
   for (const LocalStore& store : local.stores) mine.push_back(store.store->uuid());
   std::map<Id128, std::uint32_t> table;
   std::uint32_t rank = 0;
-  for (const Bytes& bytes : group.gather(encoded(mine))) {
+  for (const Bytes& bytes : ranks.gather(encoded(mine))) {
     for (const Id128& uuid : decoded<std::vector<Id128>>(bytes).value_or(std::vector<Id128>{})) {
       table.emplace(uuid, rank);
     }
@@ -42,11 +42,11 @@ void share_stores(Group& group, LocalStores& local) {
   }
   using Speakers = std::vector<std::pair<Id128, std::uint32_t>>;
   Bytes all = encoded(Speakers(table.begin(), table.end()));
-  group.broadcast(0, all);
+  ranks.broadcast(all, 0);
   const Speakers told = decoded<Speakers>(all).value_or(Speakers{});
   const std::map<Id128, std::uint32_t> speakers(told.begin(), told.end());
   std::erase_if(local.stores, [&](const LocalStore& store) {
-    return speakers.at(store.store->uuid()) != static_cast<std::uint32_t>(group.rank());
+    return speakers.at(store.store->uuid()) != static_cast<std::uint32_t>(ranks.rank());
   });
 }
 
@@ -324,9 +324,9 @@ Result<const FileRow*> Catalog::find(const std::string& name) const {
                 path + ": several files had this name; give one's identity:" + text_of_all);
 }
 
-Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::string>& search,
+Catalog make_catalog(const Ranks& ranks, LocalStores& local, const std::vector<std::string>& search,
                      bool settles) {
-  share_stores(group, local);
+  share_stores(ranks, local);
   std::vector<SurveyedStore> surveys;
   for (auto it = local.stores.begin(); it != local.stores.end();) {
     auto surveyed = store::survey(*it->store);
@@ -343,7 +343,7 @@ Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::st
   catalog.settles = settles;
   int rank = 0;
   const Surveyed mine{local.troubles, std::move(surveys)};
-  for (const Bytes& bytes : group.gather(encoded(mine))) {
+  for (const Bytes& bytes : ranks.gather(encoded(mine))) {
     auto theirs = decoded<Surveyed>(bytes);
     if (theirs) {
       std::move(theirs->troubles.begin(), theirs->troubles.end(),
@@ -395,7 +395,7 @@ Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::st
   return catalog;
 }
 
-Result<FileRow> look_again(Group& group, const LocalStores& local, Catalog& catalog,
+Result<FileRow> look_again(const Ranks& ranks, const LocalStores& local, Catalog& catalog,
                            const Id128& identity) {
   std::vector<FileNow> mine;
   Status status;
@@ -407,10 +407,10 @@ Result<FileRow> look_again(Group& group, const LocalStores& local, Catalog& cata
       status = file.status().with_context("node " + one.node);
     }
   }
-  DEDUP_TRY(group.agree(status));
+  DEDUP_TRY(ranks.agree(status));
   FileRow row;
   row.identity = identity;
-  for (const Bytes& bytes : group.gather(encoded(mine))) {
+  for (const Bytes& bytes : ranks.gather(encoded(mine))) {
     auto theirs = decoded<std::vector<FileNow>>(bytes);
     if (!theirs && status.is_ok()) status = Status(Code::kInternal, kImpossible);
     if (!theirs) continue;
@@ -418,8 +418,8 @@ Result<FileRow> look_again(Group& group, const LocalStores& local, Catalog& cata
       if (status.is_ok()) status = add_file(std::move(file), catalog, row);
     }
   }
-  DEDUP_TRY(group.agree(status));
-  if (group.is_root()) {
+  DEDUP_TRY(ranks.agree(status));
+  if (ranks.is_root()) {
     Whereabouts whereabouts(known_directories(catalog), catalog.search);
     look_and_choose(catalog, whereabouts, row);
   }

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/codec.h"
+#include "base/ranks.h"
 #include "base/status.h"
 #include "plan/placement.h"
 #include "store/choose.h"
 #include "store/real_path.h"
 #include "store/survey.h"
-#include "tools/dedupctl/group.h"
 #include "tools/dedupctl/stores.h"
 
 namespace dedup::ctl {
@@ -86,12 +86,12 @@ struct Catalog {
 // Collective. Complete on rank 0, empty elsewhere. Of several ranks that have one store, the lowest
 // acts for it: the others' `local` loses it. Placeholders that were moved are looked for below the
 // directories in `search`, too. `settles`: for who would change something.
-Catalog make_catalog(Group& group, LocalStores& local, const std::vector<std::string>& search,
+Catalog make_catalog(const Ranks& ranks, LocalStores& local, const std::vector<std::string>& search,
                      bool settles = false);
 
 // Collective. What the stores have of one file by now, for who has locked it there; complete on
 // rank 0. The catalog's marks of it are brought up to date, but not its files.
-Result<FileRow> look_again(Group& group, const LocalStores& local, Catalog& catalog,
+Result<FileRow> look_again(const Ranks& ranks, const LocalStores& local, Catalog& catalog,
                            const Id128& identity);
 
 // A file's name without the driver's prefix.

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/fields.h"
+#include "base/text.h"
 #include "store/chunk_check.h"
 #include "tools/dedupctl/heal.h"
 #include "tools/dedupctl/output.h"
@@ -49,9 +50,9 @@ void check_part(const Session& session, Part& part, const std::string& node,
 }
 
 // All ranks' problems on rank 0.
-std::vector<Problem> gather_problems(Group& group, const std::vector<Problem>& mine) {
+std::vector<Problem> gather_problems(const Ranks& ranks, const std::vector<Problem>& mine) {
   std::vector<Problem> all;
-  for (const Bytes& bytes : group.gather(encoded(mine))) {
+  for (const Bytes& bytes : ranks.gather(encoded(mine))) {
     auto theirs = decoded<std::vector<Problem>>(bytes).value_or(std::vector<Problem>{});
     std::move(theirs.begin(), theirs.end(), std::back_inserter(all));
   }
@@ -173,7 +174,7 @@ bool CheckResult::is_sound() const {
 
 Result<CheckResult> check_file(Session& session, const FileRow* file, const CheckScope& scope) {
   DEDUP_ASSIGN(const auto generation,
-               Generation::open(session.group, session.local, session.catalog, file));
+               Generation::open(session.ranks, session.local, session.catalog, file));
   const store::CommitRecord& record = generation->record();
   plan::Redundancy wanted = generation->wanted();
   if (scope.as_can_be) wanted = wanted.within(static_cast<std::uint32_t>(record.stores.size()));
@@ -184,12 +185,12 @@ Result<CheckResult> check_file(Session& session, const FileRow* file, const Chec
     check_part(session, part, generation->node_of(part.position()), record, result);
   }
   for (std::uint64_t* number : {&result.chunks, &result.bytes, &result.bad, &result.unproven}) {
-    session.group.sum({number, 1});
+    session.ranks.sum({number, 1});
   }
   DEDUP_ASSIGN(result.holding, measure(*generation, wanted));
   const auto& shards = generation->shards();
   if (!shards.empty()) result.lowest_shard = *std::min_element(shards.begin(), shards.end());
-  result.problems = gather_problems(session.group, result.problems);
+  result.problems = gather_problems(session.ranks, result.problems);
   if (session.is_root()) {
     add_problems_of_stores(session, *file, result.problems);
     add_problems_of_holding(result, *generation, result.problems);

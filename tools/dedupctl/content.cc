@@ -50,7 +50,7 @@ class Batch {
       assign();
       std::vector<std::uint64_t> failed(wanted_.size());
       for (Part& part : generation_.parts()) read_from(part, failed);
-      generation_.group().sum(failed);
+      generation_.ranks().sum(failed);
       for (std::size_t i = 0; i < wanted_.size(); ++i) {
         if (failed[i] == 0) wanted_[i].decided = true;
       }
@@ -66,33 +66,26 @@ class Batch {
 
   // Brings the pieces to the writers; each block's bytes where it is written, nothing elsewhere.
   std::vector<Bytes> collect(const std::vector<int>& writers) {
-    Group& group = generation_.group();
-    const auto ranks = static_cast<std::size_t>(group.size());
-    std::vector<Bytes> to(ranks);
-    std::vector<Bytes> from(ranks);
+    const Ranks& ranks = generation_.ranks();
+    const auto count = static_cast<std::size_t>(ranks.size());
+    std::vector<Bytes> to(count);
     for (Wanted& w : wanted_) {
       if (w.owner == kNoNode) continue;
-      const int writer = writer_of(writers, w.block);
-      if (generation_.rank_of(w.owner) == group.rank()) {
-        Bytes& out = to[static_cast<std::size_t>(writer)];
-        out.insert(out.end(), w.bytes.begin(), w.bytes.end());
-        w.bytes = {};
-      }
-      if (writer == group.rank()) {
-        Bytes& in = from[static_cast<std::size_t>(generation_.rank_of(w.owner))];
-        in.resize(in.size() + w.piece->length);
-      }
+      if (generation_.rank_of(w.owner) != ranks.rank()) continue;
+      Bytes& out = to[static_cast<std::size_t>(writer_of(writers, w.block))];
+      out.insert(out.end(), w.bytes.begin(), w.bytes.end());
+      w.bytes = {};
     }
-    group.exchange(to, from);
+    const std::vector<Bytes> from = ranks.exchange(to);
     std::vector<Bytes> blocks(blocks_.size());
-    std::vector<std::size_t> at(ranks);
+    std::vector<std::size_t> at(count);
     for (std::size_t b = 0; b < blocks_.size(); ++b) {
-      if (writer_of(writers, b) != group.rank()) continue;
+      if (writer_of(writers, b) != ranks.rank()) continue;
       const std::uint64_t begin = blocks_[b].number * kBlockSpan;
       blocks[b].resize(std::min(kBlockSpan, generation_.record().size - begin));
     }
     for (const Wanted& w : wanted_) {
-      if (w.owner == kNoNode || writer_of(writers, w.block) != group.rank()) continue;
+      if (w.owner == kNoNode || writer_of(writers, w.block) != ranks.rank()) continue;
       const auto source = static_cast<std::size_t>(generation_.rank_of(w.owner));
       std::copy_n(from[source].begin() + static_cast<std::ptrdiff_t>(at[source]), w.piece->length,
                   blocks[w.block].begin() + w.piece->begin);
@@ -113,7 +106,7 @@ class Batch {
         keys[i] = std::min(keys[i], (part.position() + w.number) % stores);
       }
     }
-    generation_.group().minimum(keys);
+    generation_.ranks().least(keys);
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       Wanted& w = wanted_[i];
       if (w.decided) continue;
@@ -238,7 +231,7 @@ Result<Moved> move_content(
     for (std::size_t b = 0; b < blocks.size() && status.is_ok(); ++b) {
       if (!content[b].empty()) status = write(blocks[b].number * kBlockSpan, content[b]);
     }
-    DEDUP_TRY(generation.group().agree(status));
+    DEDUP_TRY(generation.ranks().agree(status));
     done(blocks.size() * kBlockSpan);
     return Status::ok();
   });

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/fields.h"
+#include "base/warn.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
 #include "tools/dedupctl/content.h"
@@ -26,21 +27,21 @@ struct Exported {
 };
 
 // Collective: the ranks that see the directory of `path` as rank 0 does.
-std::vector<int> ranks_that_see(Group& group, const std::string& path) {
+std::vector<int> ranks_that_see(const Ranks& ranks, const std::string& path) {
   // Whoever cannot look at it has no part in it.
   const auto seen = store::see_directory(path);
   const store::Seen here = seen.is_ok() ? *seen : store::Seen{};
-  std::vector<std::uint32_t> ranks;
+  std::vector<std::uint32_t> seers;
   std::uint32_t rank = 0;
-  for (const Bytes& bytes : group.gather(encoded(here))) {
+  for (const Bytes& bytes : ranks.gather(encoded(here))) {
     const auto theirs = decoded<store::Seen>(bytes);
-    if (rank == 0 || (theirs && store::is_shared(*theirs, here))) ranks.push_back(rank);
+    if (rank == 0 || (theirs && store::is_shared(*theirs, here))) seers.push_back(rank);
     ++rank;
   }
-  Bytes all = encoded(ranks);
-  group.broadcast(0, all);
-  ranks = decoded<std::vector<std::uint32_t>>(all).value_or(std::vector<std::uint32_t>{0});
-  return {ranks.begin(), ranks.end()};
+  Bytes all = encoded(seers);
+  ranks.broadcast(all, 0);
+  seers = decoded<std::vector<std::uint32_t>>(all).value_or(std::vector<std::uint32_t>{0});
+  return {seers.begin(), seers.end()};
 }
 
 // Whether it is the file's own placeholder: the one thing that is replaced unasked.
@@ -78,32 +79,29 @@ Status put(store::Replacement& file, const std::string& path, const Generation& 
 // Collective. Writes the generation to a temporary file beside `path`, and renames that.
 Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
                                        const std::string& path) {
-  Group& group = session.group;
+  const Ranks& ranks = session.ranks;
   const bool force = session.options.force;
   Status status;
-  if (group.is_root()) status = check_target(path, generation, force);
-  DEDUP_TRY(group.agree(status));
-  const std::vector<int> writers = ranks_that_see(group, path);
-  const bool writes = std::find(writers.begin(), writers.end(), group.rank()) != writers.end();
+  if (ranks.is_root()) status = check_target(path, generation, force);
+  DEDUP_TRY(ranks.agree(status));
+  const std::vector<int> writers = ranks_that_see(ranks, path);
+  const bool writes = std::find(writers.begin(), writers.end(), ranks.rank()) != writers.end();
   std::unique_ptr<store::Replacement> file;
-  Encoder encoder;
-  encoder.put(Id128::random());
-  Bytes drawn = encoder.take();
-  group.broadcast(0, drawn);
-  const Id128 id = Decoder(drawn).get_id();
-  if (group.is_root()) {
+  Id128 id = Id128::random();
+  ranks.broadcast(id);
+  if (ranks.is_root()) {
     auto begun = store::Replacement::begin(path, id, 0666);
     status = begun.status();
     if (status.is_ok()) file = std::move(*begun);
     if (status.is_ok()) status = file->resize(generation.record().size);
   }
-  DEDUP_TRY(group.agree(status));
-  if (writes && !group.is_root()) {
+  DEDUP_TRY(ranks.agree(status));
+  if (writes && !ranks.is_root()) {
     auto joined = store::Replacement::join(path, id);
     status = joined.status();
     if (status.is_ok()) file = std::move(*joined);
   }
-  DEDUP_TRY(group.agree(status));
+  DEDUP_TRY(ranks.agree(status));
   Progress progress(session, path, generation.record().size);
   DEDUP_ASSIGN(const Moved moved, move_content(
                                       generation, writers, session.options.incomplete,
@@ -112,9 +110,9 @@ Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
                                       },
                                       [&](std::uint64_t bytes) { progress.add(bytes); }));
   if (writes) status = file->flush();
-  DEDUP_TRY(group.agree(status));
-  if (group.is_root()) status = put(*file, path, generation, force);
-  DEDUP_TRY(group.agree(status));
+  DEDUP_TRY(ranks.agree(status));
+  if (ranks.is_root()) status = put(*file, path, generation, force);
+  DEDUP_TRY(ranks.agree(status));
   return moved.lost_bytes;
 }
 
@@ -123,7 +121,7 @@ Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
 bool is_skipped(const Session& session, const FileRow& file) {
   const bool is_removed = file.at_path == AtPath::kNothing || file.at_path == AtPath::kOther;
   if (!session.options.all || !is_removed) return false;
-  complain(
+  warn(
       fmt::format("{}: left out: its placeholder was here last, and is found nowhere (identity "
                   "{}); if it was moved, --search the directory",
                   file.path, file.identity.hex()));
@@ -178,15 +176,10 @@ ExitCode export_file(Session& session, const FileRow* file, Done& done) {
     status = target.status();
     if (status.is_ok()) path = std::move(*target);
   }
-  status = session.group.agree(status);
+  status = session.ranks.share(status, path);
   if (!status.is_ok()) return fail(session, status);
-  Encoder e;
-  e.put(std::string_view(path));
-  Bytes bytes = e.take();
-  session.group.broadcast(0, bytes);
-  path = Decoder(bytes).get_string();
   if (path.empty()) return kFine;
-  auto generation = Generation::open(session.group, session.local, session.catalog, file);
+  auto generation = Generation::open(session.ranks, session.local, session.catalog, file);
   if (!generation.is_ok()) return fail(session, generation.status());
   const auto lost = write_plain_file(session, **generation, path);
   if (!lost.is_ok()) return fail(session, lost.status());
@@ -196,7 +189,7 @@ ExitCode export_file(Session& session, const FileRow* file, Done& done) {
   row["lost_bytes"] = *lost;
   done.rows.push_back(std::move(row));
   if (*lost > 0) {
-    complain(fmt::format("{}: {} of {} are lost, and zeros in it", path, human(*lost), file->path));
+    warn(fmt::format("{}: {} of {} are lost, and zeros in it", path, human(*lost), file->path));
   }
   return *lost > 0 ? kProblems : kFine;
 }
@@ -215,7 +208,7 @@ Status write_zeros(std::uint64_t& at, std::uint64_t end) {
 }
 
 ExitCode cat_file(Session& session, const FileRow* file) {
-  auto generation = Generation::open(session.group, session.local, session.catalog, file);
+  auto generation = Generation::open(session.ranks, session.local, session.catalog, file);
   if (!generation.is_ok()) return fail(session, generation.status());
   std::uint64_t at = 0;
   const auto moved = move_content(

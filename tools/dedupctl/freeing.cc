@@ -106,7 +106,7 @@ std::vector<Step> plan_steps(Upkeep& upkeep, const std::set<Id128>& given_up, Fr
     if (step.action != Action::kNothing) steps.push_back(std::move(step));
   }
   Bytes bytes = encoded(steps);
-  upkeep.group.broadcast(0, bytes);
+  upkeep.ranks.broadcast(bytes, 0);
   return decoded<std::vector<Step>>(bytes).value_or(std::vector<Step>{});
 }
 
@@ -166,19 +166,14 @@ Status finish_drops(const LocalStores& local) {
 }
 
 // All ranks' ids on all of them.
-std::set<Id128> unite(Group& group, const std::set<Id128>& mine) {
-  Encoder e;
-  for (const Id128& id : mine) e.put(id);
+std::set<Id128> unite(const Ranks& ranks, const std::set<Id128>& mine) {
   std::set<Id128> united;
-  for (const Bytes& bytes : group.gather(e.bytes())) {
-    for (Decoder d(bytes); !d.at_end();) united.insert(d.get_id());
+  for (const Bytes& bytes : ranks.gather(encoded(mine))) {
+    united.merge(decoded<std::set<Id128>>(bytes).value_or(std::set<Id128>{}));
   }
-  Encoder all;
-  for (const Id128& id : united) all.put(id);
-  Bytes bytes = all.take();
-  group.broadcast(0, bytes);
-  for (Decoder d(bytes); !d.at_end();) united.insert(d.get_id());
-  return united;
+  Bytes bytes = encoded(united);
+  ranks.broadcast(bytes, 0);
+  return decoded<std::set<Id128>>(bytes).value_or(std::set<Id128>{});
 }
 
 // Collective. Takes out of the marks the stores that are here and have nothing of the file (any
@@ -191,14 +186,14 @@ Status shorten_marks(Upkeep& upkeep) {
     if (status.is_ok()) status = marks.status();
     if (marks.is_ok()) marked.insert(marks->begin(), marks->end());
   }
-  DEDUP_TRY(upkeep.group.agree(status));
-  for (const Id128& identity : unite(upkeep.group, marked)) {
+  DEDUP_TRY(upkeep.ranks.agree(status));
+  for (const Id128& identity : unite(upkeep.ranks, marked)) {
     std::set<Id128> done;
     for (const LocalStore& one : upkeep.local.stores) {
       const auto is_there = one.store->has_file(identity);
       if (is_there.is_ok() && !*is_there) done.insert(one.store->uuid());
     }
-    done = unite(upkeep.group, done);
+    done = unite(upkeep.ranks, done);
     for (const LocalStore& one : upkeep.local.stores) {
       const Status shortened = one.store->shorten_mark(
           identity, [&](const Id128& store) { return done.contains(store); });
@@ -206,7 +201,7 @@ Status shorten_marks(Upkeep& upkeep) {
       if (status.is_ok() && shortened.code() != Code::kCorrupt) status = shortened;
     }
   }
-  return upkeep.group.agree(status);
+  return upkeep.ranks.agree(status);
 }
 
 }  // namespace
@@ -216,7 +211,7 @@ bool is_unnamed(const FileRow& file) {
 }
 
 Status free_space(Upkeep& upkeep, const std::set<Id128>& given_up, Freed& freed) {
-  Status status = upkeep.group.agree(finish_drops(upkeep.local));
+  Status status = upkeep.ranks.agree(finish_drops(upkeep.local));
   for (const Step& step : plan_steps(upkeep, given_up, freed)) {
     const Status taken = take_step(upkeep, step, given_up, freed);
     if (status.is_ok()) status = taken;
@@ -225,7 +220,7 @@ Status free_space(Upkeep& upkeep, const std::set<Id128>& given_up, Freed& freed)
   const Status shortened = shorten_marks(upkeep);
   if (status.is_ok()) status = shortened;
   for (std::uint64_t* number : {&freed.bytes, &freed.files, &freed.in_use}) {
-    upkeep.group.sum({number, 1});
+    upkeep.ranks.sum({number, 1});
   }
   return status;
 }

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "base/text.h"
 #include "tools/dedupctl/freeing.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/session.h"
@@ -43,7 +44,7 @@ ExitCode gc(Session& session) {
   if (session.is_root()) print_troubles(session);
   Result<std::set<Id128>> unnamed = std::set<Id128>();
   if (session.is_root()) unnamed = given_up(session);
-  const Status arguments = session.group.agree(unnamed.status());
+  const Status arguments = session.ranks.agree(unnamed.status());
   if (!arguments.is_ok()) return fail(session, arguments);
   Freed freed;
   const Status status = free_space(session, *unnamed, freed);

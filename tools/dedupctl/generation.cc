@@ -94,9 +94,9 @@ std::vector<std::size_t> Part::read(std::span<const store::ChunkTarget> chunks) 
 
 // ---- Generation ---------------------------------------------------------------------------------
 
-Result<std::unique_ptr<Generation>> Generation::open(Group& group, const LocalStores& local,
+Result<std::unique_ptr<Generation>> Generation::open(const Ranks& ranks, const LocalStores& local,
                                                      const Catalog& catalog, const FileRow* file) {
-  std::unique_ptr<Generation> generation(new Generation(group));
+  std::unique_ptr<Generation> generation(new Generation(ranks));
   DEDUP_TRY(generation->select(local, catalog, file));
   DEDUP_TRY(generation->read_shards());
   return generation;
@@ -105,7 +105,7 @@ Result<std::unique_ptr<Generation>> Generation::open(Group& group, const LocalSt
 // Tells all ranks which generation it is and who has which of its stores, and opens this process's.
 Status Generation::select(const LocalStores& local, const Catalog& catalog, const FileRow* file) {
   Bytes bytes;
-  if (group_.is_root()) {
+  if (ranks_.is_root()) {
     Selected selected{file->record(), {}};
     for (const store::StoreEntry& entry : selected.record.stores) {
       const StoreRow* const row = catalog.store_of(entry.uuid);
@@ -113,13 +113,13 @@ Status Generation::select(const LocalStores& local, const Catalog& catalog, cons
     }
     bytes = encoded(selected);
   }
-  group_.broadcast(0, bytes);
+  ranks_.broadcast(bytes, 0);
   auto selected = decoded<Selected>(bytes);
   if (!selected) return {Code::kInternal, "rank 0 selected a generation that cannot be"};
   record_ = std::move(selected->record);
   for (std::size_t i = 0; i < record_.stores.size(); ++i) {
-    ranks_.push_back(static_cast<int>(selected->ranks[i]) - 1);
-    if (ranks_[i] != group_.rank()) continue;
+    rank_of_.push_back(static_cast<int>(selected->ranks[i]) - 1);
+    if (rank_of_[i] != ranks_.rank()) continue;
     const auto mine = std::find_if(
         local.stores.begin(), local.stores.end(),
         [&](const LocalStore& store) { return store.store->uuid() == record_.stores[i].uuid; });
@@ -169,22 +169,22 @@ Status Generation::read_shards() {
       if (reader.is_ok()) {
         ++copies[s];
         sound.emplace(s, std::move(*reader));
-        readers[s] = static_cast<std::uint64_t>(group_.rank());
+        readers[s] = static_cast<std::uint64_t>(ranks_.rank());
       } else {
         problems_.push_back({node_of(part.position()), "recipe shard " + std::to_string(s) + ": " +
                                                            reader.status().message()});
       }
     }
   }
-  group_.sum(copies);
+  ranks_.sum(copies);
   for (const std::uint64_t n : copies) {
     kept_shards_.push_back(plan::Redundancy::copies(static_cast<std::uint32_t>(n)));
   }
-  group_.minimum(readers);
+  ranks_.least(readers);
   for (std::uint32_t s = 0; s < record_.shards.size(); ++s) {
     if (readers[s] == kNobody) {
       lost_shards_.push_back(s);
-    } else if (readers[s] == static_cast<std::uint64_t>(group_.rank())) {
+    } else if (readers[s] == static_cast<std::uint64_t>(ranks_.rank())) {
       shards_.push_back(std::move(sound[s]));
     }
   }
@@ -200,7 +200,7 @@ Status Generation::walk(const std::function<Status(std::span<const NumberedBlock
   auto mine = blocks_.begin();
   for (;;) {
     std::uint64_t next = mine == blocks_.end() ? kNobody : *mine;
-    group_.minimum({&next, 1});
+    ranks_.least({&next, 1});
     if (next == kNobody) return Status::ok();
     EncodedBlocks read;
     Status status;
@@ -214,10 +214,10 @@ Status Generation::walk(const std::function<Status(std::span<const NumberedBlock
         }
       }
     }
-    DEDUP_TRY(group_.agree(status));
-    std::vector<Bytes> of_ranks = group_.gather(encoded(read));
+    DEDUP_TRY(ranks_.agree(status));
+    std::vector<Bytes> of_ranks = ranks_.gather(encoded(read));
     Bytes batch = encoded(of_ranks);
-    group_.broadcast(0, batch);
+    ranks_.broadcast(batch, 0);
     of_ranks = decoded<std::vector<Bytes>>(batch).value_or(std::vector<Bytes>{});
     std::vector<NumberedBlock> blocks;
     for (const Bytes& of_rank : of_ranks) {
@@ -276,7 +276,7 @@ Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
         if (found[i]) ++copies[i];
       }
     }
-    generation.group().sum(copies);
+    generation.ranks().sum(copies);
     for (std::size_t p = 0; p < places.size(); ++p) {
       for (std::size_t i = 0; i < pieces.size(); ++i) {
         if (!places[p][i] || counted[p][*places[p][i]]) continue;
@@ -301,8 +301,8 @@ Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
   for (const std::uint32_t s : generation.lost_shards()) {
     tally.add_unknown_blocks(s, generation.record().shards.size());
   }
-  generation.group().sum(chunks);
-  generation.group().sum(bytes);
+  generation.ranks().sum(chunks);
+  generation.ranks().sum(bytes);
   for (std::size_t c = 1; c <= stores; ++c) {
     chunks[c] /= c;
     bytes[c] /= c;

@@ -12,6 +12,7 @@
 
 #include "base/hasher.h"
 #include "base/piece.h"
+#include "base/ranks.h"
 #include "base/status.h"
 #include "plan/placement.h"
 #include "plan/tally.h"
@@ -22,7 +23,6 @@
 #include "store/shard.h"
 #include "store/store.h"
 #include "tools/dedupctl/catalog.h"
-#include "tools/dedupctl/group.h"
 
 namespace dedup::ctl {
 
@@ -87,7 +87,7 @@ class Generation {
  public:
   // Collective; `file` counts on rank 0. Locks the generation on all stores and reads their copies
   // of the recipe once. Stores that cannot be used are left out, which problems() says.
-  static Result<std::unique_ptr<Generation>> open(Group& group, const LocalStores& local,
+  static Result<std::unique_ptr<Generation>> open(const Ranks& ranks, const LocalStores& local,
                                                   const Catalog& catalog, const FileRow* file);
 
   const store::CommitRecord& record() const { return record_; }
@@ -101,9 +101,9 @@ class Generation {
   // What this process found.
   const std::vector<Problem>& problems() const { return problems_; }
   // The rank whose process has the record's store `position`; −1 if none.
-  int rank_of(NodeIndex position) const { return ranks_[position]; }
+  int rank_of(NodeIndex position) const { return rank_of_[position]; }
   const std::string& node_of(NodeIndex position) const { return record_.stores[position].node; }
-  Group& group() const { return group_; }
+  const Ranks& ranks() const { return ranks_; }
 
   // Collective. Calls visit() on all ranks with the same blocks: those that are there, ascending,
   // at most kBatch at once.
@@ -111,16 +111,16 @@ class Generation {
   Status walk(const std::function<Status(std::span<const NumberedBlock>)>& visit);
 
  private:
-  explicit Generation(Group& group) : group_(group) {}
+  explicit Generation(const Ranks& ranks) : ranks_(ranks) {}
 
   Status select(const LocalStores& local, const Catalog& catalog, const FileRow* file);
   Status read_shards();
   Result<std::shared_ptr<const store::ShardReader>> read_shard(const Part& part,
                                                                std::uint32_t s) const;
 
-  Group& group_;
+  const Ranks& ranks_;
   store::CommitRecord record_;
-  std::vector<int> ranks_;
+  std::vector<int> rank_of_;
   std::vector<Part> parts_;
   std::vector<std::shared_ptr<const store::ShardReader>> shards_;  // those that this process reads
   std::vector<std::uint64_t> blocks_;  // of these: their blocks, ascending

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/fields.h"
+#include "base/text.h"
 #include "engine/admin.h"
 #include "tools/dedupctl/check.h"
 #include "tools/dedupctl/in_job.h"
@@ -83,12 +84,12 @@ bool may_be_healthy(const Session& session, std::size_t nodes, const FileRow& fi
 std::optional<CheckResult> find_healthy(Session& session, std::size_t nodes, bool verify,
                                         const FileRow* file) {
   std::uint64_t may_be = session.is_root() && may_be_healthy(session, nodes, *file) ? 1 : 0;
-  session.group.sum({&may_be, 1});
+  session.ranks.sum({&may_be, 1});
   if (may_be == 0) return std::nullopt;
   auto checked = check_file(session, file, {verify, true});
   // Whether it can be healed is found by healing it.
   std::uint64_t is_sound = session.is_root() && checked.is_ok() && checked->is_sound() ? 1 : 0;
-  session.group.sum({&is_sound, 1});
+  session.ranks.sum({&is_sound, 1});
   if (is_sound == 0) return std::nullopt;
   return std::move(*checked);
 }
@@ -125,15 +126,12 @@ ExitCode report_healthy(const Session& session, const FileRow& file, const std::
 ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileRow* file,
                    std::string path, Json& done) {
   const Status healable =
-      session.group.agree(session.is_root() ? check_healable(*file, path) : Status::ok());
+      session.ranks.share(session.is_root() ? check_healable(*file, path) : Status::ok(), path);
   if (!healable.is_ok()) return fail(session, healable);
   const auto healthy = find_healthy(session, nodes, verify, file);
   if (healthy) {
     return session.is_root() ? report_healthy(session, *file, path, *healthy, done) : kFine;
   }
-  Bytes bytes = encoded(path);
-  session.group.broadcast(0, bytes);
-  path = decoded<std::string>(bytes).value_or("");
   dedup_admin_healed healed{};
   const int flags = (verify ? DEDUP_ADMIN_VERIFY : 0) |
                     (session.options.accept_loss ? DEDUP_ADMIN_ACCEPT_LOSS : 0);

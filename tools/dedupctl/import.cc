@@ -126,13 +126,13 @@ void remove_made(const std::string& path) {
 
 // Collective. Each rank reads and writes a contiguous part.
 Status copy(Session& session, const std::string& from, std::uint64_t size, DriverFile& to) {
-  Group& group = session.group;
+  const Ranks& ranks = session.ranks;
   auto source = store::fs::open_read(from);
-  DEDUP_TRY(group.agree(source.status()));
+  DEDUP_TRY(ranks.agree(source.status()));
   const std::uint64_t pieces = (size + kAtOnce - 1) / kAtOnce;
-  const auto ranks = static_cast<std::uint64_t>(group.size());
-  const std::uint64_t each = (pieces + ranks - 1) / ranks;
-  const std::uint64_t first = static_cast<std::uint64_t>(group.rank()) * each;
+  const auto count = static_cast<std::uint64_t>(ranks.size());
+  const std::uint64_t each = (pieces + count - 1) / count;
+  const std::uint64_t first = static_cast<std::uint64_t>(ranks.rank()) * each;
   Progress progress(session, from, size);
   Bytes buffer;
   for (std::uint64_t i = 0; i < each; ++i) {
@@ -140,16 +140,16 @@ Status copy(Session& session, const std::string& from, std::uint64_t size, Drive
     buffer.resize(std::min(kAtOnce, size - begin));
     Status status;
     if (!buffer.empty()) status = store::fs::read_at(*source, begin, buffer);
-    DEDUP_TRY(group.agree(status));
-    DEDUP_TRY(group.agree(to.write_all(begin, buffer)));
-    progress.add(kAtOnce * ranks);
+    DEDUP_TRY(ranks.agree(status));
+    DEDUP_TRY(ranks.agree(to.write_all(begin, buffer)));
+    progress.add(kAtOnce * count);
   }
   return Status::ok();
 }
 
 Status import_in_place(Session& session, const std::string& path) {
   DEDUP_ASSIGN(const auto file, DriverFile::open(path, MPI_MODE_RDWR, session.options.replication));
-  DEDUP_TRY(session.group.agree(session.is_root() ? file->touch() : Status::ok()));
+  DEDUP_TRY(session.ranks.agree(session.is_root() ? file->touch() : Status::ok()));
   return file->sync();
 }
 
@@ -187,12 +187,12 @@ ExitCode import_file(Session& session) {
     status = found.status();
     if (status.is_ok()) size = *found;
   }
-  status = session.group.agree(status);
-  session.group.sum({&size, 1});
+  status = session.ranks.agree(status);
+  session.ranks.sum({&size, 1});
   if (status.is_ok()) {
     status = from == to ? import_in_place(session, from) : import_as(session, from, size, to);
   }
-  status = session.group.agree(status);
+  status = session.ranks.agree(status);
   if (!status.is_ok()) return fail(session, status);
   if (session.is_root() && options.json) {
     Json out = json_head(session, "import");

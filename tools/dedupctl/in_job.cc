@@ -10,7 +10,6 @@
 
 #include "hints/node.h"
 #include "tools/dedupctl/catalog.h"
-#include "tools/dedupctl/group.h"
 #include "tools/dedupctl/stores.h"
 
 namespace dedup::ctl {
@@ -90,7 +89,7 @@ Status run_in_job(const Options& options, const std::vector<std::string>& argume
   LocalStores local = open_stores(options.stores, hints::node_of_process(), false);
   if (local.stores.size() == 1) {
     // It keeps the node that the files know it by.
-    const Catalog catalog = make_catalog(*make_group_of_one(), local, {});
+    const Catalog catalog = make_catalog(OneRank(), local, {});
     if (catalog.stores.size() == 1) local.stores[0].node = catalog.stores[0].node;
   }
   DEDUP_ASSIGN(const std::vector<std::string> nodes, nodes_for(local));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/select.h"
 #include "tools/dedupctl/session.h"

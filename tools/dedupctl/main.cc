@@ -4,11 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <string>
 
+#include "base/warn.h"
 #include "hints/node.h"
 #include "tools/dedupctl/in_job.h"
+#include "tools/dedupctl/mpi_job.h"
 #include "tools/dedupctl/session.h"
 
 namespace {
@@ -142,7 +143,7 @@ bool takes_driver(const CLI::App& app, const Options& options) {
 }
 
 ExitCode failed(const dedup::Status& status, bool is_told = true) {
-  if (is_told) std::fprintf(stderr, "dedupctl: %s\n", status.message().c_str());
+  if (is_told) dedup::say_error(status.message());
   return status.code() == dedup::Code::kArgument     ? dedup::ctl::kUsage
          : status.code() == dedup::Code::kNoSuchFile ? dedup::ctl::kNoStore
                                                      : dedup::ctl::kFailed;
@@ -154,32 +155,39 @@ bool is_first_rank() {
 }
 
 // The node that this process is on. In a job the driver is told where its store is.
-dedup::Result<std::string> find_node(const dedup::ctl::Group& group, const Options& options,
+dedup::Result<std::string> find_node(const dedup::Ranks& ranks, const Options& options,
                                      bool in_job) {
   if (!in_job) return dedup::hints::node_of_process();
-  DEDUP_ASSIGN(const std::string node, dedup::hints::node_of_rank(group.rank(), group.size()));
+  DEDUP_ASSIGN(const std::string node, dedup::hints::node_of_rank(ranks.rank(), ranks.size()));
   DEDUP_TRY(dedup::ctl::set_store_for_driver(options, node));
   return node;
 }
 
 // All ranks end with rank 0's code. `takes_away`: data or names, so that what is there must be
 // settled.
-ExitCode run_together(dedup::ctl::Group& group, const Options& options, const Run& run, bool in_job,
-                      bool takes_away) {
-  const dedup::Result<std::string> node = find_node(group, options, in_job);
-  const dedup::Status found = group.agree(node.status());
-  if (!found.is_ok()) return failed(found, group.is_root());
-  Session session{{group, dedup::ctl::open_stores(options.stores, *node, in_job), {}}, options};
-  session.catalog = make_catalog(group, session.local, options.search, takes_away);
+ExitCode run_together(const dedup::Ranks& ranks, const Options& options, const Run& run,
+                      bool in_job, bool takes_away) {
+  const dedup::Result<std::string> node = find_node(ranks, options, in_job);
+  const dedup::Status found = ranks.agree(node.status());
+  if (!found.is_ok()) return failed(found, ranks.is_root());
+  if (in_job) dedup::set_speaker("rank " + std::to_string(ranks.rank()) + " on " + *node);
+  Session session{{ranks, dedup::ctl::open_stores(options.stores, *node, in_job), {}}, options};
+  session.catalog = make_catalog(ranks, session.local, options.search, takes_away);
   std::uint64_t code = session.is_root() ? static_cast<std::uint64_t>(run(session))
                                          : (run(session), std::uint64_t{0});
-  group.sum({&code, 1});
+  ranks.sum({&code, 1});
   return static_cast<ExitCode>(code);
+}
+
+ExitCode run_in_mpi(const Options& options, const Run& run, bool takes_away) {
+  const dedup::ctl::MpiJob job;
+  return run_together(job.ranks(), options, run, true, takes_away);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  dedup::set_program("dedupctl");
   CLI::App app(kDescription, "dedupctl");
   Options options;
   Run run;
@@ -196,10 +204,8 @@ int main(int argc, char** argv) {
   if (!in_job && takes_driver(app, options)) {
     return failed(dedup::ctl::run_in_job(options, {argv + 1, argv + argc}));
   }
-  const std::unique_ptr<dedup::ctl::Group> group =
-      in_job ? dedup::ctl::make_mpi_group() : dedup::ctl::make_group_of_one();
   const bool takes_away = app.got_subcommand("rm") || app.got_subcommand("gc");
-  const ExitCode code = run_together(*group, options, run, in_job, takes_away);
-  group->end();
+  const ExitCode code = in_job ? run_in_mpi(options, run, takes_away)
+                               : run_together(dedup::OneRank(), options, run, false, takes_away);
   return std::fflush(stdout) == 0 ? code : dedup::ctl::kFailed;
 }

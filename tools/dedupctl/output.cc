@@ -8,6 +8,9 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/text.h"
+#include "base/warn.h"
+
 namespace dedup::ctl {
 
 std::string human(std::uint64_t bytes) {
@@ -26,23 +29,6 @@ std::string utc(std::uint64_t seconds_since_1970) {
 
 std::string join(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
-}
-
-std::string printable(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (code >= 0x20 && code != 0x7f) {
-      out += c;
-    } else {
-      out += fmt::format("\\x{:02x}", code);
-    }
-  }
-  return out;
-}
-
-void complain(std::string_view text) {
-  std::fprintf(stderr, "dedupctl: %s\n", printable(text).c_str());
 }
 
 void Table::add(std::vector<std::string> row) {
@@ -143,12 +129,12 @@ void print(const Json& json) {
 
 void print_troubles(const Session& session) {
   for (const Trouble& trouble : session.catalog.troubles) {
-    complain("node " + trouble.node + ": " + trouble.message);
+    warn("node " + trouble.node + ": " + trouble.message);
   }
 }
 
 ExitCode fail(const Session& session, const Status& status) {
-  if (session.is_root()) complain(status.message());
+  if (session.is_root()) say_error(status.message());
   switch (status.code()) {
     case Code::kNoSuchFile:
     case Code::kNotFound:

@@ -18,12 +18,8 @@ std::string utc(std::uint64_t seconds_since_1970);
 // "n0, n2"
 std::string join(const std::vector<std::string>& words);
 
-// Columns as wide as they must be; the first is aligned left, those in `right` right.
-// For terminals: control characters, which names may have, as \x1b. JSON has names as they are.
-std::string printable(std::string_view text);
-// A line on standard error.
-void complain(std::string_view text);
-
+// Columns as wide as they must be; the first is aligned left, those in `right` right. JSON has
+// names as they are, tables as terminals may show them.
 class Table {
  public:
   Table(std::vector<std::string> head, std::vector<std::size_t> right)

@@ -111,10 +111,9 @@ Result<Removal> remove_file(Upkeep& upkeep, const std::string& name,
                             const std::vector<std::string>& nodes) {
   Result<Removal> planned = Removal{};
   if (upkeep.is_root()) planned = plan_by_name(upkeep.catalog, name, nodes);
-  DEDUP_TRY(upkeep.group.agree(planned.status()));
-  Bytes bytes = encoded(*planned);
-  upkeep.group.broadcast(0, bytes);
-  const Removal removal = decoded<Removal>(bytes).value_or(Removal{});
+  Removal removal;
+  if (planned.is_ok()) removal = *planned;
+  DEDUP_TRY(upkeep.ranks.share(planned.status(), removal));
   Change change;
   change.identity = removal.identity;
   change.decide = [&](const FileRow& now) { return decide(upkeep, name, nodes, *planned, now); };

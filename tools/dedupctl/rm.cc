@@ -1,4 +1,5 @@
 // rm: removes files from the stores, and their placeholders.
+#include "base/warn.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/removal.h"
 #include "tools/dedupctl/session.h"
@@ -36,8 +37,7 @@ ExitCode rm(Session& session) {
       continue;
     }
     for (const Id128& left : removal->stores_left) {
-      complain(removal->path + ": store " + left.hex() +
-               " is not here; it drops the file when it is");
+      warn(removal->path + ": store " + left.hex() + " is not here; it drops the file when it is");
     }
   }
   if (session.is_root() && session.options.json) {

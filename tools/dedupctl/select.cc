@@ -55,7 +55,7 @@ ExitCode for_each_file(
     }
   }
   std::uint64_t count = rows.size();
-  session.group.sum({&count, 1});
+  session.ranks.sum({&count, 1});
   for (std::uint64_t i = 0; i < count; ++i) {
     code =
         worse(code, session.is_root() ? visit(rows[i].first, rows[i].second) : visit(nullptr, {}));

@@ -1,6 +1,7 @@
 // stat: what a file consists of, what deduplication saves, and each node's part.
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "tools/dedupctl/generation.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/select.h"
@@ -112,7 +113,7 @@ ExitCode stat(Session& session) {
   std::string text;
   const ExitCode code =
       for_each_file(session, [&](const FileRow* file, const std::string&) -> ExitCode {
-        auto generation = Generation::open(session.group, session.local, session.catalog, file);
+        auto generation = Generation::open(session.ranks, session.local, session.catalog, file);
         if (!generation.is_ok()) return fail(session, generation.status());
         const auto holding = measure(**generation, (*generation)->wanted());
         if (!holding.is_ok()) return fail(session, holding.status());

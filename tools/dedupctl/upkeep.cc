@@ -31,17 +31,17 @@ Result<std::vector<Locked>> lock_here(LocalStores& local, const Change& change) 
 }  // namespace
 
 Status carry_out(Upkeep& upkeep, const Change& change) {
-  Group& group = upkeep.group;
+  const Ranks& ranks = upkeep.ranks;
   auto locked = lock_here(upkeep.local, change);
-  DEDUP_TRY(group.agree(locked.status()));
-  DEDUP_ASSIGN(const FileRow now, look_again(group, upkeep.local, upkeep.catalog, change.identity));
-  DEDUP_TRY(group.agree(upkeep.is_root() ? change.decide(now) : Status::ok()));
+  DEDUP_TRY(ranks.agree(locked.status()));
+  DEDUP_ASSIGN(const FileRow now, look_again(ranks, upkeep.local, upkeep.catalog, change.identity));
+  DEDUP_TRY(ranks.agree(upkeep.is_root() ? change.decide(now) : Status::ok()));
   Status status;
   for (Locked& one : *locked) {
     const Status applied = change.apply(*one.local, std::move(one.lock));
     if (status.is_ok()) status = applied.with_context("node " + one.local->node);
   }
-  return group.agree(status);
+  return ranks.agree(status);
 }
 
 Status changed_meanwhile() {

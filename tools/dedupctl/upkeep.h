@@ -4,27 +4,27 @@
 // or dies at any point of that loses nothing. A store that is not here is never taken for one that
 // has nothing.
 //
-// No MPI but behind Group, and nothing is printed: test/simulation runs the same code.
+// No MPI but behind Ranks, and nothing is printed: test/simulation runs the same code.
 #pragma once
 
 #include <functional>
 #include <memory>
 
+#include "base/ranks.h"
 #include "base/status.h"
 #include "store/store.h"
 #include "tools/dedupctl/catalog.h"
-#include "tools/dedupctl/group.h"
 #include "tools/dedupctl/stores.h"
 
 namespace dedup::ctl {
 
 // Who works together, and on what.
 struct Upkeep {
-  Group& group;
+  const Ranks& ranks;
   LocalStores local;
   Catalog catalog;  // on rank 0
 
-  bool is_root() const { return group.is_root(); }
+  bool is_root() const { return ranks.is_root(); }
 };
 
 struct Change {
