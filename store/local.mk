@@ -30,6 +30,8 @@ libdedup_core_la_SOURCES += \
   store/files/segment_file.h \
   store/files/shard_file.cc \
   store/files/shard_file.h \
+  store/flush.cc \
+  store/flush.h \
   store/format.cc \
   store/format.h \
   store/fs.cc \
@@ -71,6 +73,8 @@ unit_tests_SOURCES += \
   test/unit/store_chunk_check_test.cc \
   test/unit/store_chunk_reader_test.cc \
   test/unit/store_commit_record_test.cc \
+  test/unit/store_flush_test.cc \
+  test/unit/store_format_test.cc \
   test/unit/store_contract_test.cc \
   test/unit/store_generations_test.cc \
   test/unit/store_helpers.h \

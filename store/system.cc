@@ -18,6 +18,7 @@ namespace {
 
 class Kernel final : public System {
  public:
+  bool takes_calls_at_once() const override { return true; }
   int open(const char* path, int flags, mode_t mode) override { return ::open(path, flags, mode); }
   int close(int fd) override { return ::close(fd); }
   ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) override {

@@ -5,6 +5,7 @@
 #include "base/codec.h"
 #include "store/files/open_store.h"
 #include "store/files/path_entries.h"
+#include "store/flush.h"
 #include "store/format.h"
 
 namespace dedup::store {
@@ -197,8 +198,7 @@ Status FileStore::create_file(const Id128& identity, const std::string& path) {
   }
   DEDUP_TRY(fs::open_or_create(layout_.file_lock(identity)).status());
   DEDUP_TRY(fs::open_or_create(layout_.path_mark(identity, path_key(path))).status());
-  DEDUP_TRY(fs::sync_directory(layout_.file(identity)));
-  DEDUP_TRY(fs::sync_directory(layout_.files()));
+  DEDUP_TRY(flush_together({}, {layout_.file(identity), layout_.files()}));
   return add_to_path_entry(layout_, path, identity);
 }
 

@@ -5,6 +5,7 @@
 #include "store/files/file_store.h"
 #include "store/files/index_file.h"
 #include "store/files/shard_file.h"
+#include "store/flush.h"
 #include "store/format.h"
 
 namespace dedup::store {
@@ -44,15 +45,12 @@ Status remove_counted(const std::string& path, std::uint64_t& freed) {
   return Status::ok();
 }
 
-// Flushes all files of an attempt's directory except its lock, then the directory.
-Status flush_attempt(const std::string& directory) {
-  DEDUP_ASSIGN(const auto names, fs::list(directory));
-  for (const auto& name : names) {
-    if (name == "lock") continue;
-    DEDUP_ASSIGN(const fs::File file, fs::open_read(directory + "/" + name));
-    DEDUP_TRY(fs::sync_data(file));
-  }
-  return fs::sync_directory(directory);
+// All files of an attempt's directory but its lock.
+Result<std::vector<std::string>> files_to_flush(const std::string& directory) {
+  DEDUP_ASSIGN(auto names, fs::list(directory));
+  std::erase(names, "lock");
+  for (std::string& name : names) name = directory + "/" + name;
+  return names;
 }
 
 }  // namespace
@@ -181,9 +179,10 @@ Status FileStore::prepare(const CommitRecord& record, bool flush) {
   DEDUP_TRY(fs::remove_file(path));
   DEDUP_TRY(fs::write_new_file(path, record.encode(), false));
   if (!flush) return Status::ok();
-  DEDUP_TRY(flush_attempt(layout_.generation(identity, record.attempt)));
-  DEDUP_TRY(fs::sync_directory(layout_.generations(identity)));
-  return fs::sync_directory(layout_.segments(identity));
+  const std::string directory = layout_.generation(identity, record.attempt);
+  DEDUP_ASSIGN(const auto files, files_to_flush(directory));
+  return flush_together(files,
+                        {directory, layout_.generations(identity), layout_.segments(identity)});
 }
 
 Status FileStore::commit(const Id128& identity, const Id128& attempt, bool flush) {
