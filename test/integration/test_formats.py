@@ -1,0 +1,93 @@
+"""What earlier versions of this software wrote into stores is read, or refused by name.
+
+test/data/formats has a folder for each set of format versions that a release or `main` wrote: the
+stores of two nodes and what stood at the real path. A new version of a format adds a folder, and
+none goes as long as its versions are read:
+
+    /usr/bin/python3 test/integration/test_formats.py test/data/formats/NAME
+"""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import pytest
+
+from ctl import FINE, dedupctl
+from stores import Model, Script, Site, difference, noise, shared_site
+
+NODES = ["n0", "n1"]
+HINTS = {"replication": 2, "chunk_size": 512}
+FORMATS = pathlib.Path(__file__).resolve().parents[1] / "data" / "formats"
+FOLDERS = sorted(FORMATS.iterdir())
+
+
+def generations():
+    """Two, so that the second has chunks of the first: what twins have, single ones, zeros, a hole, an
+    odd end, and a few bytes that are written again."""
+    shared = noise("shared", 2000)
+    first = {rank: [(rank * 5000, shared + noise(rank, 1000) + bytes(1024))] for rank in range(3)}
+    first[2].append((20_000, noise("end", 777)))
+    second = {0: [(300, noise("again", 900))], 1: [(30_000, noise("new", 1300))]}
+    return first, second
+
+
+def content():
+    model = Model()
+    for pieces in generations():
+        model.write(pieces)
+    return bytes(model.content)
+
+
+def make(directory):
+    """Writes a folder with this software's versions."""
+    with tempfile.TemporaryDirectory() as root:
+        site = Site(root, shared=True)
+        first, second = generations()
+        site.write(first, NODES, 3, HINTS, how="all-view")
+        site.run(Script().open("w").write("all-at", second).close(), NODES, 3, HINTS).check()
+        assert difference(site.read(NODES, 3), content()) is None
+        shutil.copytree(site.stores, directory / "stores")
+        shutil.copy(site.path, directory / "placeholder")
+
+
+@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
+def site(request, tmp_path):
+    site = shared_site(tmp_path)
+    shutil.copytree(request.param / "stores", site.stores)
+    # Nobody else's business; git keeps no permissions.
+    for path in [site.stores, *site.stores.rglob("*")]:
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    # Git keeps no empty directories either.
+    for node in NODES:
+        (site.stores / node / "marks").mkdir(mode=0o700, exist_ok=True)
+        for file in (site.stores / node / "files").iterdir():
+            (file / "logs").mkdir(mode=0o700, exist_ok=True)
+    shutil.copy(request.param / "placeholder", site.path)
+    return site
+
+
+def identity(site):
+    (file,) = (site.stores / "n0" / "files").iterdir()
+    return file.name
+
+
+def test_it_is_read(site):
+    site.expect(Model(content()), NODES, 2)
+
+
+@pytest.mark.parametrize("lost", [[], ["n0"], ["n1"]], ids=["whole", "without-n0", "without-n1"])
+def test_it_is_exported_and_sound(site, lost):
+    left = [node for node in NODES if node not in lost]
+    stores = [site.stores / node for node in left]
+    answer = dedupctl(site, "export", identity(site), "out", stores=stores)
+    assert answer.code == FINE, answer
+    assert difference((site.root / "out").read_bytes(), content()) is None
+    if not lost:
+        answer = dedupctl(site, "check", identity(site), stores=stores)
+        assert answer.code == FINE, answer
+
+
+if __name__ == "__main__":
+    make(pathlib.Path(sys.argv[1]))
