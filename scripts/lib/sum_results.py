@@ -1,10 +1,11 @@
 """Sums what the suites of scripts/test left in a directory, for each suite NAME:
 
-    NAME.check  the exit code of a check, which is a test by itself
-    NAME.exit   the exit code of a suite, whose tests are in
+    NAME.check  the exit code of a check, which is a test by itself, and the seconds that it took
+    NAME.exit   the same of a suite, whose tests are in
     NAME.xml    as JUnit has it, from GoogleTest or pytest
 
-Prints what failed, what was skipped and why, and as the last line "N passed, N failed, N skipped".
+Prints what failed, what was skipped and why, how long each took, and as the last line "N passed,
+N failed, N skipped".
 """
 
 import collections
@@ -39,7 +40,7 @@ def tests_in(path):
     return outcomes.values()
 
 
-def suite_tests(directory, name):
+def suite_tests(directory, name, code):
     """The tests of a suite; one more, which failed, if it did not end as they say."""
     tests = []
     try:
@@ -47,7 +48,6 @@ def suite_tests(directory, name):
             tests = list(tests_in(directory / f"{name}.xml"))
     except xml.etree.ElementTree.ParseError as error:
         tests.append(Test(name, "failed", f"its results cannot be read: {error}"))
-    code = int((directory / f"{name}.exit").read_text())
     failed = any(test.outcome == "failed" for test in tests)
     if not tests:
         tests.append(Test(name, "failed", f"no test was run (exit code {code})"))
@@ -59,17 +59,17 @@ def suite_tests(directory, name):
 def main(directory):
     total = collections.Counter()
     for path in sorted(directory.glob("*.*"), key=lambda p: (p.stat().st_mtime_ns, p.name)):
-        if path.suffix == ".check":
-            code = int(path.read_text())
-            tests = [Test(path.stem, "failed" if code else "passed", f"exit code {code}")]
-        elif path.suffix == ".exit":
-            tests = suite_tests(directory, path.stem)
-        else:
+        if path.suffix not in (".check", ".exit"):
             continue
+        code, seconds = map(int, path.read_text().split())
+        if path.suffix == ".check":
+            tests = [Test(path.stem, "failed" if code else "passed", f"exit code {code}")]
+        else:
+            tests = suite_tests(directory, path.stem, code)
         counts = collections.Counter(test.outcome for test in tests)
         total += counts
         print(f"{path.stem}: {counts['passed']} passed, {counts['failed']} failed, "
-              f"{counts['skipped']} skipped")
+              f"{counts['skipped']} skipped in {seconds} s")
         for test in tests:
             if test.outcome != "passed":
                 print(f"  {test.outcome}: {test.name}: {test.reason}")
