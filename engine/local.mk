@@ -66,12 +66,13 @@ libdedup_chunks_la_SOURCES = \
   engine/chunks/node_chunks.h \
   engine/chunks/own_chunks.cc \
   engine/chunks/own_chunks.h \
+  engine/chunks/own_store.h \
   engine/chunks/sends.cc \
   engine/chunks/sends.h \
   engine/chunks/settle.cc \
   engine/chunks/settle.h \
-  engine/chunks/single_chunks.cc \
-  engine/chunks/single_chunks.h \
+  engine/chunks/stored_chunks.cc \
+  engine/chunks/stored_chunks.h \
   engine/chunks/timer.h \
   engine/chunks/verdict.h
 

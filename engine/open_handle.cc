@@ -25,6 +25,14 @@ struct Beginning {
   Asked asked;
 };
 
+// For the file's dumper, which goes before it does.
+OwnStore own_store(const FileHandle& file) {
+  LocalFile* const local = file.local.get();
+  return {[local](std::uint64_t number) { return local->create_segment(number); },
+          [local](std::uint64_t number) { return local->segment(number); },
+          [local, &file] { return local->index(file.dumper_base); }};
+}
+
 // All ranks must have asked for the same: path, mode, hints, and be of one job. They get the
 // handle that rank 0 makes.
 Status check_same(FileHandle& file, int amode) {
@@ -101,11 +109,8 @@ Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string
     return status;
   }
   if (file->writable) {
-    const auto create_segment = [local = file->local.get()](std::uint64_t number) {
-      return local->create_segment(number);
-    };
-    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), create_segment,
-                                            file->identity(), file->hints);
+    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), own_store(*file),
+                                            file->identity(), file->handle, file->hints);
     file->dumper_base = file->view()->base();
   }
   return file;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hasher.h"
+#include "base/numbered.h"
 #include "store/chunk_reader.h"
 
 namespace dedup::service {
@@ -81,39 +82,64 @@ std::vector<store::ChunkLocation> FileChunks::locate(std::span<const Fingerprint
   return out;
 }
 
-HeldReply FileChunks::held(std::span<const Fingerprint> fingerprints) {
-  HeldReply reply;
-  reply.held.reserve(fingerprints.size());
-  const std::vector<store::ChunkLocation> locations = locate(fingerprints);
-  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
-    const bool here = locations[i].length != 0;
-    reply.held.push_back(here ? 1 : 0);
-    if (!here) continue;
-    const plan::Placement* placement = nullptr;
-    const bool registered = index_.find(fingerprints[i], nullptr, &placement);
-    reply.placements.push_back(registered ? *placement : plan::Placement{});
-  }
-  return reply;
+std::optional<FoundSingle> FileChunks::find_single(const FastHash& hash,
+                                                   const plan::Placement*& placement) {
+  FoundSingle found;
+  if (!index_.find_single(hash, found.name)) return std::nullopt;
+  index_.find(found.name, &found.location, &placement);
+  if (present(found.name, found.location)) return found;
+  index_.forget(found.name);
+  return std::nullopt;
 }
 
-AlikeReply FileChunks::alike(std::span<const FastHash> hashes) {
-  AlikeReply reply;
-  const store::IndexReader* base = base_index();
-  if (base != nullptr && base->size() == 0) base = nullptr;
-  reply.strong = base != nullptr && base->has_strong();
-  if (base == nullptr && index_.size() == 0) return reply;
-  reply.found.resize(hashes.size());
-  for (std::size_t i = 0; i < hashes.size(); ++i) {
-    Fingerprint name;
-    if (!index_.find_single(hashes[i], name)) {
-      if (base == nullptr) continue;
-      const auto found = base->find_single(hashes[i]);
-      if (!found.is_ok()) continue;
-      name = *found;
+LookReply FileChunks::look(const Look& request) {
+  LookedUp& looked_up = looked_up_[request.round.handle];
+  if (looked_up.round != request.round.number) looked_up = {request.round.number, {}, true};
+  LookReply reply;
+  reply.held.resize(request.hashes.size());
+  if (index_.size() != 0) reply.alike.resize(request.hashes.size());
+  Numbered<plan::Placement> placements;
+
+  // By name of what came since the commit, then of the rest.
+  const plan::Placement only_here;
+  std::vector<const plan::Placement*> found(request.names.size());
+  std::vector<store::ChunkLocation> locations(request.names.size());
+  std::vector<std::uint32_t> rest;
+  for (std::uint32_t n = 0; n < request.names.size(); ++n) {
+    if (index_.find(request.names[n], &locations[n], &found[n])) {
+      if (present(request.names[n], locations[n])) continue;
+      index_.forget(request.names[n]);
     }
-    reply.found[i] = 1;
-    reply.names.push_back(name);
+    found[n] = nullptr;
+    locations[n] = {};
+    rest.push_back(n);
   }
+  locate_in_base(request.names, rest, locations);
+  for (const std::uint32_t n : rest) {
+    if (locations[n].length != 0) {
+      found[n] = &only_here;
+    } else {
+      looked_up.names.push_back(request.names[n]);
+      looked_up.sorted = false;
+    }
+  }
+
+  std::size_t name = 0;
+  for (std::size_t i = 0; i < request.hashes.size(); ++i) {
+    const bool strong = !request.strong.empty() && request.strong[i] != 0;
+    const plan::Placement* placement = strong ? found[name++] : nullptr;
+    if (placement != nullptr) {
+      reply.held[i] = 1;
+      reply.placed.push_back(placements.number(*placement));
+    } else if (!reply.alike.empty()) {
+      auto single = find_single(request.hashes[i], placement);
+      if (!single) continue;
+      reply.alike[i] = 1;
+      single->placement = placements.number(*placement);
+      reply.singles.push_back(*single);
+    }
+  }
+  reply.placements = placements.list();
   return reply;
 }
 
@@ -194,6 +220,30 @@ std::vector<std::uint8_t> FileChunks::claim(std::span<const Fingerprint> fingerp
   for (std::size_t i = 0; i < fingerprints.size(); ++i) {
     granted[i] = locations[i].length == 0 && index_.claim(fingerprints[i]) ? 1 : 0;
   }
+  return granted;
+}
+
+std::vector<std::uint8_t> FileChunks::claim(const Claim& request) {
+  const auto it = looked_up_.find(request.round.handle);
+  if (request.yields.empty() || it == looked_up_.end() ||
+      it->second.round != request.round.number) {
+    return claim(request.fingerprints);
+  }
+  LookedUp& looked_up = it->second;
+  if (!looked_up.sorted) std::sort(looked_up.names.begin(), looked_up.names.end());
+  looked_up.sorted = true;
+  std::vector<Fingerprint> asked;
+  std::vector<std::size_t> which;
+  for (std::size_t i = 0; i < request.fingerprints.size(); ++i) {
+    const Fingerprint& fingerprint = request.fingerprints[i];
+    if (request.yields[i] != 0 && std::ranges::binary_search(looked_up.names, fingerprint))
+      continue;
+    asked.push_back(fingerprint);
+    which.push_back(i);
+  }
+  std::vector<std::uint8_t> granted(request.fingerprints.size());
+  const std::vector<std::uint8_t> of_asked = claim(asked);
+  for (std::size_t k = 0; k < which.size(); ++k) granted[which[k]] = of_asked[k];
   return granted;
 }
 
@@ -313,6 +363,7 @@ void FileChunks::begin_attempt() {
   index_.clear_marks();
   // Nobody stores anything during a commit: whoever claimed these has given up.
   index_.release_all();
+  looked_up_.clear();
   segment_sizes_.clear();
 }
 

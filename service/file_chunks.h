@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -35,8 +36,7 @@ class FileChunks {
   // --- What is here -----------------------------------------------------------------------------
   // Where each chunk is; length 0: not here.
   std::vector<store::ChunkLocation> locate(std::span<const Fingerprint> fingerprints);
-  HeldReply held(std::span<const Fingerprint> fingerprints);
-  AlikeReply alike(std::span<const FastHash> hashes);
+  LookReply look(const Look& request);
   // The chunks' bytes, checked. kArgument if they are more than a message holds.
   Result<ChunksReply> read(std::span<const NamedChunk> chunks);
 
@@ -44,7 +44,7 @@ class FileChunks {
   // A number for a new segment; it is open from now on: chunks in it may be registered.
   Result<std::uint64_t> open_segment();
   Result<std::uint64_t> open_log();
-  std::vector<std::uint8_t> claim(std::span<const Fingerprint> fingerprints);
+  std::vector<std::uint8_t> claim(const Claim& request);
   void release(std::span<const Fingerprint> fingerprints);
   // What the committed generation has of these here is bad: from now on they are not here, unless
   // they were stored again since. Good until set_base(). Those that read well but are not what they
@@ -78,7 +78,17 @@ class FileChunks {
  private:
   class Reader;
 
+  // What ranks of this node looked at in a handle's newest round.
+  struct LookedUp {
+    std::uint64_t round = 0;
+    std::vector<Fingerprint> names;
+    bool sorted = true;
+  };
+
   const store::IndexReader* base_index();  // null if there is none
+  std::vector<std::uint8_t> claim(std::span<const Fingerprint> fingerprints);
+  // Of what came since the commit; null if there is none.
+  std::optional<FoundSingle> find_single(const FastHash& hash, const plan::Placement*& placement);
   void locate_in_base(std::span<const Fingerprint> fingerprints, std::vector<std::uint32_t> which,
                       std::vector<store::ChunkLocation>& out);
   bool present(const Fingerprint& fingerprint, const store::ChunkLocation& location);
@@ -95,6 +105,7 @@ class FileChunks {
   bool base_opened_ = false;                                        // or found to be unreadable
   std::uint64_t next_number_ = 0;                                   // 0: not known yet
   std::unordered_set<Fingerprint> distrusted_;                      // chunks of the base
+  std::unordered_map<Id128, LookedUp> looked_up_;                   // by handle
   std::set<std::uint64_t> open_;                                    // segments
   std::set<std::uint64_t> unflushed_;                               // segments
   std::unordered_map<std::uint64_t, std::uint64_t> segment_sizes_;  // as last looked at; 0: gone

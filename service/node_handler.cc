@@ -42,7 +42,7 @@ class NodeHandler : public Handler {
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach, Restore>(*this, opcode, body, responder) ||
-        answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Alike, Claim, Register,
+        answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
                       Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
                       RecallLease, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare,
                       Commit, Abort, Collect>(store_node_, opcode, body, responder);

@@ -172,21 +172,15 @@ Result<NumberReply> StoreNode::on(const OpenSegment& request) {
   });
 }
 
-Result<HeldReply> StoreNode::on(const Held& request) {
-  return with_file(request.identity, [&](AttachedFile& file) -> Result<HeldReply> {
-    return file.chunks().held(request.fingerprints);
-  });
-}
-
-Result<AlikeReply> StoreNode::on(const Alike& request) {
-  return with_file(request.identity, [&](AttachedFile& file) -> Result<AlikeReply> {
-    return file.chunks().alike(request.hashes);
+Result<LookReply> StoreNode::on(const Look& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<LookReply> {
+    return file.chunks().look(request);
   });
 }
 
 Result<ClaimReply> StoreNode::on(const Claim& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<ClaimReply> {
-    return ClaimReply{file.chunks().claim(request.fingerprints)};
+    return ClaimReply{file.chunks().claim(request)};
   });
 }
 

@@ -44,8 +44,7 @@ class StoreNode {
   Result<SpaceReply> on(const Space& request);
   Result<NumberReply> on(const OpenSegment& request);
   Result<NumberReply> on(const OpenLog& request);
-  Result<HeldReply> on(const Held& request);
-  Result<AlikeReply> on(const Alike& request);
+  Result<LookReply> on(const Look& request);
   Result<ClaimReply> on(const Claim& request);
   Result<Empty> on(const Register& request);
   Result<Empty> on(const Release& request);

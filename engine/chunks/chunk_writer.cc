@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "base/hasher.h"
-#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 namespace {
@@ -46,11 +44,11 @@ class PlacementsOfMessage {
 Status ChunkWriter::open_segment() {
   DEDUP_ASSIGN(const service::NumberReply reply,
                client_.call(client_.self(), service::OpenSegment{identity_}));
-  DEDUP_ASSIGN(segment_, create_segment_(reply.number));
+  DEDUP_ASSIGN(segment_, store_.create_segment(reply.number));
   return Status::ok();
 }
 
-Status ChunkWriter::append(std::span<const StoredChunk> run) {
+Status ChunkWriter::append(std::span<const StoredChunk> run, bool copies) {
   if (segment_ && segment_->size() >= kLargeSegment) {
     DEDUP_TRY(segment_->write_out());
     full_.push_back(std::move(segment_));
@@ -72,17 +70,21 @@ Status ChunkWriter::append(std::span<const StoredChunk> run) {
   }
   for (std::size_t i = 0; i < run.size(); ++i) {
     const store::ChunkLocation& at = locations[i];
-    taken_.push_back({run[i].fingerprint, at.offset, at.length, run[i].placement});
+    const bool claimed = copies && !run[i].single;
+    taken_.push_back({run[i].fingerprint, at.offset, at.length, claimed, run[i].placement});
     bytes_stored_ += at.length;
   }
   if (flush_) segment_->start_write_back(disk_);
   return Status::ok();
 }
 
-Result<std::vector<StoredChunk>> ChunkWriter::granted(std::span<const StoredChunk> chunks) {
-  service::Claim request{identity_, {}};
-  for (const StoredChunk& chunk : chunks) {
-    if (!chunk.single) request.fingerprints.push_back(chunk.fingerprint);
+Result<std::vector<StoredChunk>> ChunkWriter::granted(std::span<const StoredChunk> copies,
+                                                      const service::DumpRound& round) {
+  service::Claim request{identity_, {}, round, {}};
+  for (const StoredChunk& chunk : copies) {
+    if (chunk.single) continue;
+    request.fingerprints.push_back(chunk.fingerprint);
+    request.yields.push_back(chunk.yields ? 1 : 0);
   }
   service::ClaimReply reply;
   if (!request.fingerprints.empty()) {
@@ -92,51 +94,39 @@ Result<std::vector<StoredChunk>> ChunkWriter::granted(std::span<const StoredChun
     return Status(Code::kInternal, "a service answered a claim with a wrong count");
   }
   std::vector<StoredChunk> mine;
-  mine.reserve(chunks.size());
+  mine.reserve(copies.size());
   std::size_t asked = 0;
-  for (const StoredChunk& chunk : chunks) {
+  for (const StoredChunk& chunk : copies) {
     if (chunk.single || reply.granted[asked++] != 0) mine.push_back(chunk);
   }
   return mine;
 }
 
-Status ChunkWriter::append_some(std::span<const StoredChunk>& rest, std::uint64_t bytes) {
-  const std::uint64_t before = bytes_stored_;
-  while (!rest.empty() && bytes_stored_ - before < bytes) {
-    std::uint64_t end = bytes_stored_ - before;
-    std::size_t count = 0;
-    while (count < std::min(rest.size(), store::kRunChunks) && end < bytes) {
-      end += rest[count++].data.size();
-    }
-    DEDUP_TRY(append(rest.first(count)));
-    rest = rest.subspan(count);
+Status ChunkWriter::append_all(std::span<const StoredChunk>& rest, bool copies) {
+  while (!rest.empty()) {
+    const auto run = rest.first(std::min(rest.size(), store::kRunChunks));
+    DEDUP_TRY(append(run, copies));
+    rest = rest.subspan(run.size());
   }
   return Status::ok();
 }
 
-// What was claimed and not appended, to be given back with the rest.
-void ChunkWriter::keep_names(std::span<const StoredChunk> chunks) {
-  for (const StoredChunk& chunk : chunks) taken_.push_back({chunk.fingerprint, 0, 0, 0});
+Status ChunkWriter::keep(std::span<const StoredChunk> chunks) {
+  return append_all(chunks, false);
 }
 
-Status ChunkWriter::claim(std::span<const StoredChunk> chunks) {
-  DEDUP_ASSIGN(claimed_, granted(chunks));
-  unstored_ = claimed_;
-  return Status::ok();
-}
-
-Status ChunkWriter::store_claimed(std::uint64_t bytes) {
-  return append_some(unstored_, bytes);
-}
-
-Status ChunkWriter::store(std::span<const StoredChunk> chunks) {
+Status ChunkWriter::store_copies(std::span<const StoredChunk> chunks,
+                                 const service::DumpRound& round) {
   while (!chunks.empty()) {
     const auto batch = chunks.first(std::min(chunks.size(), kClaimsAtOnce));
     chunks = chunks.subspan(batch.size());
-    DEDUP_ASSIGN(const std::vector<StoredChunk> mine, granted(batch));
+    DEDUP_ASSIGN(const std::vector<StoredChunk> mine, granted(batch, round));
     std::span<const StoredChunk> rest = mine;
-    const Status status = append_some(rest, std::numeric_limits<std::uint64_t>::max());
-    keep_names(rest);
+    const Status status = append_all(rest, true);
+    // What was claimed and not appended is given back with the rest.
+    for (const StoredChunk& chunk : rest) {
+      if (!chunk.single) taken_.push_back({chunk.fingerprint, 0, 0, 1, 0});
+    }
     DEDUP_TRY(status);
   }
   return Status::ok();
@@ -166,16 +156,20 @@ Status ChunkWriter::register_all() {
   return Status::ok();
 }
 
-// Also names that were not claimed, those of single chunks: nobody else has them.
 Status ChunkWriter::release_all() {
-  keep_names(unstored_);
-  for (std::size_t begin = 0; begin < taken_.size(); begin += kClaimsAtOnce) {
-    service::Release request{identity_, {}};
-    const std::size_t end = std::min(taken_.size(), begin + kClaimsAtOnce);
-    for (std::size_t i = begin; i < end; ++i) request.fingerprints.push_back(taken_[i].fingerprint);
+  service::Release request{identity_, {}};
+  const auto send = [&]() -> Status {
+    if (request.fingerprints.empty()) return Status::ok();
     DEDUP_TRY(client_.call(client_.self(), request).status());
+    request.fingerprints.clear();
+    return Status::ok();
+  };
+  for (const Taken& taken : taken_) {
+    if (taken.claimed == 0) continue;
+    request.fingerprints.push_back(taken.fingerprint);
+    if (request.fingerprints.size() == kClaimsAtOnce) DEDUP_TRY(send());
   }
-  return Status::ok();
+  return send();
 }
 
 Status ChunkWriter::settle(bool succeeded) {
@@ -183,8 +177,6 @@ Status ChunkWriter::settle(bool succeeded) {
   // A segment that failed stays failed; what is registered in it was written out before.
   if (!succeeded) segment_.reset();
   taken_ = {};
-  unstored_ = {};
-  claimed_ = {};
   segment_from_ = {};
   placements_ = {};
   bytes_stored_ = 0;

@@ -1,16 +1,14 @@
 // The third stage of a round: what is known already of the node's chunks that this rank decides
-// about.
+// about. Pure.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "base/numbered.h"
-#include "engine/chunks/first_error.h"
 #include "engine/chunks/node_chunks.h"
 #include "plan/placement.h"
 #include "plan/settled.h"
-#include "service/client.h"
 
 namespace dedup::engine {
 
@@ -45,9 +43,9 @@ class KnownChunks {
   Numbered<plan::Placement> distinct_;
 };
 
-// Looks up what earlier dumps settled, and asks this node's service for the rest, unless there is
-// an error already: 65536 fingerprints at once.
-KnownChunks look_up(const NodeChunks& chunks, const plan::SettledChunks& settled,
-                    service::Client& client, const Id128& identity, FirstError& error);
+// What earlier dumps settled, and what the node's ranks found in its store. `self`, `live`: this
+// node, and those of the job.
+KnownChunks look_up(const NodeChunks& chunks, const plan::SettledChunks& settled, NodeIndex self,
+                    const plan::LiveNodes& live);
 
 }  // namespace dedup::engine

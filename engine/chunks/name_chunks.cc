@@ -1,39 +1,53 @@
 #include "engine/chunks/name_chunks.h"
 
+#include <utility>
+
 namespace dedup::engine {
 
-std::vector<ChunkRecord> NamedChunks::shared_records() const {
-  std::vector<ChunkRecord> records;
-  records.reserve(size() - singles_);
+void NamedChunks::name_shared(std::size_t i, const Fingerprint& name) {
+  chunks_.rename(i, name);
+  kinds_[i] = Kind::kShared;
+}
+
+void NamedChunks::name_single(std::size_t i, const Fingerprint& name) {
+  chunks_.rename(i, name);
+  kinds_[i] = Kind::kSingle;
+  ++singles_;
+}
+
+void NamedChunks::name_held(std::size_t i, const Fingerprint& name,
+                            const plan::Placement& placement) {
+  name_shared(i, name);
+  held_[i] = placements_.number(placement);
+}
+
+ChunkRecords NamedChunks::take_records() {
+  ChunkRecords records;
+  records.list.reserve(size() - singles_);
   for (std::uint32_t i = 0; i < size(); ++i) {
-    if (!is_single(i)) records.push_back({name(i), length(i)});
+    if (!is_single(i)) records.list.push_back({name(i), length(i), held_[i]});
   }
+  records.placements = std::move(placements_);
+  held_ = {};
   return records;
 }
 
-void NamedChunks::rename_single(std::size_t i, const Fingerprint& name) {
-  rename(i, name);
-  if (!single_[i]) ++singles_;
-  single_[i] = true;
+void name_by_content(NamedChunks& chunks, const std::vector<std::uint8_t>& may_have_twin,
+                     Hasher& hasher, std::uint64_t& fingerprinted, FirstError& error) {
+  for (std::uint32_t i = 0; i < chunks.size(); ++i) {
+    if (!chunks.is_open(i) || may_have_twin[i] == 0) continue;
+    fingerprinted += chunks.length(i);
+    const auto strong = hasher.hash(chunks.data(i));
+    error.note(strong.status());
+    if (strong.is_ok()) chunks.name_shared(i, *strong);
+  }
 }
 
-NamedChunks name_chunks(CutChunks chunks, const std::vector<std::uint8_t>& twin,
-                        const SingleChunks::Known& stored, Hasher& hasher, SingleNumbers& numbers,
-                        std::uint64_t& fingerprinted, FirstError& error) {
-  NamedChunks named(std::move(chunks), false);
-  for (std::uint32_t i = 0; i < named.size(); ++i) {
-    if (stored.names[i]) {
-      named.rename(i, *stored.names[i]);
-    } else if (twin[i] != 0 || stored.alike[i] != 0) {
-      fingerprinted += named.length(i);
-      const auto strong = hasher.hash(named.data(i));
-      error.note(strong.status());
-      if (strong.is_ok()) named.rename(i, *strong);
-    } else {
-      named.rename_single(i, name_of_single(fast_part(named.name(i)), numbers.next()));
-    }
+void name_the_rest(NamedChunks& chunks, SingleNumbers& numbers) {
+  for (std::uint32_t i = 0; i < chunks.size(); ++i) {
+    if (!chunks.is_open(i)) continue;
+    chunks.name_single(i, name_of_single(fast_part(chunks.name(i)), numbers.next()));
   }
-  return named;
 }
 
 }  // namespace dedup::engine

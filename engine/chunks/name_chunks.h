@@ -1,31 +1,48 @@
-// The second stage of a round: what each of a rank's chunks is called.
+// The second stage of a round: what each of a rank's chunks is called, and what of it this node's
+// store has already (stored_chunks.h finds out).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "base/hasher.h"
+#include "base/numbered.h"
 #include "engine/chunks/cut_chunks.h"
 #include "engine/chunks/first_error.h"
-#include "engine/chunks/single_chunks.h"
+#include "plan/placement.h"
 
 namespace dedup::engine {
 
-// As it travels between ranks of a node. 36 bytes.
+// As it travels between ranks of a node. 40 bytes.
 struct ChunkRecord {
+  static constexpr std::uint32_t kNotHeld = 0xffffffff;
+
   Fingerprint fingerprint;
   std::uint32_t length = 0;
+  // If this node's store has it: which of the placements that travel with it that knows of it.
+  std::uint32_t held = kNotHeld;
 };
 
-// This rank's chunks under the names that they keep. 24 bytes and a bit a chunk.
+struct ChunkRecords {
+  std::vector<ChunkRecord> list;
+  Numbered<plan::Placement> placements;
+};
+
+// This rank's chunks under the names that they keep. 29 bytes a chunk.
 class NamedChunks {
  public:
+  enum class Kind : std::uint8_t {
+    kOpen,    // called by its fast hash so far
+    kShared,  // others may have it under the same name
+    kSingle,  // nobody else has it, nor its name: its rank alone decides about it
+  };
+
   NamedChunks() = default;
-  // All of them are single, or none is.
-  NamedChunks(CutChunks chunks, bool single)
+  NamedChunks(CutChunks chunks, Kind kind)
       : chunks_(std::move(chunks)),
-        single_(chunks_.size(), single),
-        singles_(single ? size() : 0) {}
+        kinds_(chunks_.size(), kind),
+        held_(chunks_.size(), ChunkRecord::kNotHeld),
+        singles_(kind == Kind::kSingle ? size() : 0) {}
 
   std::uint32_t size() const { return chunks_.size(); }
   const Fingerprint& name(std::size_t i) const { return chunks_.name(i); }
@@ -33,29 +50,36 @@ class NamedChunks {
   std::uint32_t length(std::size_t i) const { return chunks_.length(i); }
   std::uint64_t checksum(std::size_t i) const { return chunks_.checksum(i); }
   std::span<DumpedPiece> pieces() const { return chunks_.pieces(); }
-  // Whether nobody else has it, nor its name: its rank alone decides about it.
-  bool is_single(std::size_t i) const { return single_[i]; }
+  bool is_open(std::size_t i) const { return kinds_[i] == Kind::kOpen; }
+  bool is_single(std::size_t i) const { return kinds_[i] == Kind::kSingle; }
+  bool is_held(std::size_t i) const { return held_[i] != ChunkRecord::kNotHeld; }
   std::uint32_t singles() const { return singles_; }
-  // The others, in order.
-  std::vector<ChunkRecord> shared_records() const;
 
-  void rename(std::size_t i, const Fingerprint& name) { chunks_.rename(i, name); }
-  void rename_single(std::size_t i, const Fingerprint& name);
+  // Of one that is not single.
+  void name_shared(std::size_t i, const Fingerprint& name);
+  void name_single(std::size_t i, const Fingerprint& name);
+  // The same, and this node's store has it under this name, and knows that it is kept so (on no
+  // node: only that it has it itself).
+  void name_held(std::size_t i, const Fingerprint& name, const plan::Placement& placement);
+
+  // Those that are not single, in order. Once.
+  ChunkRecords take_records();
 
  private:
   CutChunks chunks_;
-  std::vector<bool> single_;
+  std::vector<Kind> kinds_;
+  std::vector<std::uint32_t> held_;  // numbers in placements_
+  Numbered<plan::Placement> placements_;
   std::uint32_t singles_ = 0;
 };
 
-// What becomes of the fast hashes that the chunks are called by. twin[i]: whether chunk i came more
-// than once among the ranks (twins.h). `stored`: what this node's store has (single_chunks.h). A
-// chunk is called by the name that it has in the store if it was single there, and is the same; by
-// its strong fingerprint if there may be a twin of it among the ranks or in the store; else by its
-// fast hash and a number. `fingerprinted`: bytes that took the strong hash. What could not be
-// hashed keeps its fast hash, which proves nothing: nothing may come of this round.
-NamedChunks name_chunks(CutChunks chunks, const std::vector<std::uint8_t>& twin,
-                        const SingleChunks::Known& stored, Hasher& hasher, SingleNumbers& numbers,
-                        std::uint64_t& fingerprinted, FirstError& error);
+// Gives those of the open chunks their strong fingerprint that may have a twin: may_have_twin[i] is
+// not 0. `fingerprinted`: bytes that took the strong hash. What could not be hashed stays open:
+// nothing may come of this round.
+void name_by_content(NamedChunks& chunks, const std::vector<std::uint8_t>& may_have_twin,
+                     Hasher& hasher, std::uint64_t& fingerprinted, FirstError& error);
+
+// The chunks that are still open are single: each is called by its fast hash and a number.
+void name_the_rest(NamedChunks& chunks, SingleNumbers& numbers);
 
 }  // namespace dedup::engine

@@ -23,13 +23,14 @@ inline int decider(const Fingerprint& fingerprint, int ranks) {
   return static_cast<int>(spread % static_cast<std::uint64_t>(ranks));
 }
 
-// A rank's records in the order in which they go to the node's ranks.
+// A rank's records as they go to the node's ranks, by the rank that decides.
 struct DealtRecords {
-  std::vector<ChunkRecord> records;   // by the rank that decides
-  std::vector<std::uint64_t> counts;  // to each rank of the node
-  std::vector<std::uint32_t> place;   // among `records` of each in the order in which they came
+  Bytes bytes;                        // one message after the other
+  std::vector<std::uint64_t> sizes;   // of the messages
+  std::vector<std::uint64_t> counts;  // of the records in each
+  std::vector<std::uint32_t> place;   // among all that go, of each in the order in which they came
 };
-DealtRecords deal_records(std::vector<ChunkRecord> mine, int ranks);
+DealtRecords deal_records(ChunkRecords mine, int ranks);
 
 // What is decided about a rank's part of its node's chunks; equal verdicts are kept once.
 struct NodeVerdicts {
@@ -43,15 +44,20 @@ struct Answers {
   std::vector<std::uint64_t> sizes;
 };
 
-// This rank's part of its node's chunks, each once. About 60 bytes a record.
+// This rank's part of its node's chunks, each once. About 64 bytes a record.
 class NodeChunks {
  public:
   NodeChunks() = default;
   // `records`: by the rank that they came from; `counts`: how many each rank sent.
-  NodeChunks(std::vector<ChunkRecord> records, std::vector<std::uint64_t> counts);
+  NodeChunks(ChunkRecords records, std::vector<std::uint64_t> counts);
+  // Of what the node's ranks sent (DealtRecords); `sizes`: of each one's message. kIo if it cannot
+  // be.
+  static Result<NodeChunks> read(const Bytes& bytes, const std::vector<std::uint64_t>& sizes);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(chunks_.size()); }
   const ChunkRecord& operator[](std::uint32_t i) const { return records_[chunks_[i].record]; }
+  // How it is kept, if one of the ranks found it in the node's store; else null.
+  const plan::Placement* held(std::uint32_t i) const;
   // How many of the node's ranks have it.
   std::uint32_t ranks(std::uint32_t i) const { return chunks_[i].ranks; }
 
@@ -63,9 +69,11 @@ class NodeChunks {
   struct Chunk {
     std::uint32_t record = 0;  // the first of its records
     std::uint32_t ranks = 0;
+    std::uint32_t held = ChunkRecord::kNotHeld;  // number in placements_
   };
 
   std::vector<ChunkRecord> records_;
+  Numbered<plan::Placement> placements_;
   std::vector<std::uint64_t> counts_;
   std::vector<std::uint32_t> chunk_of_;  // for each record
   std::vector<Chunk> chunks_;

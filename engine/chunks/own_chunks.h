@@ -22,8 +22,6 @@ class OwnChunks {
   std::uint64_t bytes() const { return bytes_; }  // of the chunks that it came to
 
  private:
-  void claim_some();
-
   const NamedChunks& chunks_;
   const Verdicts& verdicts_;
   ChunkWriter& writer_;

@@ -46,9 +46,9 @@ class GivesBack {
 }  // namespace
 
 struct Dumper::Private {
-  Private(const Topology& topology, service::Client& client, CreateSegment create_segment,
-          const Id128& identity, const hints::Hints& hints)
-      : state(topology, client, std::move(create_segment), identity, hints) {
+  Private(const Topology& topology, service::Client& client, OwnStore store, const Id128& identity,
+          const Id128& handle, const hints::Hints& hints)
+      : state(topology, client, std::move(store), identity, handle, hints) {
     make_exchange();
   }
 
@@ -95,9 +95,9 @@ struct Dumper::Private {
   hints::Exchange exchange_kind = hints::Exchange::kSend;  // of state.exchange
 };
 
-Dumper::Dumper(const Topology& topology, service::Client& client, CreateSegment create_segment,
-               const Id128& identity, const hints::Hints& hints)
-    : p_(std::make_unique<Private>(topology, client, std::move(create_segment), identity, hints)) {}
+Dumper::Dumper(const Topology& topology, service::Client& client, OwnStore store,
+               const Id128& identity, const Id128& handle, const hints::Hints& hints)
+    : p_(std::make_unique<Private>(topology, client, std::move(store), identity, handle, hints)) {}
 
 Dumper::~Dumper() = default;
 
@@ -139,6 +139,7 @@ void Dumper::release_buffers() {
   p_->state.exchange->release();
   p_->state.settled.clear();
   p_->state.twins.clear();
+  p_->state.stored.forget_committed();
 #ifdef __GLIBC__
   // What dumps freed lies between what is still needed: back to the system with it.
   malloc_trim(0);
@@ -149,6 +150,7 @@ void Dumper::new_generation() {
   p_->state.writer.new_segment();
   p_->state.settled.clear();
   p_->state.twins.clear();
+  p_->state.stored.forget_committed();
   p_->state.order.clear();
 }
 

@@ -14,8 +14,8 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "engine/chunks/chunk_writer.h"
 #include "engine/chunks/dump_result.h"
+#include "engine/chunks/own_store.h"
 #include "engine/mpi/topology.h"
 #include "hints/hints.h"
 #include "service/client.h"
@@ -26,10 +26,10 @@ namespace dedup::engine {
 // (at most F fingerprints), so that later ones find their chunks. One thread at a time.
 class Dumper {
  public:
-  // `topology`, `client` and `hints` must outlive the Dumper. Nothing communicates here.
-  // `create_segment`: makes what this rank appends to.
-  Dumper(const Topology& topology, service::Client& client, CreateSegment create_segment,
-         const Id128& identity, const hints::Hints& hints);
+  // `topology`, `client` and `hints` must outlive the Dumper. Nothing communicates here. `handle`:
+  // the same on all ranks, and no other Dumper's.
+  Dumper(const Topology& topology, service::Client& client, OwnStore store, const Id128& identity,
+         const Id128& handle, const hints::Hints& hints);
   ~Dumper();
 
   // Collective; ranks may have no runs. On success every chunk of every rank is, or is being kept,

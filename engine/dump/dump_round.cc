@@ -11,7 +11,7 @@
 #include "engine/chunks/node_chunks.h"
 #include "engine/chunks/sends.h"
 #include "engine/chunks/settle.h"
-#include "engine/chunks/single_chunks.h"
+#include "engine/chunks/stored_chunks.h"
 #include "engine/chunks/timer.h"
 #include "engine/dump/node_exchange.h"
 #include "engine/dump/node_plan.h"
@@ -34,14 +34,16 @@ NamedChunks find_names(DumpState& state, CutChunks cut, DumpStats& stats, FirstE
     hashes.push_back(fast_part(cut.name(i)));
     parts.push_back(hashes.back().low);
   }
-  const std::vector<std::uint8_t> twin = state.twins.find(parts);
+  std::vector<std::uint8_t> may_have_twin = state.twins.find(parts);
   parts = {};
-  SingleChunks singles(state.client, state.identity);
-  const auto stored = singles.find(hashes, [&](std::size_t i) { return cut.data(i); });
-  error.note(stored.status());
-  if (!stored.is_ok()) return {std::move(cut), false};
-  return name_chunks(std::move(cut), twin, *stored, *state.hasher, state.singles,
-                     stats.bytes_fingerprinted, error);
+  NamedChunks named(std::move(cut), NamedChunks::Kind::kOpen);
+  state.stored.find_committed(named, may_have_twin);
+  name_by_content(named, may_have_twin, *state.hasher, stats.bytes_fingerprinted, error);
+  error.note(state.stored.look(named, hashes, state.round, may_have_twin));
+  // Those of which only the fast hash is in the store.
+  name_by_content(named, may_have_twin, *state.hasher, stats.bytes_fingerprinted, error);
+  name_the_rest(named, state.singles);
+  return named;
 }
 
 NamedChunks cut_and_name(DumpState& state, RunCursor& cursor, std::uint64_t most,
@@ -54,19 +56,19 @@ NamedChunks cut_and_name(DumpState& state, RunCursor& cursor, std::uint64_t most
   stats.bytes_written += cut.sums().cut;
   stats.bytes_zero += cut.sums().zero;
   stats.bytes_unique_local += cut.sums().unique;
-  NamedChunks named = state.deduplicates() ? find_names(state, std::move(cut), stats, error)
-                                           : NamedChunks(std::move(cut), true);
+  NamedChunks named = state.deduplicates()
+                          ? find_names(state, std::move(cut), stats, error)
+                          : NamedChunks(std::move(cut), NamedChunks::Kind::kSingle);
   paced.done(stats.bytes_fingerprinted - before);
   return named;
 }
 
 // What the node has, as far as this rank is to decide about it.
-NodeView see_node(DumpState& state, const NamedChunks& chunks, NodeExchange& within,
-                  FirstError& error) {
+NodeView see_node(DumpState& state, NamedChunks& chunks, NodeExchange& within, FirstError& error) {
   NodeView view{state.topology.my_node(), {}, {}};
   if (!state.deduplicates()) return view;
-  view.chunks = within.gather(chunks.shared_records(), error);
-  view.known = look_up(view.chunks, state.settled, state.client, state.identity, error);
+  view.chunks = within.gather(chunks.take_records(), error);
+  view.known = look_up(view.chunks, state.settled, view.node, state.client.live());
   return view;
 }
 
@@ -133,15 +135,15 @@ Sends prepare_sends(const Topology& topology, const Verdicts& verdicts,
 
 // Chunks go to this node's store, and copies to others.
 void move_chunks(DumpState& state, const NamedChunks& chunks, const Verdicts& verdicts,
-                 const Sends& sends, const NodePlan& plan, std::size_t longest, DumpStats& stats,
-                 FirstError& error) {
+                 const Sends& sends, const plan::FrequentSet& frequent, const NodePlan& plan,
+                 std::size_t longest, DumpStats& stats, FirstError& error) {
   if (plan.rounds != 0) ++state.exchanges;
-  const ExchangeShape shape{CopyHeader::size(state.copies), longest, state.exchanges};
+  const ExchangeShape shape{CopyHeader::size(state.copies), longest, state.exchanges, state.round};
   Moved moved;
   {
     const Timer timer(stats.seconds_exchanging);
-    moved = store_and_exchange(chunks, verdicts, sends, plan, shape, *state.exchange, state.writer,
-                               error);
+    moved = store_and_exchange(chunks, verdicts, sends, frequent, plan, shape, *state.exchange,
+                               state.writer, error);
     put_to_guests(chunks, verdicts, sends, state.topology, state.writer, error);
   }
   for (const Send& send : sends.list) stats.bytes_sent += chunks.length(send.chunk);
@@ -159,6 +161,7 @@ Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::
                   Numbered<plan::Placement>& placements, DumpResult& result) {
   DumpStats& stats = result.stats;
   FirstError error;
+  ++state.round.number;
   NamedChunks chunks;
   {
     const Timer timer(stats.seconds_hashing);
@@ -184,7 +187,7 @@ Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::
   }
   if (plan.proceed) {
     failpoint("dump.storing");
-    move_chunks(state, chunks, verdicts, sends, plan, longest, stats, error);
+    move_chunks(state, chunks, verdicts, sends, frequent, plan, longest, stats, error);
     failpoint("dump.stored");
   }
   sends = {};

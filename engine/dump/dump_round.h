@@ -17,6 +17,8 @@
 #include "engine/chunks/chunk_writer.h"
 #include "engine/chunks/cut_chunks.h"
 #include "engine/chunks/dump_result.h"
+#include "engine/chunks/own_store.h"
+#include "engine/chunks/stored_chunks.h"
 #include "engine/dump/exchange.h"
 #include "engine/dump/twins.h"
 #include "engine/mpi/topology.h"
@@ -28,15 +30,17 @@ namespace dedup::engine {
 
 // What all rounds of all dumps of a Dumper share.
 struct DumpState {
-  DumpState(const Topology& the_topology, service::Client& the_client, CreateSegment create_segment,
-            const Id128& the_identity, const hints::Hints& the_hints)
+  DumpState(const Topology& the_topology, service::Client& the_client, OwnStore own_store,
+            const Id128& the_identity, const Id128& handle, const hints::Hints& the_hints)
       : topology(the_topology),
         client(the_client),
+        store(std::move(own_store)),
         identity(the_identity),
         hints(the_hints),
         copies(std::min<unsigned>(the_hints.replication, the_topology.job_nodes())),
-        writer(the_client, std::move(create_segment), the_identity,
-               the_hints.fsync == hints::Fsync::kCommit),
+        round{handle, 0},
+        writer(the_client, store, the_identity, the_hints.fsync == hints::Fsync::kCommit),
+        stored(the_client, store, the_identity),
         settled(the_hints.threshold),
         twins(the_topology.comm(),
               the_hints.threshold / static_cast<unsigned>(the_topology.size()) + kTwinsAtLeast) {}
@@ -49,10 +53,13 @@ struct DumpState {
 
   const Topology& topology;
   service::Client& client;
+  OwnStore store;
   Id128 identity;
   const hints::Hints& hints;
-  unsigned copies;  // K, at most the number of nodes
+  unsigned copies;           // K, at most the number of nodes
+  service::DumpRound round;  // the newest; the same on all ranks
   ChunkWriter writer;
+  StoredChunks stored;
   plan::SettledChunks settled;  // this rank's part
   Twins twins;
   SingleNumbers singles;

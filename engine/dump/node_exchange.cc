@@ -1,36 +1,31 @@
 #include "engine/dump/node_exchange.h"
 
-#include <span>
-
 #include "engine/mpi/checked_message.h"
 
 namespace dedup::engine {
 
-NodeChunks NodeExchange::gather(std::vector<ChunkRecord> mine, FirstError& error) {
+NodeChunks NodeExchange::gather(ChunkRecords mine, FirstError& error) {
   if (topology_.node_size() == 1) {
-    sent_ = {mine.size()};
+    sent_ = {mine.list.size()};
     return {std::move(mine), sent_};
   }
   DealtRecords dealt = deal_records(std::move(mine), topology_.node_size());
   place_ = std::move(dealt.place);
   sent_ = std::move(dealt.counts);
-  std::vector<std::uint64_t> sizes = sent_;
-  for (std::uint64_t& size : sizes) size *= sizeof(ChunkRecord);
-  std::vector<ChunkRecord> records;
+  Bytes bytes;
   bool sound = true;
-  std::vector<std::uint64_t> counts = exchange_checked(
-      topology_.node_comm(), std::as_bytes(std::span(dealt.records)).data(), sizes,
+  const std::vector<std::uint64_t> sizes = exchange_checked(
+      topology_.node_comm(), dealt.bytes.data(), dealt.sizes,
       [&](std::uint64_t total) {
-        records.resize(total / sizeof(ChunkRecord));
-        return std::as_writable_bytes(std::span(records)).data();
+        bytes.resize(total);
+        return bytes.data();
       },
       sound);
-  if (!sound) {
-    error.note({Code::kIo, "a rank received other fingerprints than its node's ranks sent"});
-  }
-  for (std::uint64_t& size : counts) size /= sizeof(ChunkRecord);
   dealt = {};
-  return {std::move(records), std::move(counts)};
+  auto chunks = NodeChunks::read(bytes, sizes);
+  if (sound && chunks.is_ok()) return std::move(*chunks);
+  error.note({Code::kIo, "a rank received other fingerprints than its node's ranks sent"});
+  return {};
 }
 
 Result<std::vector<std::uint32_t>> NodeExchange::answer(NodeChunks chunks,

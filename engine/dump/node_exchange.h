@@ -19,7 +19,7 @@ class NodeExchange {
 
   // Collective over node_comm. `mine`: this rank's chunks, each once. kIo if something else than
   // was sent arrived here: then nothing may come of it, but it takes part all the same.
-  NodeChunks gather(std::vector<ChunkRecord> mine, FirstError& error);
+  NodeChunks gather(ChunkRecords mine, FirstError& error);
 
   // Collective over node_comm. For each of this rank's chunks, in the order in which gather() got
   // them, the number of its verdict in `verdicts`. kIo if something else than was sent arrived

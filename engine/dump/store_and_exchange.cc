@@ -12,25 +12,28 @@ namespace {
 // Stores copies that other nodes sent, as they arrive.
 class ArrivedCopies {
  public:
-  ArrivedCopies(std::uint32_t exchange, ChunkWriter& writer, FirstError& error)
-      : exchange_(exchange), writer_(writer), error_(error) {}
+  ArrivedCopies(const ExchangeShape& shape, const plan::FrequentSet& frequent, ChunkWriter& writer,
+                FirstError& error)
+      : shape_(shape), frequent_(frequent), writer_(writer), error_(error) {}
 
   void store(std::span<const Parcel> parcels) {
     if (!error_.none()) return;
     std::vector<StoredChunk> batch;
     for (const Parcel& parcel : parcels) {
-      const auto chunk = read_parcel(parcel, exchange_, writer_.placements());
+      auto chunk = read_parcel(parcel, shape_.number, writer_.placements());
       error_.note(chunk.status());
       if (!chunk.is_ok()) return;
       bytes_ += parcel.data.size();
+      chunk->yields = !chunk->single && frequent_.find(chunk->fingerprint) == nullptr;
       batch.push_back(*chunk);
     }
-    error_.note(writer_.store(batch));
+    error_.note(writer_.store_copies(batch, shape_.round));
   }
   std::uint64_t bytes() const { return bytes_; }
 
  private:
-  std::uint32_t exchange_;
+  const ExchangeShape& shape_;
+  const plan::FrequentSet& frequent_;
   ChunkWriter& writer_;
   FirstError& error_;
   std::uint64_t bytes_ = 0;
@@ -39,11 +42,12 @@ class ArrivedCopies {
 }  // namespace
 
 Moved store_and_exchange(const NamedChunks& chunks, const Verdicts& verdicts, const Sends& sends,
-                         const NodePlan& plan, const ExchangeShape& shape, Exchange& exchange,
-                         ChunkWriter& writer, FirstError& error) {
+                         const plan::FrequentSet& frequent, const NodePlan& plan,
+                         const ExchangeShape& shape, Exchange& exchange, ChunkWriter& writer,
+                         FirstError& error) {
   Moved moved;
   OwnChunks own(chunks, verdicts, writer, error);
-  ArrivedCopies arrived(shape.number, writer, error);
+  ArrivedCopies arrived(shape, frequent, writer, error);
   const auto store_some = [&] {
     const Timer timer(moved.seconds_storing);
     return own.store_some();

@@ -18,6 +18,7 @@ struct ExchangeShape {
   std::size_t header_size = 0;  // bytes: CopyHeader::size()
   std::size_t longest = 0;      // bytes of the longest chunk of any rank
   std::uint32_t number = 0;     // of the exchange; different from the one before
+  service::DumpRound round;
 };
 
 struct Moved {
@@ -27,10 +28,12 @@ struct Moved {
 };
 
 // Collective. Stores what this rank keeps, while its copies are on their way to other nodes and
-// others' copies arrive, which are stored too.
+// others' copies arrive, which are stored too. `frequent`: the chunks that all nodes have agreed
+// on. A node that has one of these and is sent it stores it so; of others each keeps its own.
 Moved store_and_exchange(const NamedChunks& chunks, const Verdicts& verdicts, const Sends& sends,
-                         const NodePlan& plan, const ExchangeShape& shape, Exchange& exchange,
-                         ChunkWriter& writer, FirstError& error);
+                         const plan::FrequentSet& frequent, const NodePlan& plan,
+                         const ExchangeShape& shape, Exchange& exchange, ChunkWriter& writer,
+                         FirstError& error);
 
 // Local: the copies for nodes that the communicator does not reach, to their services.
 void put_to_guests(const NamedChunks& chunks, const Verdicts& verdicts, const Sends& sends,

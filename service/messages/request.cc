@@ -11,8 +11,7 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kSnapshot:
     case Opcode::kFind:
     case Opcode::kSpace:
-    case Opcode::kHeld:
-    case Opcode::kAlike:
+    case Opcode::kLook:
     case Opcode::kLocate:
     case Opcode::kGetChunks:
     case Opcode::kReadLog:

@@ -60,7 +60,7 @@ enum class Opcode : std::uint8_t {
   kSpace,
   kOpenSegment,
   kOpenLog,
-  kHeld,
+  kLook,
   kClaim,
   kRegister,
   kRelease,
@@ -79,7 +79,6 @@ enum class Opcode : std::uint8_t {
   kCommit,
   kAbort,
   kCollect,
-  kAlike,
   kRecallLease,
   kRestore,
 };

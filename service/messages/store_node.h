@@ -121,31 +121,46 @@ struct OpenLog {
   static constexpr Opcode kOpcode = Opcode::kOpenLog;
   using Reply = NumberReply;
 };
-// For each fingerprint: does this node hold it (committed or registered), and how it is known here
-// to be kept (on no node: only that this one holds it).
-struct HeldReply {
-  std::vector<std::uint8_t> held;           // one per fingerprint
-  std::vector<plan::Placement> placements;  // one per fingerprint that is held, in order
-  bool possible() const { return count_set(held) == placements.size(); }
+// A round of a dump: of which handle, and its number among that handle's. The same on all ranks.
+struct DumpRound {
+  Id128 handle;
+  std::uint64_t number = 0;
 };
-struct Held {
+// What this node's store has of chunks that a rank is about to dump: under their strong
+// fingerprints (committed or registered), and, of what came since the commit, single ones with
+// their fast hash. Strong fingerprints that it has not are kept until the handle's next round, or
+// the commit: claims of copies in this round yield to whoever looked.
+//
+// A single chunk of this node's store that may be the same: its bytes tell.
+struct FoundSingle {
+  Fingerprint name;
+  store::ChunkLocation location;
+  std::uint32_t placement = 0;  // index into LookReply::placements
+};
+struct LookReply {
+  std::vector<plan::Placement> placements;  // as known here; on no node: only that this one has it
+  std::vector<std::uint8_t> held;           // one per chunk: here under its strong fingerprint
+  std::vector<std::uint32_t> placed;  // one per chunk that is held, in order: index into placements
+  std::vector<std::uint8_t> alike;    // one per chunk, empty: none. Not held; one is single here
+  std::vector<FoundSingle> singles;   // one per chunk that is alike, in order
+  bool possible() const {
+    return count_set(held) == placed.size() && count_set(alike) == singles.size() &&
+           all_are_placed(singles, placements) &&
+           std::all_of(placed.begin(), placed.end(),
+                       [&](std::uint32_t number) { return number < placements.size(); });
+  }
+};
+struct Look {
   Id128 identity;
-  std::vector<Fingerprint> fingerprints;
-  static constexpr Opcode kOpcode = Opcode::kHeld;
-  using Reply = HeldReply;
-};
-// For each fast hash: is a single chunk with it in this node's store (committed or registered)?
-struct AlikeReply {
-  bool strong = false;              // chunks with strong fingerprints are committed here, too
-  std::vector<std::uint8_t> found;  // one per hash; empty: none
-  std::vector<Fingerprint> names;   // one per hash that was found, in order
-  bool possible() const { return count_set(found) == names.size(); }
-};
-struct Alike {
-  Id128 identity;
-  std::vector<FastHash> hashes;
-  static constexpr Opcode kOpcode = Opcode::kAlike;
-  using Reply = AlikeReply;
+  DumpRound round;
+  std::vector<FastHash> hashes;      // one per chunk
+  std::vector<std::uint8_t> strong;  // one per chunk, empty: none. Those that may have a twin
+  std::vector<Fingerprint> names;    // their strong fingerprints, in order
+  static constexpr Opcode kOpcode = Opcode::kLook;
+  using Reply = LookReply;
+  bool possible() const {
+    return (strong.empty() || strong.size() == hashes.size()) && count_set(strong) == names.size();
+  }
 };
 // For each fingerprint: 1 if the caller is to store it, 0 if this node has it or somebody else is
 // storing it. What is claimed must be registered, or released after a failure.
@@ -155,8 +170,13 @@ struct ClaimReply {
 struct Claim {
   Id128 identity;
   std::vector<Fingerprint> fingerprints;
+  DumpRound round{};
+  // One per fingerprint, empty: none. Not granted either if a rank of this node has looked at it in
+  // this round: then one of these stores it.
+  std::vector<std::uint8_t> yields{};
   static constexpr Opcode kOpcode = Opcode::kClaim;
   using Reply = ClaimReply;
+  bool possible() const { return yields.empty() || yields.size() == fingerprints.size(); }
 };
 // The caller has appended these chunks to a segment of this node's store and written them out.
 struct Registration {

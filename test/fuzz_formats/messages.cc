@@ -25,9 +25,9 @@ using All =
     List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
          Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration, SetAside, WriteLog, ReturnLease,
          RecallLease, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit,
-         Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register,
+         Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
          Release, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References,
-         Prepare, Commit, Abort, Collect, Distrust, Alike, Restore>;
+         Prepare, Commit, Abort, Collect, Distrust, Restore>;
 
 // Calls work.operator()<Request>() for the request with that opcode.
 template <typename Work, typename... Requests>
@@ -198,7 +198,8 @@ Script opened() {
 Script written() {
   Script script = opened();
   const Bytes data(600, std::byte{5});
-  script.ask(Lock{kFile, LockKind::kDump, some_id(1)}).ask(Claim{kFile, {some_fingerprint(1)}});
+  script.ask(Lock{kFile, LockKind::kDump, some_id(1)})
+      .ask(Claim{kFile, {some_fingerprint(1)}, {some_id(1), 1}, {1}});
   script.ask(PutChunks{kFile,
                        {plan::Placement::copies_on({0, 1})},
                        {PutChunk::sealed(some_fingerprint(1), 0, data)}});
@@ -236,7 +237,7 @@ Script committed() {
   script.ask(EndCommit{kFile, kAttempt, true}).ask(Collect{kFile, kAttempt});
   script.ask(Unlock{kFile, LockKind::kCommit, some_id(1)});
   script.ask(GetChunks{kFile, {{some_fingerprint(1), 100}}})
-      .ask(Held{kFile, {some_fingerprint(1)}});
+      .ask(Look{kFile, {some_id(1), 1}, {{1, 2}, {3, 4}}, {1, 0}, {some_fingerprint(1)}});
   script.ask(ListShard{kFile, kAttempt, 0, builder.digest(), 0});
   return script.ask(ReadShard{kFile, kAttempt, 0, builder.digest(), {0}});
 }

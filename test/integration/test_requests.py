@@ -43,6 +43,8 @@ def fixture_counts(mpirun, stores):
 
 ONE = [1, 0, 0, 0]  # rank 0 for all
 EACH = [1, 1, 1, 1]
+# After the commit: of what is new, and of what is in the generation that was committed.
+WRITES = ("first-write", "write", "write-again", "changed", "committed")
 
 
 def of_file_home(counts):
@@ -53,7 +55,7 @@ def of_file_home(counts):
 
 def test_one_rank_asks_the_file_home_for_all(counts):
     assert of_file_home(counts["open"]) == {"OpenBegin": ONE, "OpenEnd": ONE}
-    for write in ("first-write", "write", "write-again"):
+    for write in WRITES:
         assert of_file_home(counts[write]) == {"Lock": ONE, "Unlock": ONE}
     assert of_file_home(counts["read"]) == {"GetSize": ONE}
     assert of_file_home(counts["small-read"]) == {"GetSize": ONE}
@@ -64,3 +66,26 @@ def test_one_rank_asks_the_file_home_for_all(counts):
     assert of_file_home(counts["close"]) == {
         "Lock": ONE, "GetSize": ONE, "NextGeneration": ONE, "CommitDone": ONE, "Unlock": ONE,
         "CloseBegin": ONE, "CloseEnd": ONE}
+
+
+def namings(counts, kinds):
+    """How many requests of these kinds each rank made. One has room for all of its 256 chunks."""
+    return [sum(of_rank) for of_rank in zip([0] * 4, *(counts.get(kind, [0] * 4) for kind in kinds))]
+
+
+def test_a_chunk_is_named_to_its_own_node_twice_at_most(counts):
+    for write in WRITES:
+        named = {kind: of_ranks for kind, of_ranks in counts[write].items()
+                 if kind not in of_file_home(counts[write])
+                 and kind not in ("OpenSegment", "Space", "WriteChunks")}
+        # Of its own chunks a rank asks once, and says where it has put them. Claims are of other
+        # nodes' copies, which it has not asked about.
+        assert set(named) <= {"Look", "Claim", "Register"}, (write, named)
+        assert max(namings(named, {"Look", "Register"})) <= 2, (write, named)
+        assert max(named.get("Look", [0])) <= 1 and max(named.get("Register", [0])) <= 1, (write, named)
+    assert counts["first-write"]["Look"] == EACH
+    assert counts["first-write"]["Register"] == EACH
+    # What came since the commit is there; nothing is claimed, since nobody sends what others have.
+    assert counts["write-again"]["Look"] == EACH
+    assert "Register" not in counts["write-again"]
+    assert "Register" not in counts["committed"]

@@ -10,7 +10,8 @@ libdedup_simulation_la_SOURCES = \
   test/simulation/sequence.cc \
   test/simulation/sequence.h
 
-simulation_libraries = libdedup_simulation.la libdedup_protocol.la libdedup_upkeep.la \
+simulation_libraries = libdedup_simulation.la libdedup_chunks.la libdedup_protocol.la \
+  libdedup_upkeep.la \
   libdedup_memory.la libdedup_hooks.la \
   libdedup_core.la -lpthread
 check_PROGRAMS += simulate simulation_tests

@@ -119,7 +119,8 @@ TEST_F(Protocol, ACommitHasTheNodeThatLacksAChunkRestoreIt) {
   const Status committed = commit(*file);
   EXPECT_TRUE(committed.is_ok()) << committed.message();
   EXPECT_EQ(restored, std::vector<NodeIndex>{1});
-  const auto held = file->client().call(1, service::Held{file->identity(), {fingerprint()}});
+  const service::Look look{file->identity(), {}, {{}}, {1}, {fingerprint()}};
+  const auto held = file->client().call(1, look);
   EXPECT_EQ(held->held, std::vector<std::uint8_t>{1});
 }
 

@@ -1,10 +1,15 @@
-// How many requests of each kind the protocol makes: doc/service.md, "Requests of a call". What the
-// dump asks is counted by test/integration/test_requests.py.
+// How many requests of each kind the protocol makes, and a rank's part in a dump: doc/service.md,
+// "Requests of a call". Those of whole jobs are counted by test/integration/test_requests.py.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <map>
+#include <numeric>
 
+#include "engine/chunks/chunk_writer.h"
+#include "engine/chunks/cut_chunks.h"
+#include "engine/chunks/name_chunks.h"
+#include "engine/chunks/stored_chunks.h"
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/generation_commit.h"
 #include "engine/protocol/leases.h"
@@ -213,6 +218,145 @@ TEST_F(Requests, OfACommitAreFiveToTheFileHome) {
   ASSERT_TRUE(engine::JobLock::take(*other, LockKind::kDump).is_ok());
   EXPECT_EQ(other->view()->base(), file->view()->base());
   EXPECT_EQ(counts, (Counts{{Opcode::kLock, 1}, {Opcode::kUnlock, 1}}));
+}
+
+// A rank's part in the dumps of a file on one node, one chunk at a time.
+class DumpRequests : public Requests {
+ protected:
+  // What a chunk is called in the end, and what was asked for its sake.
+  struct Dumped {
+    Fingerprint name;
+    Counts counts;
+    // Whatever its kind, a request that is made for a chunk names it; a segment's is not.
+    int namings() const {
+      return std::accumulate(counts.begin(), counts.end(), 0, [](int sum, const auto& kind) {
+        return kind.first == Opcode::kOpenSegment ? sum : sum + kind.second;
+      });
+    }
+  };
+
+  // `twin`: whether another rank may have the same.
+  Dumped dump(const Bytes& bytes, bool twin) {
+    counts.clear();
+    const engine::DumpRun run{at_, bytes.data(), bytes.size()};
+    engine::RunCursor cursor(std::span(&run, 1), static_cast<std::uint32_t>(kSize));
+    std::vector<engine::DumpedPiece> pieces;
+    pieces.reserve(1);
+    engine::NamedChunks chunks(engine::cut_distinct(cursor, 2, pieces),
+                               engine::NamedChunks::Kind::kOpen);
+    EXPECT_EQ(chunks.size(), 1u);
+    const std::vector<FastHash> hashes{fast_part(chunks.name(0))};
+    std::vector<std::uint8_t> may_have_twin{static_cast<std::uint8_t>(twin ? 1 : 0)};
+    std::uint64_t fingerprinted = 0;
+    engine::FirstError error;
+    engine::StoredChunks stored(job.client(), store_, file_->identity());
+    stored.find_committed(chunks, may_have_twin);
+    engine::name_by_content(chunks, may_have_twin, *hasher_, fingerprinted, error);
+    EXPECT_TRUE(stored.look(chunks, hashes, {file_->handle, ++round_}, may_have_twin).is_ok());
+    engine::name_by_content(chunks, may_have_twin, *hasher_, fingerprinted, error);
+    engine::name_the_rest(chunks, singles_);
+    engine::ChunkWriter writer(job.client(), store_, file_->identity(), false);
+    if (!chunks.is_held(0)) {
+      const std::uint32_t here = writer.placements().number(here_);
+      EXPECT_TRUE(
+          writer
+              .keep(std::array{engine::StoredChunk{chunks.name(0), chunks.data(0), here,
+                                                   chunks.is_single(0), false, chunks.checksum(0)}})
+              .is_ok());
+      EXPECT_TRUE(writer.write_out().is_ok());
+    }
+    EXPECT_TRUE(writer.settle(true).is_ok());
+    EXPECT_TRUE(error.none());
+    const Dumped dumped{chunks.name(0), counts};
+    const Block block{{{0, kSize, 0, kSize, 0, dumped.name}}, {here_}};
+    const std::uint64_t number = at_ / kBlockSpan;
+    const NodeIndex home = service::block_home(file_->identity(), number, file_->nodes());
+    const service::WriteChunks publish{file_->identity(), {{number, block}}, false};
+    EXPECT_TRUE(job.client().call(home, publish).is_ok());
+    at_ += kBlockSpan;
+    EXPECT_TRUE(engine::extend(*file_, at_).is_ok());
+    return dumped;
+  }
+  void commit() {
+    ASSERT_TRUE(Requests::commit(*file_).is_ok());
+    file_->local->forget_segments();
+  }
+  static Bytes bytes_of(int content) { return Bytes(kSize, static_cast<std::byte>(content)); }
+
+  std::unique_ptr<engine::JobFile> file_ = open();
+  engine::OwnStore store_{
+      [this](std::uint64_t number) { return file_->local->create_segment(number); },
+      [this](std::uint64_t number) { return file_->local->segment(number); },
+      [this] { return file_->local->index(file_->view()->base()); }};
+  plan::Placement here_ = plan::Placement::copies_on({job.client().self()});
+  Result<Hasher> hasher_ = Hasher::create(FingerprintKind::kSha256);
+  SingleNumbers singles_;
+  std::uint64_t round_ = 0;
+  std::uint64_t at_ = 0;
+};
+
+TEST_F(DumpRequests, NameAChunkTwiceAtMost) {
+  // In a first generation, and in one after another that has chunks of both kinds.
+  for (int generation = 0; generation < 3; ++generation) {
+    SCOPED_TRACE(generation);
+    const int content = 1 + 10 * generation;
+    for (const bool twin : {false, true}) {
+      const Bytes bytes = bytes_of(content + (twin ? 1 : 0));
+      const Dumped first = dump(bytes, twin);
+      EXPECT_EQ(first.namings(), 2);
+      EXPECT_TRUE(first.counts.contains(Opcode::kLook));
+      EXPECT_TRUE(first.counts.contains(Opcode::kRegister));
+      EXPECT_EQ(kind_of(first.name),
+                twin || generation != 0 ? NameKind::kSha256 : NameKind::kSingle);
+      // It is there now: found under the name that it has.
+      for (const bool has_twin_now : {twin, true}) {
+        const Dumped again = dump(bytes, has_twin_now);
+        EXPECT_EQ(again.name, first.name);
+        EXPECT_EQ(again.namings(), 1);
+        EXPECT_EQ(again.counts, (Counts{{Opcode::kLook, 1}}));
+      }
+    }
+    commit();
+    ASSERT_FALSE(HasFatalFailure());
+    // In the generation that is committed now.
+    for (const bool twin : {false, true}) {
+      const Dumped shared = dump(bytes_of(content + 1), twin);
+      EXPECT_EQ(shared.counts, (Counts{{Opcode::kLook, 1}}));
+      EXPECT_EQ(kind_of(shared.name), NameKind::kSha256);
+    }
+  }
+  // Of a single one of the generation nobody has to be asked.
+  for (const bool twin : {false, true}) {
+    const Dumped single = dump(bytes_of(1), twin);
+    EXPECT_EQ(single.counts, Counts{});
+    EXPECT_EQ(kind_of(single.name), NameKind::kSingle);
+  }
+}
+
+TEST_F(DumpRequests, OfWhatFailsGiveNothingBackThatWasNotClaimed) {
+  const Bytes bytes = bytes_of(1);
+  const auto strong = hasher_->hash(bytes);
+  // Somebody else's copy of the same chunk is on its way.
+  const service::Claim claim{file_->identity(), {*strong}};
+  ASSERT_EQ(job.client().call(job.client().self(), claim)->granted[0], 1);
+  engine::ChunkWriter writer(job.client(), store_, file_->identity(), false);
+  const std::uint32_t here = writer.placements().number(here_);
+  const std::array own{
+      engine::StoredChunk{*strong, bytes, here, false, false, fast_hash(bytes).low}};
+  ASSERT_TRUE(writer.keep(own).is_ok());
+  counts.clear();
+  ASSERT_TRUE(writer.settle(false).is_ok());
+  EXPECT_EQ(counts, Counts{});
+  EXPECT_EQ(job.client().call(job.client().self(), claim)->granted[0], 0);
+  // Copies are claimed, and given back.
+  const Bytes other = bytes_of(2);
+  const auto copy = hasher_->hash(other);
+  const std::array copies{engine::StoredChunk{*copy, other, writer.placements().number(here_),
+                                              false, true, fast_hash(other).low}};
+  ASSERT_TRUE(writer.store_copies(copies, {file_->handle, 1}).is_ok());
+  ASSERT_TRUE(writer.settle(false).is_ok());
+  const service::Claim again{file_->identity(), {*copy}};
+  EXPECT_EQ(job.client().call(job.client().self(), again)->granted[0], 1);
 }
 
 TEST_F(Requests, TheSizeIsToldAlsoWhereTheLockWasLost) {

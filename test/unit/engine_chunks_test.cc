@@ -111,17 +111,18 @@ TEST(CutChunks, NumbersEachChunkInModeNone) {
 TEST(NameChunks, NamesByWhoMayHaveTheSame) {
   OneRank rank({1, 2, 3, 4});
   const Fingerprint in_store = named(77);
-  SingleChunks::Known stored{std::vector<std::optional<Fingerprint>>(4),
-                             std::vector<std::uint8_t>(4)};
-  stored.names[1] = in_store;  // single there, and the same
-  stored.alike[2] = 1;         // something like it
   auto hasher = Hasher::create(FingerprintKind::kSha256);
   ASSERT_TRUE(hasher.is_ok());
   SingleNumbers numbers;
   FirstError error;
   std::uint64_t fingerprinted = 0;
-  const NamedChunks chunks = name_chunks(std::move(rank.chunks), {1, 1, 0, 0}, stored, *hasher,
-                                         numbers, fingerprinted, error);
+  NamedChunks chunks(std::move(rank.chunks), NamedChunks::Kind::kOpen);
+  const auto here = plan::Placement::copies_on({3, 5});
+  chunks.name_held(1, in_store, here);  // single there, and the same
+  name_by_content(chunks, {1, 1, 0, 0}, *hasher, fingerprinted, error);
+  EXPECT_TRUE(chunks.is_open(2));
+  name_by_content(chunks, {1, 1, 1, 0}, *hasher, fingerprinted, error);  // something like it
+  name_the_rest(chunks, numbers);
   EXPECT_TRUE(error.none());
   EXPECT_EQ(chunks.name(0), *hasher->hash(chunks.data(0)));
   EXPECT_EQ(chunks.name(1), in_store);
@@ -130,11 +131,17 @@ TEST(NameChunks, NamesByWhoMayHaveTheSame) {
   EXPECT_EQ(fast_part(chunks.name(3)), fast_hash(chunks.data(3)));
   EXPECT_EQ(fingerprinted, 2 * kChunk);
   EXPECT_EQ(chunks.singles(), 1u);
-  for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(chunks.is_single(i), i == 3);
-  const std::vector<ChunkRecord> shared = chunks.shared_records();
-  ASSERT_EQ(shared.size(), 3u);
-  EXPECT_EQ(shared[1].fingerprint, in_store);
-  EXPECT_EQ(shared[1].length, kChunk);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(chunks.is_single(i), i == 3);
+    EXPECT_EQ(chunks.is_held(i), i == 1);
+    EXPECT_FALSE(chunks.is_open(i));
+  }
+  const ChunkRecords shared = chunks.take_records();
+  ASSERT_EQ(shared.list.size(), 3u);
+  EXPECT_EQ(shared.list[1].fingerprint, in_store);
+  EXPECT_EQ(shared.list[1].length, kChunk);
+  EXPECT_EQ(shared.placements[shared.list[1].held], here);
+  EXPECT_EQ(shared.list[0].held, ChunkRecord::kNotHeld);
 }
 
 TEST(KnownChunks, CountsOnlyStoresOfTheJobAndItsOwn) {
@@ -148,10 +155,73 @@ TEST(KnownChunks, CountsOnlyStoresOfTheJobAndItsOwn) {
   EXPECT_TRUE(known.is_new(2));
 }
 
+ChunkRecords records_of(std::vector<ChunkRecord> list) {
+  return {std::move(list), {}};
+}
+
+TEST(KnownChunks, AreWhatWasSettledAndWhatAnyRankFound) {
+  ChunkRecords records =
+      records_of({{named(1), 10}, {named(2), 20}, {named(2), 20}, {named(3), 30}});
+  const std::uint32_t number = records.placements.number(plan::Placement::copies_on({5, 9}));
+  records.list[0].held = records.list[2].held = number;
+  const NodeChunks chunks(std::move(records), {2, 2});
+  plan::SettledChunks settled(10);
+  settled.add({{named(1), plan::Placement::copies_on({1, 2})}}, 1);
+  const KnownChunks known = look_up(chunks, settled, 4, plan::LiveNodes(8));
+  EXPECT_TRUE(known.is_settled(0));
+  EXPECT_TRUE(known.is_held(1));
+  EXPECT_EQ(known.placement(1), plan::Placement::copies_on({4, 5}));
+  EXPECT_TRUE(known.is_new(2));
+}
+
+TEST(NodeChunks, TravelWithWhatIsKnownOfThem) {
+  const auto first = plan::Placement::copies_on({1, 2});
+  const auto second = plan::Placement::copies_on({7});
+  ChunkRecords mine;
+  std::map<Fingerprint, const plan::Placement*> expected;
+  for (std::uint32_t n = 0; n < 60; ++n) {
+    ChunkRecord record{named(n, n * 7), 10 + n};
+    const plan::Placement* placement = n % 3 == 0 ? nullptr : n % 3 == 1 ? &first : &second;
+    if (placement != nullptr) record.held = mine.placements.number(*placement);
+    expected[record.fingerprint] = placement;
+    mine.list.push_back(record);
+  }
+  const DealtRecords dealt = deal_records(std::move(mine), 4);
+  std::size_t begin = 0;
+  std::size_t seen = 0;
+  for (std::size_t r = 0; r < 4; ++r) {
+    const Bytes part(dealt.bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+                     dealt.bytes.begin() + static_cast<std::ptrdiff_t>(begin + dealt.sizes[r]));
+    begin += dealt.sizes[r];
+    const auto chunks = NodeChunks::read(part, {part.size()});
+    ASSERT_TRUE(chunks.is_ok());
+    EXPECT_EQ(chunks->size(), dealt.counts[r]);
+    seen += chunks->size();
+    for (std::uint32_t c = 0; c < chunks->size(); ++c) {
+      const Fingerprint& name = (*chunks)[c].fingerprint;
+      EXPECT_EQ(decider(name, 4), static_cast<int>(r));
+      ASSERT_EQ(chunks->held(c) != nullptr, expected.at(name) != nullptr);
+      if (chunks->held(c) != nullptr) {
+        EXPECT_EQ(*chunks->held(c), *expected.at(name));
+      }
+    }
+    // Cut anywhere else than between two records, or of another length than was said.
+    for (std::size_t size = 0; size < part.size(); ++size) {
+      const Bytes cut(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(size));
+      const auto read = NodeChunks::read(cut, {size});
+      EXPECT_TRUE(!read.is_ok() || read->size() < chunks->size()) << size;
+      EXPECT_FALSE(NodeChunks::read(cut, {part.size()}).is_ok()) << size;
+      EXPECT_FALSE(NodeChunks::read(part, {size}).is_ok()) << size;
+    }
+  }
+  EXPECT_EQ(seen, 60u);
+  EXPECT_EQ(begin, dealt.bytes.size());
+}
+
 TEST(NodeChunks, FindsWhatSeveralRanksHave) {
-  const std::vector<ChunkRecord> records = {
-      {named(1), 10}, {named(2), 20}, {named(2), 20}, {named(3), 30}, {named(2), 20}};
-  const NodeChunks chunks(records, {2, 2, 1});
+  const NodeChunks chunks(
+      records_of({{named(1), 10}, {named(2), 20}, {named(2), 20}, {named(3), 30}, {named(2), 20}}),
+      {2, 2, 1});
   ASSERT_EQ(chunks.size(), 3u);
   EXPECT_EQ(chunks[1].length, 20u);
   EXPECT_EQ(chunks.ranks(0), 1u);
@@ -160,11 +230,11 @@ TEST(NodeChunks, FindsWhatSeveralRanksHave) {
 
 TEST(NodeChunks, TellsOneRankToActAndAllOfTheHolders) {
   for (std::uint64_t n = 0; n < 20; ++n) {
-    const std::vector<ChunkRecord> records = {{named(n), 10}, {named(n), 10}, {named(n), 10}};
+    ChunkRecords records = records_of({{named(n), 10}, {named(n), 10}, {named(n), 10}});
     NodeVerdicts verdicts;
     const Verdict verdict{true, {4, 6}, plan::Placement::copies_on({1, 4, 6})};
     verdicts.of = {verdicts.list.number(verdict)};
-    const Answers answers = NodeChunks(records, {1, 1, 1}).answer(verdicts);
+    const Answers answers = NodeChunks(std::move(records), {1, 1, 1}).answer(verdicts);
     ASSERT_EQ(answers.sizes.size(), 3u);
     std::size_t begin = 0;
     unsigned told = 0;
@@ -187,7 +257,7 @@ TEST(NodeChunks, TellsOneRankToActAndAllOfTheHolders) {
 TEST(NodeChunks, RefusesAnswersThatCannotBe) {
   NodeVerdicts verdicts;
   verdicts.of = {verdicts.list.number(Verdict{true, {4}, plan::Placement::copies_on({1, 4})})};
-  const Answers answers = NodeChunks({{named(1), 10}}, {1}).answer(verdicts);
+  const Answers answers = NodeChunks(records_of({{named(1), 10}}), {1}).answer(verdicts);
   Numbered<Verdict> list;
   EXPECT_TRUE(read_answers(answers.bytes, {1}, list).is_ok());
   for (std::size_t size = 0; size < answers.bytes.size(); ++size) {

@@ -120,8 +120,8 @@ class Round {
   bool everybody_knows() const {
     std::set<Fingerprint> shared;
     for (const Rank& rank : ranks_) {
-      for (const ChunkRecord& record : rank.chunks.shared_records()) {
-        shared.insert(record.fingerprint);
+      for (std::uint32_t i = 0; i < rank.chunks.size(); ++i) {
+        if (!rank.chunks.is_single(i)) shared.insert(rank.chunks.name(i));
       }
     }
     return shape_.collective && shared.size() <= shape_.threshold && held_.empty();
@@ -144,19 +144,30 @@ class Round {
     }
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       const std::size_t size = cut[r].size();
-      std::vector<std::uint8_t> twin(size);
-      SingleChunks::Known stored{std::vector<std::optional<Fingerprint>>(size),
-                                 std::vector<std::uint8_t>(size)};
+      std::vector<std::uint8_t> may_have_twin(size);
       for (std::uint32_t i = 0; i < size; ++i) {
-        twin[i] = seen[cut[r].checksum(i)] > 1 ? 1 : 0;
-        std::uint64_t content = 0;
-        std::memcpy(&content, cut[r].data(i).data(), sizeof content);
-        stored.alike[i] = held_.contains(content) ? 1 : 0;
+        const bool twin = seen[cut[r].checksum(i)] > 1;
+        may_have_twin[i] = twin || held_.contains(content_of(cut[r].data(i))) ? 1 : 0;
       }
       std::uint64_t fingerprinted = 0;
-      ranks_[r].chunks =
-          name_chunks(std::move(cut[r]), twin, stored, *hasher_, singles_, fingerprinted, error_);
+      Rank& rank = ranks_[r];
+      rank.chunks = NamedChunks(std::move(cut[r]), NamedChunks::Kind::kOpen);
+      name_by_content(rank.chunks, may_have_twin, *hasher_, fingerprinted, error_);
+      for (std::uint32_t i = 0; i < size; ++i) {
+        const auto known = held_.find(content_of(rank.chunks.data(i)));
+        if (known == held_.end()) continue;
+        const NodeSet& holders = known->second;
+        if (!std::binary_search(holders.begin(), holders.end(), rank.node)) continue;
+        rank.chunks.name_held(i, rank.chunks.name(i), plan::Placement::copies_on(holders));
+      }
+      name_the_rest(rank.chunks, singles_);
     }
+  }
+
+  static std::uint64_t content_of(std::span<const std::byte> data) {
+    std::uint64_t content = 0;
+    std::memcpy(&content, data.data(), sizeof content);
+    return content;
   }
 
   std::span<Rank> ranks_on(NodeIndex node) {
@@ -166,29 +177,24 @@ class Round {
 
   void see_nodes() {
     for (Rank& rank : ranks_) {
-      rank.dealt = deal_records(rank.chunks.shared_records(), shape_.ranks);
+      rank.dealt = deal_records(rank.chunks.take_records(), shape_.ranks);
     }
     for (Rank& rank : ranks_) {
-      std::vector<ChunkRecord> records;
-      std::vector<std::uint64_t> counts;
+      Bytes bytes;
+      std::vector<std::uint64_t> sizes;
       for (const Rank& from : ranks_on(rank.node)) {
         const auto to = static_cast<std::size_t>(rank.number);
         std::uint64_t begin = 0;
-        for (std::size_t i = 0; i < to; ++i) begin += from.dealt.counts[i];
-        const auto first = from.dealt.records.begin() + static_cast<std::ptrdiff_t>(begin);
-        counts.push_back(from.dealt.counts[to]);
-        records.insert(records.end(), first, first + static_cast<std::ptrdiff_t>(counts.back()));
+        for (std::size_t i = 0; i < to; ++i) begin += from.dealt.sizes[i];
+        const auto first = from.dealt.bytes.begin() + static_cast<std::ptrdiff_t>(begin);
+        sizes.push_back(from.dealt.sizes[to]);
+        bytes.insert(bytes.end(), first, first + static_cast<std::ptrdiff_t>(sizes.back()));
       }
-      rank.view = {rank.node, NodeChunks(std::move(records), std::move(counts)), {}};
-      rank.view.known = KnownChunks(rank.view.chunks.size());
-      for (const auto& [content, holders] : held_) {
-        if (!std::binary_search(holders.begin(), holders.end(), rank.node)) continue;
-        for (std::uint32_t c = 0; c < rank.view.chunks.size(); ++c) {
-          if (rank.view.chunks[c].fingerprint != strong(content)) continue;
-          rank.view.known.hold(c, plan::Placement::copies_on(holders), rank.node,
-                               plan::LiveNodes(shape_.nodes));
-        }
-      }
+      auto chunks = NodeChunks::read(bytes, sizes);
+      ASSERT_TRUE(chunks.is_ok());
+      rank.view = {rank.node, std::move(*chunks), {}};
+      rank.view.known =
+          look_up(rank.view.chunks, settled_, rank.node, plan::LiveNodes(shape_.nodes));
     }
   }
 
@@ -306,6 +312,7 @@ class Round {
   std::vector<Rank> ranks_;
   Result<Hasher> hasher_ = Hasher::create(FingerprintKind::kSha256);
   SingleNumbers singles_;
+  plan::SettledChunks settled_{1};  // nothing
   FirstError error_;
   plan::FrequentSet result_;
   plan::Dealing dealing_;

@@ -153,12 +153,12 @@ TEST_F(Damage, OfABlockHomesMessagesIsNeverTakenForData) {
 TEST_F(Damage, OfAStoreNodesMessagesIsNeverTakenForData) {
   flip_everywhere_in_each<
       Opcode::kFind, Opcode::kAttach, Opcode::kDetach, Opcode::kAdopt, Opcode::kDrop,
-      Opcode::kSpace, Opcode::kOpenSegment, Opcode::kOpenLog, Opcode::kHeld, Opcode::kClaim,
+      Opcode::kSpace, Opcode::kOpenSegment, Opcode::kOpenLog, Opcode::kLook, Opcode::kClaim,
       Opcode::kRegister, Opcode::kRelease, Opcode::kForgetSegment, Opcode::kDistrust,
       Opcode::kLocate, Opcode::kGetChunks, Opcode::kPutChunks, Opcode::kReadLog, Opcode::kListShard,
       Opcode::kReadShard, Opcode::kPutShard, Opcode::kReferences, Opcode::kWriteIndex,
-      Opcode::kPrepare, Opcode::kCommit, Opcode::kAbort, Opcode::kCollect, Opcode::kAlike,
-      Opcode::kRecallLease, Opcode::kRestore>();
+      Opcode::kPrepare, Opcode::kCommit, Opcode::kAbort, Opcode::kCollect, Opcode::kRecallLease,
+      Opcode::kRestore>();
 }
 
 }  // namespace

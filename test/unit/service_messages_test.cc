@@ -196,22 +196,42 @@ class Random {
     }
     if (!asked.empty()) reply.leave_out(asked, std::vector{up_to(asked.size())});
   }
-  void fill(HeldReply& reply) {
-    fill(reply.held);
-    for (const std::uint8_t held : reply.held) {
-      if (held) fill(reply.placements.emplace_back());
-    }
-  }
   void fill(FastHash& hash) {
     fill(hash.low);
     fill(hash.high);
   }
-  void fill(AlikeReply& reply) {
-    fill(reply.strong);
-    fill(reply.found);
-    for (const std::uint8_t found : reply.found) {
-      if (found) fill(reply.names.emplace_back());
+  void fill(LookReply& reply) {
+    fill(reply.placements);
+    fill(reply.placements.emplace_back());
+    const auto placement = [&] {
+      return static_cast<std::uint32_t>(up_to(reply.placements.size()));
+    };
+    fill(reply.held);
+    for (const std::uint8_t held : reply.held) {
+      if (held) reply.placed.push_back(placement());
     }
+    fill(reply.alike);
+    for (const std::uint8_t alike : reply.alike) {
+      if (!alike) continue;
+      fill(reply.singles.emplace_back());
+      reply.singles.back().placement = placement();
+    }
+  }
+  void fill(Look& request) {
+    fill(request.identity);
+    fill(request.round);
+    fill(request.hashes);
+    if (up_to(2) == 0) return;
+    for (std::size_t i = 0; i < request.hashes.size(); ++i) {
+      request.strong.push_back(up_to(2) == 1);
+      if (request.strong.back()) fill(request.names.emplace_back());
+    }
+  }
+  void fill(Claim& request) {
+    fill(request.identity);
+    fill(request.fingerprints);
+    fill(request.round);
+    if (up_to(2) == 0) request.yields.assign(request.fingerprints.size(), 1);
   }
   void fill(Register& request) { fill_with_placements(request); }
   void fill(PutChunks& request) { fill_with_placements(request); }
@@ -270,10 +290,9 @@ using Requests =
     List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
          Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration, SetAside, WriteLog, WriteChunks,
          Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit, ReturnLease, Find, Attach,
-         Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Held, Claim, Register, Release,
+         Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register, Release,
          ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard,
-         PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, Alike, RecallLease,
-         Restore>;
+         PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, RecallLease, Restore>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
@@ -383,7 +402,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 54u);
+  EXPECT_EQ(all.size(), 53u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }
@@ -467,10 +486,18 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_FALSE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {5}}}}));
   EXPECT_TRUE(refused(Convert{{}, kNoNode, 1, {{0, one_chunk(), {5}}}}));
   EXPECT_TRUE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {}}}}));
-  EXPECT_TRUE(refused(HeldReply{{1, 0}, {}}));
-  EXPECT_TRUE(refused(AlikeReply{false, {1, 0}, {}}));
+  const auto on_two = plan::Placement::copies_on({0, 3});
+  EXPECT_TRUE(refused(LookReply{{}, {1, 0}, {}, {}, {}}));
+  EXPECT_TRUE(refused(LookReply{{on_two}, {1}, {1}, {}, {}}));
+  EXPECT_TRUE(refused(LookReply{{on_two}, {0, 0}, {}, {1, 0}, {}}));
+  EXPECT_TRUE(refused(LookReply{{on_two}, {0}, {}, {1}, {{{}, {}, 1}}}));
+  EXPECT_TRUE(refused(Look{{}, {}, {{}, {}}, {1}, {{}}}));
+  EXPECT_TRUE(refused(Look{{}, {}, {{}, {}}, {1, 0}, {}}));
+  EXPECT_FALSE(refused(Look{{}, {}, {{}, {}}, {1, 0}, {{}}}));
   EXPECT_TRUE(refused(ClaimReply{{2}}));
-  EXPECT_FALSE(refused(HeldReply{{1}, {plan::Placement::copies_on({0, 3})}}));
+  EXPECT_TRUE(refused(Claim{{}, {{}, {}}, {}, {1}}));
+  EXPECT_FALSE(refused(LookReply{{on_two}, {1, 0}, {0}, {0, 1}, {{{}, {}, 0}}}));
+  EXPECT_FALSE(refused(Claim{{}, {{}, {}}, {}, {1, 0}}));
   const auto on_node_0 = plan::Placement::copies_on({0});
   EXPECT_TRUE(refused(Register{{}, {on_node_0}, {{{}, {}, 1}}}));
   EXPECT_TRUE(refused(PutChunks{{}, {on_node_0}, {PutChunk::sealed({}, 1, Bytes(1))}}));

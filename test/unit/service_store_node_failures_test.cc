@@ -325,7 +325,7 @@ TEST_F(ServiceStoreNode, AStoreThatVanishesIsAnErrorAndNothingWorse) {
       EXPECT_TRUE((*reply)[i].empty() || (*reply)[i] == what[i].data);
     }
   }
-  (void)node_->on(Held{identity_, names(what)});
+  (void)node_->on(look_at(identity_, names(what)));
   (void)node_->on(Locate{identity_, names(what)});
   EXPECT_EQ(code_of(node_->on(ReadLog{identity_, log->number, 0, 1})), Code::kNotFound);
   EXPECT_EQ(code_of(node_->on(Space{identity_})), Code::kIo);
@@ -343,7 +343,7 @@ TEST_F(ServiceStoreNode, AStoreThatVanishesIsAnErrorAndNothingWorse) {
   EXPECT_FALSE(node_->on(Commit{identity_, attempt, true}).is_ok());
   (void)node_->on(Abort{identity_, attempt});
   (void)node_->on(Detach{identity_, false, {}});
-  EXPECT_EQ(code_of(node_->on(Held{identity_, {}})), Code::kInternal);
+  EXPECT_EQ(code_of(node_->on(look_at(identity_, {}))), Code::kInternal);
 
   // The directory is a new store now.
   const Id128 old = uuid_;

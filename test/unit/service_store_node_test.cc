@@ -59,7 +59,7 @@ TEST_P(ServiceStoreNodeOnAny, CommitsAGenerationThatTheNextJobReads) {
   ASSERT_OK(commit(all));
   expect_held(all);
   ASSERT_OK(node_->on(Detach{identity_, false, {}}));
-  EXPECT_CODE(node_->on(Held{identity_, {}}), kInternal);
+  EXPECT_CODE(node_->on(look_at(identity_, {})), kInternal);
 
   restart();
   const auto found = find();
@@ -315,7 +315,7 @@ TEST_P(ServiceStoreNodeOnAny, SaysThatAnotherJobWrites) {
   const auto reply = other.on(Attach{identity_, path_, template_, {}, true, true});
   EXPECT_CODE(reply, kFileInUse);
   EXPECT_NE(reply.status().message().find("n1"), std::string::npos);
-  EXPECT_CODE(other.on(Held{identity_, {}}), kInternal);  // it is not attached now
+  EXPECT_CODE(other.on(look_at(identity_, {})), kInternal);  // it is not attached now
   ASSERT_OK(node_->on(Detach{identity_, false, {}}));
   ASSERT_OK(other.on(Attach{identity_, path_, template_, {}, true, true}));
 }
@@ -338,11 +338,11 @@ TEST_P(ServiceStoreNodeOnAny, GrantsEachChunkOnce) {
   using Flags = std::vector<std::uint8_t>;
   EXPECT_EQ(node_->on(Claim{identity_, twice})->granted, (Flags{1, 1, 1, 1, 0}));
   EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, (Flags{0, 0, 0, 0}));
-  EXPECT_EQ(node_->on(Held{identity_, names(what)})->held, (Flags{0, 0, 0, 0}));
+  EXPECT_EQ(node_->on(look_at(identity_, names(what)))->held, (Flags{0, 0, 0, 0}));
   ASSERT_OK(node_->on(Release{identity_, {what[1].fingerprint, what[2].fingerprint}}));
   // Copies that other nodes send do not get in the way of whoever is storing the chunk.
   ASSERT_OK(put(what));
-  EXPECT_EQ(node_->on(Held{identity_, names(what)})->held, (Flags{0, 1, 1, 0}));
+  EXPECT_EQ(node_->on(look_at(identity_, names(what)))->held, (Flags{0, 1, 1, 0}));
   EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, (Flags{0, 0, 0, 0}));
   ASSERT_OK(node_->on(Release{identity_, names(what)}));  // nothing that is registered goes
   EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, (Flags{1, 0, 0, 1}));
@@ -368,19 +368,97 @@ TEST_P(ServiceStoreNodeOnAny, ForgetsClaimsAtACommit) {
   EXPECT_EQ(node_->on(Claim{identity_, names(claimed)})->granted, std::vector<std::uint8_t>(3, 1));
 }
 
+// Where the reduction does not tell who has a chunk, a copy may come to a node that has its own.
+TEST_P(ServiceStoreNodeOnAny, CopiesYieldToWhoLookedInTheSameRoundOnly) {
+  ASSERT_OK(attach(true));
+  const auto what = names(chunks(4));
+  const DumpRound round{random_id(random_), 7};
+  using Flags = std::vector<std::uint8_t>;
+  const auto claimed = [&](const DumpRound& in, const Flags& yields) {
+    const auto reply = node_->on(Claim{identity_, what, in, yields});
+    EXPECT_TRUE(reply.is_ok());
+    EXPECT_TRUE(node_->on(Release{identity_, what}).is_ok());
+    return reply->granted;
+  };
+  EXPECT_EQ(claimed(round, {1, 1, 1, 1}), (Flags{1, 1, 1, 1}));
+  // Two ranks look, one of them at what the other has, too.
+  ASSERT_OK(node_->on(look_at(identity_, {what[0], what[2]}, round)));
+  ASSERT_OK(node_->on(look_at(identity_, {what[2], what[3]}, round)));
+  EXPECT_EQ(claimed(round, {1, 1, 1, 1}), (Flags{0, 1, 0, 0}));
+  EXPECT_EQ(claimed(round, {0, 1, 0, 1}), (Flags{1, 1, 1, 0}));
+  EXPECT_EQ(claimed(round, {}), (Flags{1, 1, 1, 1}));
+  // Of another handle, and of the next round of this one.
+  EXPECT_EQ(claimed({random_id(random_), 7}, {1, 1, 1, 1}), (Flags{1, 1, 1, 1}));
+  EXPECT_EQ(claimed({round.handle, 8}, {1, 1, 1, 1}), (Flags{1, 1, 1, 1}));
+  EXPECT_EQ(claimed(round, {1, 0, 0, 0}), (Flags{0, 1, 1, 1}));
+  // A new round, or a commit, ends it, whatever became of the dump.
+  ASSERT_OK(node_->on(look_at(identity_, {what[1]}, {round.handle, 8})));
+  EXPECT_EQ(claimed(round, {1, 1, 1, 1}), (Flags{1, 1, 1, 1}));
+  EXPECT_EQ(claimed({round.handle, 8}, {1, 1, 1, 1}), (Flags{1, 0, 1, 1}));
+  const auto kept = chunks(1);
+  ASSERT_OK(put(kept));
+  ASSERT_OK(commit(kept));
+  EXPECT_EQ(claimed({round.handle, 8}, {1, 1, 1, 1}), (Flags{1, 1, 1, 1}));
+}
+
+TEST_P(ServiceStoreNodeOnAny, LookingKeepsNobodyFromStoring) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(4);
+  ASSERT_OK(node_->on(look_at(identity_, names(what), {random_id(random_), 1})));
+  EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, std::vector<std::uint8_t>(4, 1));
+  ASSERT_OK(node_->on(Release{identity_, names(what)}));
+  ASSERT_OK(put(what));
+  expect_held(what);
+}
+
+TEST_P(ServiceStoreNodeOnAny, FindsSingleChunksThatCameSinceTheCommit) {
+  ASSERT_OK(attach(true));
+  const auto committed = chunks(2);
+  ASSERT_OK(put(committed));
+  ASSERT_OK(commit(committed));
+  const auto all = chunks(4);
+  ASSERT_OK(put(all, {1, 3}));
+  Look look{identity_, {}, {}, {}, {all[0].fingerprint, random_fingerprint(random_)}};
+  for (const Chunk& chunk : all) look.hashes.push_back(fast_hash(chunk.data));
+  look.hashes.push_back({1, 2});
+  for (int i = 0; i < 2; ++i) look.hashes.push_back(fast_hash(all[1].data));
+  for (const Chunk& chunk : committed) look.hashes.push_back(fast_hash(chunk.data));
+  look.strong = {0, 0, 0, 0, 0, 1, 1, 0, 0};
+  const auto reply = node_->on(look);
+  ASSERT_OK(reply);
+  // Every other one is single. Those of the generation ranks find in its index.
+  using Flags = std::vector<std::uint8_t>;
+  EXPECT_EQ(reply->alike, (Flags{0, 1, 0, 1, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(reply->held, (Flags{0, 0, 0, 0, 0, 1, 0, 0, 0}));
+  ASSERT_EQ(reply->singles.size(), 3u);
+  const auto where = node_->on(Locate{identity_, names(all)});
+  ASSERT_OK(where);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::size_t which = i == 1 ? 3 : 1;
+    const FoundSingle& found = reply->singles[i];
+    EXPECT_EQ(found.name, all[which].fingerprint);
+    EXPECT_EQ(found.location.segment, where->locations[which].segment);
+    EXPECT_EQ(found.location.offset, where->locations[which].offset);
+    EXPECT_EQ(found.location.length, where->locations[which].length);
+    EXPECT_EQ(reply->placements[found.placement], plan::Placement::copies_on({1, 3}));
+  }
+  EXPECT_EQ(placements_of(*reply), std::vector{plan::Placement::copies_on({1, 3})});
+}
+
 TEST_P(ServiceStoreNodeOnAny, KnowsTheHoldersOfWhatCameSinceTheCommit) {
   ASSERT_OK(attach(true));
   const auto first = chunks(2), second = chunks(2);
   ASSERT_OK(put(first, {0, 1, 3}));
-  EXPECT_EQ(node_->on(Held{identity_, names(first)})->placements,
+  EXPECT_EQ(placements_of(*node_->on(look_at(identity_, names(first)))),
             std::vector(2, plan::Placement::copies_on({0, 1, 3})));
   ASSERT_OK(commit(first));
   ASSERT_OK(store_as_rank(second, {1}));
-  const auto held = node_->on(
-      Held{identity_, {second[0].fingerprint, random_fingerprint(random_), first[0].fingerprint}});
+  const auto held = node_->on(look_at(
+      identity_, {second[0].fingerprint, random_fingerprint(random_), first[0].fingerprint}));
   ASSERT_OK(held);
   EXPECT_EQ(held->held, (std::vector<std::uint8_t>{1, 0, 1}));
-  EXPECT_EQ(held->placements, (std::vector{plan::Placement::copies_on({1}), plan::Placement()}));
+  EXPECT_EQ(placements_of(*held),
+            (std::vector{plan::Placement::copies_on({1}), plan::Placement()}));
 }
 
 TEST_P(ServiceStoreNodeOnAny, RefusesRegistrationsThatCannotBe) {
@@ -399,7 +477,7 @@ TEST_P(ServiceStoreNodeOnAny, RefusesRegistrationsThatCannotBe) {
   EXPECT_CODE(try_it({*segment + 1, location.offset, 10}, 0, {1}), kArgument);
   EXPECT_CODE(try_it({*segment, location.offset, 0}, 0, {1}), kArgument);
   EXPECT_CODE(try_it({*segment, location.offset + 1, location.length}, 0, {1}), kIo);
-  EXPECT_EQ(node_->on(Held{identity_, {f}})->held[0], 0);
+  EXPECT_EQ(node_->on(look_at(identity_, {f}))->held[0], 0);
   ASSERT_OK(try_it(location, 0, {1}));
   // Not its fingerprint: readers find out.
   EXPECT_TRUE((*get_chunks(*node_, identity_, {{f, what[0].data}}))[0].empty());

@@ -35,6 +35,19 @@ inline std::vector<Fingerprint> names(const std::vector<Chunk>& chunks) {
   return out;
 }
 
+// What a rank asks before it dumps chunks of these names, which may have twins.
+inline Look look_at(const Id128& identity, const std::vector<Fingerprint>& names,
+                    const DumpRound& round = {}) {
+  return {identity, round, std::vector<FastHash>(names.size()),
+          std::vector<std::uint8_t>(names.size(), 1), names};
+}
+// Of the chunks that are held, in order.
+inline std::vector<plan::Placement> placements_of(const LookReply& reply) {
+  std::vector<plan::Placement> out;
+  for (const std::uint32_t number : reply.placed) out.push_back(reply.placements[number]);
+  return out;
+}
+
 // What the node has of these chunks; no bytes for those that it does not have.
 inline Result<std::vector<Bytes>> get_chunks(StoreNode& node, const Id128& identity,
                                              const std::vector<Chunk>& wanted) {

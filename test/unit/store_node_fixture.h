@@ -84,7 +84,7 @@ class ServiceStoreNode : public testing::Test, protected StoreJob {
     for (std::size_t i = 0; i < what.size(); ++i) {
       EXPECT_EQ((*reply)[i], what[i].data) << "chunk " << i;
     }
-    const auto held = node_->on(Held{identity_, names(what)});
+    const auto held = node_->on(look_at(identity_, names(what)));
     ASSERT_OK(held);
     EXPECT_EQ(held->held, std::vector<std::uint8_t>(what.size(), 1));
   }
@@ -92,7 +92,7 @@ class ServiceStoreNode : public testing::Test, protected StoreJob {
     const auto reply = get_chunks(*node_, identity_, what);
     ASSERT_OK(reply);
     for (const Bytes& chunk : *reply) EXPECT_TRUE(chunk.empty());
-    const auto held = node_->on(Held{identity_, names(what)});
+    const auto held = node_->on(look_at(identity_, names(what)));
     ASSERT_OK(held);
     EXPECT_EQ(held->held, std::vector<std::uint8_t>(what.size(), 0));
     const auto located = node_->on(Locate{identity_, names(what)});

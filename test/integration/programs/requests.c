@@ -98,6 +98,12 @@ int main(int argc, char** argv) {
   CHECK(memcmp(read, data, kBytes) == 0);
   MPI(MPI_File_sync(file));
   end_of("sync");
+  make(data, 3);
+  MPI(MPI_File_write_at_all(file, mine, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE));
+  end_of("changed");
+  make(data, 2);
+  MPI(MPI_File_write_at_all(file, mine, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE));
+  end_of("committed");
   MPI(MPI_File_write_at_all(file, end + rank * kLittle, data, kLittle, MPI_BYTE,
                             MPI_STATUS_IGNORE));
   end_of("small-write");
