@@ -15,6 +15,35 @@ Result<std::unique_ptr<NodeCommit>> NodeCommit::begin(store::Store& store, FileC
   return std::unique_ptr<NodeCommit>(new NodeCommit(store, chunks, identity, id));
 }
 
+Result<PutShardReply> NodeCommit::put_shard(const PutShard& request) {
+  if (request.begins) {
+    DEDUP_ASSIGN(shards_[request.shard],
+                 store_.create_shard(identity_, id_, request.shard, request.base));
+  }
+  const auto found = shards_.find(request.shard);
+  if (found == shards_.end()) {
+    return Status(Code::kArgument, "blocks of a recipe shard that was not begun");
+  }
+  store::ShardWriter& writer = *found->second;
+  for (const store::EncodedBlock& block : request.blocks) {
+    if (!store::holds(block)) {
+      return Status(Code::kCorrupt, "a recipe's block was damaged on its way to its shard");
+    }
+    DEDUP_TRY(writer.add(block));
+  }
+  PutShardReply reply{writer.can_carry(), {}};
+  for (const store::BlockSummary& block : request.carried) {
+    DEDUP_ASSIGN(const bool is_carried, writer.carry(block));
+    if (!is_carried) reply.lacking.push_back(block.number);
+  }
+  if (request.ends && reply.lacking.empty()) {
+    const Status finished = writer.finish();
+    shards_.erase(found);
+    DEDUP_TRY(finished);
+  }
+  return reply;
+}
+
 std::vector<std::uint8_t> NodeCommit::refer(std::span<const Fingerprint> fingerprints) {
   const std::vector<store::ChunkLocation> locations = chunks_.locate(fingerprints);
   std::vector<std::uint8_t> missing(fingerprints.size());
@@ -98,6 +127,7 @@ Status NodeCommit::commit(bool flush) {
 }
 
 Status NodeCommit::abandon() {
+  shards_.clear();
   DEDUP_TRY(commit_failed_ ? store_.withdraw(identity_, id_) : store_.abandon(identity_, id_));
   return compacted_ == 0 ? Status::ok() : store_.remove_segment(identity_, compacted_);
 }

@@ -1,12 +1,13 @@
 // One attempt at committing a generation, as one node's store sees it: the chunks that the recipe
 // refers to, the shards, the record.
 //
-// Memory until prepare(): one bit for a chunk that came since the last commit, at most 48 bytes for
-// one that is carried over; prepare() needs 4 bytes for each of the former more,
-// and 112 for one that it moves. One thread.
+// Memory until prepare(): 40 bytes a block of the shard that is being written, one bit for a chunk
+// that came since the last commit, at most 48 bytes for one that is carried over; prepare() needs 4
+// bytes for each of the former more, and 112 for one that it moves. One thread.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "service/live_chunks.h"
 #include "service/messages/store_node.h"
 #include "store/commit_record.h"
+#include "store/shard.h"
 #include "store/store.h"
 
 namespace dedup::service {
@@ -33,6 +35,8 @@ class NodeCommit {
   bool prepared() const { return prepared_; }
   bool committed() const { return committed_; }
 
+  // See PutShard in messages/store_node.h.
+  Result<PutShardReply> put_shard(const PutShard& request);
   // Remembers these chunks; 1 for each that is not here.
   std::vector<std::uint8_t> refer(std::span<const Fingerprint> fingerprints);
   // See WriteIndex in messages/store_node.h. Again: does nothing.
@@ -61,6 +65,7 @@ class NodeCommit {
   FileChunks& chunks_;
   Id128 identity_;
   Id128 id_;
+  std::map<std::uint32_t, std::unique_ptr<store::ShardWriter>> shards_;  // begun, not finished
   FingerprintSet carried_;        // referred to, and not registered since the last commit
   std::uint64_t compacted_ = 0;   // segment that write_index() wrote; 0: none
   std::uint64_t first_open_ = 0;  // segments below it were written before write_index()

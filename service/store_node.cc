@@ -293,11 +293,10 @@ Result<ReadShardReply> StoreNode::on(const ReadShard& request) {
 
 // ---- Commit -----------------------------------------------------------------------------------
 
-Result<Empty> StoreNode::on(const PutShard& request) {
-  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
-    DEDUP_TRY(file.begin_commit(request.attempt).status());
-    return to_reply(file.store().write_shard(request.identity, request.attempt, request.shard,
-                                             request.offset, request.bytes));
+Result<PutShardReply> StoreNode::on(const PutShard& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<PutShardReply> {
+    DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
+    return commit->put_shard(request);
   });
 }
 

@@ -60,7 +60,7 @@ class StoreNode {
   // kNotFound if the shard is not here, kCorrupt if it is not `digest`'s or damaged.
   Result<ListShardReply> on(const ListShard& request);
   Result<ReadShardReply> on(const ReadShard& request);
-  Result<Empty> on(const PutShard& request);
+  Result<PutShardReply> on(const PutShard& request);
   Result<ReferencesReply> on(const References& request);
   Result<WriteIndexReply> on(const WriteIndex& request);
   Result<Empty> on(const Prepare& request);

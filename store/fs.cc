@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <climits>
 #include <limits>
+#include <set>
 
 namespace dedup::store::fs {
 namespace {
@@ -37,6 +38,7 @@ Info to_info(const struct stat& s) {
   info.permissions = s.st_mode & 07777;
   info.device = s.st_dev;
   info.inode = s.st_ino;
+  info.links = s.st_nlink;
   info.size = static_cast<std::uint64_t>(s.st_size);
   info.allocated = static_cast<std::uint64_t>(s.st_blocks) * 512;
   return info;
@@ -387,26 +389,40 @@ Status remove_tree(const std::string& path, std::uint64_t* freed) {
       DEDUP_TRY(remove_tree(child, freed));
     } else {
       DEDUP_TRY(remove_file(child));
-      if (freed != nullptr) *freed += about->allocated;
+      if (freed != nullptr && about->links == 1) *freed += about->allocated;
     }
   }
   return remove_directory(path);
 }
 
-Result<std::uint64_t> allocated_below(const std::string& path) {
+namespace {
+
+using Inodes = std::set<std::pair<dev_t, ino_t>>;
+
+// `counted`: files with several names that were.
+Result<std::uint64_t> allocated_below(const std::string& path, Inodes& counted) {
   const auto about = info(path);
   if (about.status().code() == Code::kNoSuchFile) return std::uint64_t{0};
   DEDUP_TRY(about.status());
   std::uint64_t bytes = about->allocated;
+  const bool has_others = !about->is_directory && about->links > 1;
+  if (has_others && !counted.emplace(about->device, about->inode).second) return std::uint64_t{0};
   if (!about->is_directory) return bytes;
   const auto names = list(path);
   if (names.status().code() == Code::kNoSuchFile) return std::uint64_t{0};
   DEDUP_TRY(names.status());
   for (const std::string& name : *names) {
-    DEDUP_ASSIGN(const std::uint64_t below, allocated_below(path + "/" + name));
+    DEDUP_ASSIGN(const std::uint64_t below, allocated_below(path + "/" + name, counted));
     bytes += below;
   }
   return bytes;
+}
+
+}  // namespace
+
+Result<std::uint64_t> allocated_below(const std::string& path) {
+  Inodes counted;
+  return allocated_below(path, counted);
 }
 
 Status sync_directory(const std::string& path) {

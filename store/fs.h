@@ -51,6 +51,7 @@ struct Info {
   mode_t permissions = 0;  // the lower twelve bits
   dev_t device = 0;
   ino_t inode = 0;
+  nlink_t links = 0;            // names that it has
   std::uint64_t size = 0;       // bytes, holes counted
   std::uint64_t allocated = 0;  // bytes on disk
 };
@@ -155,10 +156,11 @@ Result<std::string> read_link(const std::string& path);
 // Harmless if there is no such file.
 Status remove_file(const std::string& path);
 Status remove_directory(const std::string& path);
-// A directory and all below it, links not followed; adds the disk space to `freed` if given.
+// A directory and all below it, links not followed; adds the disk space to `freed` if given, of a
+// file that has other names none.
 Status remove_tree(const std::string& path, std::uint64_t* freed = nullptr);
-// The disk space of a directory and all below it, links not followed; 0 if there is none. What is
-// removed meanwhile may count or not.
+// The disk space of a directory and all below it, links not followed; 0 if there is none. A file
+// with several names there counts once. What is removed meanwhile may count or not.
 Result<std::uint64_t> allocated_below(const std::string& path);
 // fsync of a directory: makes names in it durable.
 Status sync_directory(const std::string& path);

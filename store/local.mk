@@ -70,6 +70,7 @@ unit_tests_SOURCES += \
   test/unit/memory_store.h \
   test/unit/memory_store_parts.cc \
   test/unit/memory_store_parts.h \
+  test/unit/store_block_encoding_test.cc \
   test/unit/store_chunk_check_test.cc \
   test/unit/store_chunk_reader_test.cc \
   test/unit/store_commit_record_test.cc \
@@ -77,6 +78,7 @@ unit_tests_SOURCES += \
   test/unit/store_format_test.cc \
   test/unit/store_contract_test.cc \
   test/unit/store_generations_test.cc \
+  test/unit/shard_helpers.h \
   test/unit/store_helpers.h \
   test/unit/store_index_test.cc \
   test/unit/store_lease_table_test.cc \

@@ -1,8 +1,8 @@
 // Recipe shards: shard s of S holds the blocks b with b % S == s. Format in doc/format.md.
 //
-// A shard file is its blocks, one after the other, then a table (block number, offset, length,
-// checksum of each), then a footer with the table's digest. A reader loads the table's pages and
-// the blocks it needs, never the whole.
+// A shard is made of blocks that come whole and of blocks that stay as an earlier generation's
+// shard of the same number has them. Where each stands is the store's own matter; what the shard
+// says, and so its digest, is the same wherever that is.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/codec.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "plan/block.h"
@@ -35,24 +36,48 @@ struct EncodedBlock {
 EncodedBlock with_checksum(std::uint64_t number, Bytes bytes);
 bool holds(const EncodedBlock& block);
 
-// Builds a shard file's bytes piecemeal, so that whoever builds one need not be where it is kept.
-// Memory: the table only (32 bytes a block).
-class ShardBuilder {
- public:
-  ShardBuilder(const Id128& identity, const Id128& attempt, std::uint32_t shard);
-  ~ShardBuilder();
+// What tells a block from every other one, without its bytes.
+struct BlockSummary {
+  std::uint64_t number = 0;
+  std::uint32_t length = 0;  // encoded, in bytes
+  std::uint64_t checksum = 0;
+  bool possible() const { return number < kBlocks; }
+  auto operator<=>(const BlockSummary&) const = default;
+};
+BlockSummary summary_of(const EncodedBlock& block);
 
-  // The bytes to append to the file, call by call: header, then blocks in ascending order (empty
-  // ones are left out by the caller), then table and footer.
-  Bytes header() const;
-  Bytes add(std::uint64_t block_number, const Block& block);
-  Bytes finish();
-  // After finish(): what the commit record names.
-  const Digest& digest() const;
+// Makes what the commit record names a shard by. Memory: 20 bytes a block.
+class ShardDigest {
+ public:
+  ShardDigest(const Id128& identity, const Id128& attempt, std::uint32_t shard);
+
+  void add(const BlockSummary& block);  // in ascending order
+  Digest digest() const;
 
  private:
-  struct Private;
-  std::unique_ptr<Private> p_;
+  Encoder named_;
+};
+
+// An earlier generation, whose blocks of a shard may stay as they are.
+struct ShardBase {
+  Id128 attempt;  // zero: none
+  Digest digest{};
+};
+
+// Writes a shard. Blocks may come in any order, each once. Memory: 40 bytes a block. One thread.
+class ShardWriter {
+ public:
+  virtual ~ShardWriter() = default;
+
+  // Whether the base is here, as far as that can be told without reading its blocks.
+  virtual bool can_carry() const = 0;
+  // A block that comes whole.
+  virtual Status add(const EncodedBlock& block) = 0;
+  // A block that stays as the base has it. False, and nothing is done, if no sound block that is
+  // just this one can be read there.
+  virtual Result<bool> carry(const BlockSummary& block) = 0;
+  // All blocks are there. Nothing may be called afterwards.
+  virtual Status finish() = 0;
 };
 
 // Reads blocks of a shard. One thread at a time.

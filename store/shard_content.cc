@@ -1,21 +1,72 @@
 #include "store/shard_content.h"
 
 #include <algorithm>
-#include <array>
+#include <string_view>
 
 #include "base/codec.h"
-#include "store/format.h"
 
 namespace dedup::store {
 namespace {
 
-constexpr std::size_t kFooterSize = 64;
+constexpr std::string_view kFooterMagic = "DEDUPEND";
+constexpr std::size_t kDonorSize = 24;
+constexpr std::size_t kEntrySize = 32;
+// The first that has donors. In version 1 the digest is of the table as it stands, and the last
+// field of its entries but one is zero.
+constexpr std::uint32_t kWithDonors = 2;
+
+void put_table(Encoder& out, const ShardTable& table) {
+  for (const ShardDonor& donor : table.donors) {
+    out.put(donor.attempt);
+    out.put(donor.bytes);
+  }
+  for (const ShardTableEntry& entry : table.entries) {
+    out.put(entry.block.number);
+    out.put(entry.offset);
+    out.put(entry.block.length);
+    out.put(entry.donor);
+    out.put(entry.block.checksum);
+  }
+}
+
+// Whether blocks can stand where the table says that they do.
+bool is_possible(const ShardTable& table, std::uint32_t version) {
+  std::uint64_t end = kShardHeaderSize;
+  const ShardTableEntry* before = nullptr;
+  for (const ShardTableEntry& entry : table.entries) {
+    if (before != nullptr && entry.block.number <= before->block.number) return false;
+    before = &entry;
+    if (entry.offset < kShardHeaderSize || entry.donor > table.donors.size()) return false;
+    const std::uint64_t bytes = entry.donor == 0 ? table.blocks_end - kShardHeaderSize
+                                                 : table.donors[entry.donor - 1].bytes;
+    const std::uint64_t begin = entry.offset - kShardHeaderSize;
+    if (begin > bytes || entry.block.length > bytes - begin) return false;
+    if (version < kWithDonors && (entry.donor != 0 || entry.offset != end)) return false;
+    end += entry.block.length;
+  }
+  return true;
+}
+
+Digest digest_of(std::span<const std::byte> header, std::span<const std::byte> bytes,
+                 std::uint32_t version, const ShardTable& table) {
+  Encoder named;
+  named.put_raw(header.data(), header.size());
+  if (version < kWithDonors) {
+    named.put_raw(bytes.data(), bytes.size());
+  } else {
+    for (const ShardTableEntry& entry : table.entries) put_summary(named, entry.block);
+  }
+  return format::sha256(named.bytes());
+}
 
 }  // namespace
 
-Bytes encode_shard_header(const Id128& identity, const Id128& attempt, std::uint32_t shard) {
+Bytes encode_shard_header(const Id128& identity, const Id128& attempt, std::uint32_t shard,
+                          std::uint32_t version) {
   Encoder out;
-  format::put_start(out, format::kShard);
+  format::Kind kind = format::kShard;
+  kind.version = version;
+  format::put_start(out, kind);
   out.put(shard);
   out.put(identity);
   out.put(attempt);
@@ -24,82 +75,108 @@ Bytes encode_shard_header(const Id128& identity, const Id128& attempt, std::uint
   return out.take();
 }
 
-Result<std::uint64_t> ShardContent::read_footer(std::uint64_t whole, std::uint64_t& entries) const {
-  if (whole < kShardHeaderSize + kFooterSize) return format::corrupt(name(), "cut off");
-  std::array<std::byte, kFooterSize> bytes;
-  DEDUP_TRY(read_at(whole - kFooterSize, bytes));
-  std::span<const std::byte> body = bytes;
-  Decoder in(body);
+Result<std::uint32_t> check_shard_header(std::span<const std::byte> header, const Id128& identity,
+                                         const Id128& attempt, std::uint32_t shard,
+                                         const std::string& name) {
+  Decoder start(header);
+  DEDUP_TRY(format::check_start(start, format::kShard, name));
+  Decoder again(header.subspan(format::kStartSize - sizeof(std::uint32_t)));
+  const auto version = again.get<std::uint32_t>();
+  const Bytes right = encode_shard_header(identity, attempt, shard, version);
+  if (!std::equal(header.begin(), header.end(), right.begin(), right.end())) {
+    return format::corrupt(name, "not the recipe shard named");
+  }
+  return version;
+}
+
+const ShardTableEntry* ShardTable::find(std::uint64_t block_number) const {
+  const auto entry = std::lower_bound(
+      entries.begin(), entries.end(), block_number,
+      [](const ShardTableEntry& e, std::uint64_t number) { return e.block.number < number; });
+  return entry == entries.end() || entry->block.number != block_number ? nullptr : &*entry;
+}
+
+void put_summary(Encoder& out, const BlockSummary& block) {
+  out.put(block.number);
+  out.put(block.length);
+  out.put(block.checksum);
+}
+
+Bytes encode_shard_end(const ShardTable& table) {
+  Encoder out;
+  put_table(out, table);
+  Encoder footer;
+  footer.put_raw(kFooterMagic.data(), kFooterMagic.size());
+  footer.put(table.blocks_end);
+  footer.put(static_cast<std::uint64_t>(table.entries.size()));
+  footer.put(static_cast<std::uint32_t>(table.donors.size()));
+  footer.put(std::uint32_t{0});
+  footer.put(format::checksum(out.bytes()));
+  format::put_checksum(footer);
+  Bytes bytes = out.take();
+  bytes.insert(bytes.end(), footer.bytes().begin(), footer.bytes().end());
+  return bytes;
+}
+
+std::size_t ShardFooter::size(std::uint32_t version) {
+  return version < kWithDonors ? 64 : 48;
+}
+
+Result<ShardFooter> ShardFooter::decode(std::span<const std::byte> bytes, std::uint32_t version,
+                                        std::uint64_t tail, const std::string& name) {
+  Decoder in(bytes);
   char magic[8];
   in.get_raw(magic, sizeof magic);
-  const auto offset = in.get<std::uint64_t>();
-  entries = in.get<std::uint64_t>();
-  const std::uint64_t tail = whole - kFooterSize;
-  if (std::string_view(magic, sizeof magic) != kShardFooterMagic || !format::take_checksum(body) ||
-      offset < kShardHeaderSize || offset > tail || (tail - offset) % kShardEntrySize != 0 ||
-      entries != (tail - offset) / kShardEntrySize) {
-    return format::corrupt(name(), "cut off, or its footer is damaged");
+  ShardFooter footer;
+  footer.blocks_end = in.get<std::uint64_t>();
+  footer.entries = in.get<std::uint64_t>();
+  if (version >= kWithDonors) {
+    footer.donors = in.get<std::uint32_t>();
+    (void)in.get<std::uint32_t>();
+    footer.checksum = in.get<std::uint64_t>();
   }
-  return offset;
+  const bool is_sound = std::string_view(magic, sizeof magic) == kFooterMagic &&
+                        format::take_checksum(bytes) && footer.blocks_end >= kShardHeaderSize &&
+                        footer.blocks_end <= tail;
+  const std::uint64_t between = is_sound ? tail - footer.blocks_end : 0;
+  const std::uint64_t donors = std::uint64_t{footer.donors} * kDonorSize;
+  if (!is_sound || donors > between || (between - donors) % kEntrySize != 0 ||
+      footer.entries != (between - donors) / kEntrySize) {
+    return format::corrupt(name, "cut off, or its footer is damaged");
+  }
+  return footer;
 }
 
-Status ShardContent::load(const Id128& identity, const Id128& attempt, std::uint32_t shard,
-                          const Digest& digest) {
-  const std::string& path = name();
-  Bytes named(kShardHeaderSize);
-  DEDUP_TRY(read_at(0, named));
-  Decoder start(named);
-  DEDUP_TRY(format::check_start(start, format::kShard, path));
-  if (named != encode_shard_header(identity, attempt, shard))
-    return format::corrupt(path, "not the recipe shard named");
-  DEDUP_ASSIGN(const std::uint64_t whole, size());
-  std::uint64_t entries = 0;
-  DEDUP_ASSIGN(const std::uint64_t table_at, read_footer(whole, entries));
-  named.resize(kShardHeaderSize + entries * kShardEntrySize);
-  DEDUP_TRY(read_at(table_at, std::span(named).subspan(kShardHeaderSize)));
-  if (format::sha256(named) != digest) {
-    return format::corrupt(path, "its digest is not the one that the commit record names");
+Result<ShardTable> decode_shard_table(std::span<const std::byte> header,
+                                      std::span<const std::byte> bytes, std::uint32_t version,
+                                      const ShardFooter& footer, const Digest& digest,
+                                      const std::string& name) {
+  if (version >= kWithDonors && format::checksum(bytes) != footer.checksum) {
+    return format::corrupt(name, "its table of blocks is damaged");
   }
-  Decoder in(std::span<const std::byte>(named).subspan(kShardHeaderSize));
-  table_.reserve(entries);
-  std::uint64_t end = kShardHeaderSize;
-  for (std::uint64_t i = 0; i < entries; ++i) {
-    TableEntry entry;
-    entry.block = in.get<std::uint64_t>();
+  Decoder in(bytes);
+  ShardTable table;
+  table.blocks_end = footer.blocks_end;
+  table.donors.resize(footer.donors);
+  for (ShardDonor& donor : table.donors) {
+    donor.attempt = in.get_id();
+    donor.bytes = in.get<std::uint64_t>();
+  }
+  table.entries.resize(footer.entries);
+  for (ShardTableEntry& entry : table.entries) {
+    entry.block.number = in.get<std::uint64_t>();
     entry.offset = in.get<std::uint64_t>();
-    entry.length = in.get<std::uint32_t>();
-    const auto reserved = in.get<std::uint32_t>();
-    entry.checksum = in.get<std::uint64_t>();
-    if (entry.offset != end || entry.length > table_at - end || reserved != 0 ||
-        (!table_.empty() && entry.block <= table_.back().block)) {
-      return format::corrupt(path, "its table of blocks cannot be");
-    }
-    end += entry.length;
-    table_.push_back(entry);
+    entry.block.length = in.get<std::uint32_t>();
+    entry.donor = in.get<std::uint32_t>();
+    entry.block.checksum = in.get<std::uint64_t>();
   }
-  return Status::ok();
-}
-
-Result<EncodedBlock> ShardContent::read_encoded(std::uint64_t block_number) const {
-  const auto entry =
-      std::lower_bound(table_.begin(), table_.end(), block_number,
-                       [](const TableEntry& e, std::uint64_t number) { return e.block < number; });
-  if (entry == table_.end() || entry->block != block_number) {
-    return with_checksum(block_number, {});
+  if (digest_of(header, bytes, version, table) != digest) {
+    return format::corrupt(name, "its digest is not the one that the commit record names");
   }
-  EncodedBlock block{block_number, Bytes(entry->length), entry->checksum};
-  DEDUP_TRY(read_at(entry->offset, block.bytes));
-  if (!holds(block)) {
-    return format::corrupt(name(), "block " + std::to_string(block_number) + " is damaged");
+  if (!in.ok() || !is_possible(table, version)) {
+    return format::corrupt(name, "its table of blocks cannot be");
   }
-  return block;
-}
-
-std::vector<std::uint64_t> ShardContent::block_numbers() const {
-  std::vector<std::uint64_t> numbers;
-  numbers.reserve(table_.size());
-  for (const auto& entry : table_) numbers.push_back(entry.block);
-  return numbers;
+  return table;
 }
 
 }  // namespace dedup::store

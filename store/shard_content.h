@@ -1,51 +1,73 @@
-// What a shard's bytes say, wherever they are. For the stores' implementations.
+// What the bytes of a shard's file say. Pure functions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/format.h"
 #include "store/shard.h"
 
 namespace dedup::store {
 
 inline constexpr std::size_t kShardHeaderSize = 64;
-inline constexpr std::size_t kShardEntrySize = 32;
-inline constexpr std::string_view kShardFooterMagic = "DEDUPEND";
 
-Bytes encode_shard_header(const Id128& identity, const Id128& attempt, std::uint32_t shard);
+Bytes encode_shard_header(const Id128& identity, const Id128& attempt, std::uint32_t shard,
+                          std::uint32_t version = format::kShard.version);
+// The version, of `header`, if it is that shard's; kCorrupt or kVersion else. `name` starts a
+// message.
+Result<std::uint32_t> check_shard_header(std::span<const std::byte> header, const Id128& identity,
+                                         const Id128& attempt, std::uint32_t shard,
+                                         const std::string& name);
 
-class ShardContent : public ShardReader {
- public:
-  Result<EncodedBlock> read_encoded(std::uint64_t block_number) const override;
-  std::vector<std::uint64_t> block_numbers() const override;
-
- protected:
-  // Reads the table. kCorrupt if this is not that shard of that attempt, or its digest is another.
-  Status load(const Id128& identity, const Id128& attempt, std::uint32_t shard,
-              const Digest& digest);
-
- private:
-  // All of `out`; kCorrupt if the shard ends before.
-  virtual Status read_at(std::uint64_t offset, std::span<std::byte> out) const = 0;
-  virtual Result<std::uint64_t> size() const = 0;
-  virtual const std::string& name() const = 0;  // for messages
-
-  struct TableEntry {
-    std::uint64_t block = 0;
-    std::uint64_t offset = 0;
-    std::uint32_t length = 0;
-    std::uint64_t checksum = 0;
-  };
-  // Where the table is, from the footer; its entries are left to read.
-  Result<std::uint64_t> read_footer(std::uint64_t size, std::uint64_t& entries) const;
-
-  std::vector<TableEntry> table_;
+// Another attempt's file of the same shard, in which blocks stand that were carried over.
+struct ShardDonor {
+  Id128 attempt;
+  std::uint64_t bytes = 0;  // of all blocks that stand in it, used or not
 };
+
+struct ShardTableEntry {
+  BlockSummary block;
+  std::uint64_t offset = 0;
+  std::uint32_t donor = 0;  // 0: in this file; n: in the n-th donor's
+};
+
+struct ShardTable {
+  std::vector<ShardDonor> donors;
+  std::vector<ShardTableEntry> entries;  // ascending
+  std::uint64_t blocks_end = kShardHeaderSize;
+
+  const ShardTableEntry* find(std::uint64_t block_number) const;
+};
+
+// As digests have it.
+void put_summary(Encoder& out, const BlockSummary& block);
+
+// What follows the blocks: donors, table, footer.
+Bytes encode_shard_end(const ShardTable& table);
+
+// What a shard's footer says of what stands before it. Its own size depends on the version.
+struct ShardFooter {
+  std::uint64_t blocks_end = 0;
+  std::uint64_t entries = 0;
+  std::uint32_t donors = 0;
+  std::uint64_t checksum = 0;  // of donors and table; version 1 has none
+
+  static std::size_t size(std::uint32_t version);
+  // `tail`: where it stands in the file.
+  static Result<ShardFooter> decode(std::span<const std::byte> bytes, std::uint32_t version,
+                                    std::uint64_t tail, const std::string& name);
+};
+
+// From the bytes between blocks and footer. kCorrupt if it cannot be, or if the digest, to which
+// `header` belongs, is another one.
+Result<ShardTable> decode_shard_table(std::span<const std::byte> header,
+                                      std::span<const std::byte> bytes, std::uint32_t version,
+                                      const ShardFooter& footer, const Digest& digest,
+                                      const std::string& name);
 
 }  // namespace dedup::store

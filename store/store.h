@@ -195,9 +195,13 @@ class Store {
                                                            const Id128& attempt,
                                                            std::uint32_t number,
                                                            const Digest& digest) const = 0;
-  // Writes `bytes` at `offset` of a shard of an attempt; offset 0 starts it anew.
-  virtual Status write_shard(const Id128& identity, const Id128& attempt, std::uint32_t shard,
-                             std::uint64_t offset, std::span<const std::byte> bytes) = 0;
+  // A shard of an attempt; one that is there already is replaced. `base`: a generation whose blocks
+  // of that shard may stay; no error if it is not here, or damaged (ShardWriter::can_carry). It may
+  // be removed when the shard is finished.
+  virtual Result<std::unique_ptr<ShardWriter>> create_shard(const Id128& identity,
+                                                            const Id128& attempt,
+                                                            std::uint32_t number,
+                                                            const ShardBase& base) = 0;
   // Phase 1, after segments, shards and index were written: writes record.tmp (a new one if there
   // is one). With `flush`, flushes it, every other file of the attempt, and the directories that
   // name them and the segments; the segments' content is flushed by their writers.

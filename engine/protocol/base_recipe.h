@@ -19,11 +19,17 @@ class BaseRecipe {
  public:
   BaseRecipe(service::Client& client, const FileView& view) : client_(&client), view_(&view) {}
 
+  // A block, and as its shard has it.
+  struct BaseBlock {
+    store::EncodedBlock encoded;
+    Block block;
+  };
   // Blocks by number, any order; a block that was never written is empty. Placements are in terms
   // of view.info.stores. kIo, naming file, byte range and stores, if no node has a good copy of a
   // block; another code if a node that may have one cannot be asked.
+  Result<std::vector<BaseBlock>> fetch(std::span<const std::uint64_t> blocks) const;
+  // The same, of each one thing alone. What is encoded was checked like the others.
   Result<std::vector<Block>> read(std::span<const std::uint64_t> blocks) const;
-  // The same as their shards have them, to be passed on. They were checked like the others.
   Result<std::vector<store::EncodedBlock>> read_encoded(
       std::span<const std::uint64_t> blocks) const;
 
@@ -31,11 +37,6 @@ class BaseRecipe {
   Result<std::vector<std::uint64_t>> list(std::uint32_t shard) const;
 
  private:
-  struct BaseBlock {
-    store::EncodedBlock encoded;
-    Block block;
-  };
-  Result<std::vector<BaseBlock>> fetch(std::span<const std::uint64_t> blocks) const;
   // Those at the positions `where` of `blocks`, which are of one shard.
   Status read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
                     std::span<const std::size_t> where, std::vector<BaseBlock>& out) const;

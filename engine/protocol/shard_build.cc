@@ -50,14 +50,15 @@ Result<std::vector<std::uint64_t>> ShardBuild::list_base(std::uint32_t shard) co
   return all;
 }
 
-Result<std::vector<Block>> ShardBuild::read_base(std::span<const std::uint64_t> blocks) {
+Result<std::vector<BaseRecipe::BaseBlock>> ShardBuild::read_base(
+    std::span<const std::uint64_t> blocks) {
   const BaseRecipe recipe(file_.client(), *view_);
-  auto all = recipe.read(blocks);
+  auto all = recipe.fetch(blocks);
   if (all.status().code() != Code::kIo) return all;
   // One by one: those that are lost are not the others' loss.
-  std::vector<Block> contents;
+  std::vector<BaseRecipe::BaseBlock> contents;
   for (const std::uint64_t& block : blocks) {
-    auto one = recipe.read({&block, 1});
+    auto one = recipe.fetch({&block, 1});
     if (one.is_ok()) {
       contents.push_back(std::move(one->front()));
       continue;
@@ -65,24 +66,28 @@ Result<std::vector<Block>> ShardBuild::read_base(std::span<const std::uint64_t> 
     if (one.status().code() != Code::kIo) return one.status();
     lost_blocks_[block] = one.status();
     const std::uint64_t end = std::min(kBlockSpan, view_->record.size - block * kBlockSpan);
-    contents.push_back(plan::unknown_block(static_cast<std::uint32_t>(end)));
+    contents.push_back({{}, plan::unknown_block(static_cast<std::uint32_t>(end))});
   }
   return contents;
 }
 
 Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   shard_ = shard;
-  builder_ = std::make_unique<store::ShardBuilder>(file_.identity(), attempt_, shard);
+  digest_.emplace(file_.identity(), attempt_, shard);
+  base_ = {};
+  if (view_->committed && view_->record.shards.size() == nodes_) {
+    base_ = {view_->record.attempt, view_->record.shards[shard].digest};
+  }
   unsent_.clear();
-  sent_ = 0;
+  unsent_bytes_ = 0;
+  has_begun_ = false;
   lost_blocks_.clear();
   added_.clear();
   targets_.clear();
   const NodeIndex home = service::block_home(file_.identity(), shard, nodes_);
   for (unsigned i = 0; i < file_.copies(); ++i) {
-    targets_.push_back(static_cast<NodeIndex>((home + i) % nodes_));
+    targets_.push_back({static_cast<NodeIndex>((home + i) % nodes_), !base_.attempt.is_zero()});
   }
-  DEDUP_TRY(write(builder_->header()));
 
   DEDUP_ASSIGN(const std::vector<std::uint64_t> base, base_blocks(shard));
   std::size_t next_base = 0;
@@ -102,7 +107,7 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
         if (base[next_base] * kBlockSpan < page.base_limit) batch.push_back(base[next_base]);
         ++next_base;
       }
-      std::vector<Block> contents;
+      std::vector<BaseRecipe::BaseBlock> contents;
       if (!batch.empty()) {
         DEDUP_ASSIGN(contents, read_base(batch));
       }
@@ -111,14 +116,15 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
           service::BlockUpdate& update = page.blocks[next_new++];
           DEDUP_TRY(add(update.block, std::move(update.content)));
         }
+        Block& block = contents[i].block;
         const std::uint64_t begin = batch[i] * kBlockSpan;
         if (page.base_limit - begin < kBlockSpan) {
-          plan::truncate(contents[i], static_cast<std::uint32_t>(page.base_limit - begin));
+          plan::truncate(block, static_cast<std::uint32_t>(page.base_limit - begin));
         }
         if (next_new < page.blocks.size() && page.blocks[next_new].block == batch[i]) {
-          plan::overlay(contents[i], page.blocks[next_new++].content);
+          plan::overlay(block, page.blocks[next_new++].content);
         }
-        DEDUP_TRY(add(batch[i], std::move(contents[i])));
+        DEDUP_TRY(add(batch[i], std::move(block), std::move(contents[i].encoded.bytes)));
       }
       if (next_base >= base.size() || base[next_base] >= limit) break;
     }
@@ -128,17 +134,16 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
     }
   }
   DEDUP_TRY(finish_blocks(0));
-  DEDUP_TRY(write(builder_->finish()));
-  DEDUP_TRY(write_out());
+  DEDUP_TRY(write_out(true));
   DEDUP_TRY(send_references());
   facts_.copies_made = restores_.copies_made();
   store::ShardEntry entry;
-  entry.digest = builder_->digest();
-  entry.stores.assign(targets_.begin(), targets_.end());
+  entry.digest = digest_->digest();
+  for (const Target& target : targets_) entry.stores.push_back(target.node);
   return entry;
 }
 
-Status ShardBuild::add(std::uint64_t number, Block block) {
+Status ShardBuild::add(std::uint64_t number, Block block, Bytes base) {
   if (block.empty()) return Status::ok();
   const std::uint64_t unknown = plan::unknown_bytes(block);
   const auto lost = lost_blocks_.find(number);
@@ -146,7 +151,7 @@ Status ShardBuild::add(std::uint64_t number, Block block) {
     return lost->second;
   }
   facts_.unknown_bytes += unknown;
-  added_.push_back({number, std::move(block), {}});
+  added_.push_back({number, std::move(block), std::move(base), {}});
   DEDUP_TRY(begin_repair(added_.back()));
   return finish_blocks(kBlocksAhead);
 }
@@ -214,7 +219,11 @@ Status ShardBuild::finish_block(Added added) {
   }
   refer(block);
   if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
-  return write(builder_->add(added.number, block));
+  store::EncodedBlock encoded = store::with_checksum(added.number, store::encode_block(block));
+  // Equal bytes mean the same with this record's stores, whatever was done to the block: if the
+  // stores are not numbered as they were, or copies have come to other nodes, the bytes differ.
+  const bool is_carried = !base_.attempt.is_zero() && encoded.bytes == added.base;
+  return write(std::move(encoded), is_carried);
 }
 
 // The number in referred_ of a chunk with this placement. If there is none it is `fresh`,
@@ -323,23 +332,67 @@ Status ShardBuild::restore_missing(const ByNode& missing) {
                          "would have fewer copies than it says"};
 }
 
-Status ShardBuild::write(Bytes bytes) {
-  unsent_.insert(unsent_.end(), bytes.begin(), bytes.end());
-  return unsent_.size() >= kShardBytesAtOnce ? write_out() : Status::ok();
+Status ShardBuild::write(store::EncodedBlock block, bool is_carried) {
+  digest_->add(store::summary_of(block));
+  unsent_bytes_ += block.bytes.size();
+  unsent_.push_back({std::move(block), is_carried});
+  return unsent_bytes_ >= kShardBytesAtOnce ? write_out(false) : Status::ok();
 }
 
-Status ShardBuild::write_out() {
-  if (unsent_.empty()) return Status::ok();
-  std::vector<service::Client::Pending<service::PutShard>> pending;
-  const service::PutShard request{file_.identity(), attempt_, shard_, sent_, unsent_};
-  for (const NodeIndex node : targets_) pending.push_back(file_.client().start(node, request));
+service::PutShard ShardBuild::request_of(bool carry, bool ends) const {
+  service::PutShard request{file_.identity(), attempt_, shard_, base_, !has_begun_, ends, {}, {}};
+  for (const Unsent& unsent : unsent_) {
+    if (carry && unsent.is_carried) {
+      request.carried.push_back(store::summary_of(unsent.block));
+    } else {
+      request.blocks.push_back(unsent.block);
+    }
+  }
+  return request;
+}
+
+service::PutShard ShardBuild::whole(const std::vector<std::uint64_t>& numbers, bool ends) const {
+  service::PutShard request{file_.identity(), attempt_, shard_, base_, false, ends, {}, {}};
+  for (const Unsent& unsent : unsent_) {
+    if (std::binary_search(numbers.begin(), numbers.end(), unsent.block.number)) {
+      request.blocks.push_back(unsent.block);
+    }
+  }
+  return request;
+}
+
+Status ShardBuild::write_out(bool ends) {
+  using Pending = service::Client::Pending<service::PutShard>;
+  std::vector<std::pair<Target*, Pending>> pending;
+  for (const bool carry : {true, false}) {
+    const auto is_asked = [&](const Target& target) { return target.can_carry == carry; };
+    if (std::none_of(targets_.begin(), targets_.end(), is_asked)) continue;
+    const service::PutShard request = request_of(carry, ends);
+    for (Target& target : targets_) {
+      if (is_asked(target)) {
+        pending.emplace_back(&target, file_.client().start(target.node, request));
+      }
+    }
+  }
   Status status;
-  for (auto& p : pending) {
+  std::vector<Pending> again;
+  for (auto& [target, asked] : pending) {
+    const auto reply = asked.wait();
+    if (!reply.is_ok()) {
+      status = reply.status();
+      continue;
+    }
+    target->can_carry = reply->can_carry;
+    if (reply->lacking.empty()) continue;
+    again.push_back(file_.client().start(target->node, whole(reply->lacking, ends)));
+  }
+  for (Pending& p : again) {
     const auto reply = p.wait();
     if (!reply.is_ok()) status = reply.status();
   }
-  sent_ += unsent_.size();
   unsent_.clear();
+  unsent_bytes_ = 0;
+  has_begun_ = true;
   return status;
 }
 

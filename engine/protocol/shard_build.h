@@ -5,16 +5,19 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/numbered.h"
 #include "base/status.h"
+#include "engine/protocol/base_recipe.h"
 #include "engine/protocol/job_file.h"
 #include "engine/protocol/restores.h"
 #include "plan/block.h"
 #include "plan/cut.h"
+#include "service/messages/store_node.h"
 #include "store/commit_record.h"
 #include "store/shard.h"
 
@@ -30,9 +33,10 @@ struct RecipeFacts {
 };
 
 // Merges the base's blocks with what was dumped since, brings every chunk to enough copies, tells
-// the nodes which of their chunks the generation refers to, and writes the shard to its nodes. The
-// nodes get copies while it goes on with the next blocks. Used by one rank, for one shard after the
-// other. Memory: some ten blocks, and fingerprints for about 4 MiB.
+// the nodes which of their chunks the generation refers to, and writes the shard to its nodes:
+// blocks that are, byte for byte, what the base's shard has are only named. The nodes get copies
+// while it goes on with the next blocks. Used by one rank, for one shard after the other. Memory:
+// some ten blocks, and as they are encoded; fingerprints for about 4 MiB.
 class ShardBuild {
  public:
   ShardBuild(JobFile& file, const Id128& attempt);
@@ -48,7 +52,7 @@ class ShardBuild {
   // Those of shard `shard` of the base; all that it can have, if no node can tell.
   Result<std::vector<std::uint64_t>> list_base(std::uint32_t shard) const;
   // The base's blocks; unknown where their recipe is lost, which lost_blocks_ says.
-  Result<std::vector<Block>> read_base(std::span<const std::uint64_t> blocks);
+  Result<std::vector<BaseRecipe::BaseBlock>> read_base(std::span<const std::uint64_t> blocks);
 
   // A chunk of a block that is being repaired.
   struct Repaired {
@@ -59,10 +63,11 @@ class ShardBuild {
   struct Added {
     std::uint64_t number = 0;
     Block block;
+    Bytes base;  // as the base's shard has it, if it does
     std::map<Fingerprint, Repaired> repaired;
   };
 
-  Status add(std::uint64_t number, Block block);
+  Status add(std::uint64_t number, Block block, Bytes base = {});
   // Has repaired what is not kept well enough on the nodes of the job; placements become what is
   // there.
   Status begin_repair(Added& added);
@@ -78,8 +83,14 @@ class ShardBuild {
   using ByNode = std::map<NodeIndex, std::vector<Fingerprint>>;
   Result<ByNode> ask_references(const ByNode& references);  // those that are missing
   Status restore_missing(const ByNode& missing);
-  Status write(Bytes bytes);
-  Status write_out();
+  // Sends blocks when they are many.
+  Status write(store::EncodedBlock block, bool is_carried);
+  // To all nodes that keep the shard. `ends`: there are no more.
+  Status write_out(bool ends);
+  // What was not sent yet, for a node. `carry`: without the bytes of what is carried.
+  service::PutShard request_of(bool carry, bool ends) const;
+  // Those of what was not sent yet that have these numbers, which ascend, whole.
+  service::PutShard whole(const std::vector<std::uint64_t>& numbers, bool ends) const;
 
   JobFile& file_;
   std::shared_ptr<const FileView> view_;
@@ -93,10 +104,21 @@ class ShardBuild {
   // The shard being built.
   std::uint32_t shard_ = 0;
   std::map<std::uint64_t, Status> lost_blocks_;  // why
-  std::vector<NodeIndex> targets_;
-  std::unique_ptr<store::ShardBuilder> builder_;
-  Bytes unsent_;
-  std::uint64_t sent_ = 0;
+  struct Target {
+    NodeIndex node = kNoNode;
+    bool can_carry = false;  // it has the base's shard, as far as is known
+  };
+  std::vector<Target> targets_;
+  store::ShardBase base_;
+  std::optional<store::ShardDigest> digest_;
+  // Blocks that were not sent yet.
+  struct Unsent {
+    store::EncodedBlock block;
+    bool is_carried = false;
+  };
+  std::vector<Unsent> unsent_;
+  std::size_t unsent_bytes_ = 0;
+  bool has_begun_ = false;
   std::deque<Added> added_;
 
   // A chunk that there are references to, one to each node of a placement.

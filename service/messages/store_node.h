@@ -339,15 +339,25 @@ struct ReadShard {
   static constexpr Opcode kOpcode = Opcode::kReadShard;
   using Reply = ReadShardReply;
 };
-// Appends to shard `shard` of the attempt being made; offset 0 creates it anew.
+// Blocks of shard `shard` of the attempt being made: those that come whole, and those that stay as
+// the base's shard of that number has them, which the node carries over in its own store (kCorrupt
+// if one that comes whole was damaged on its way). The reply says which of the latter it has no
+// sound copy of: they are to come whole. In any order, each once.
+struct PutShardReply {
+  bool can_carry = false;  // the base's shard is here: it is worth naming blocks of it
+  std::vector<std::uint64_t> lacking;
+};
 struct PutShard {
   Id128 identity;
   Id128 attempt;
   std::uint32_t shard = 0;
-  std::uint64_t offset = 0;
-  Bytes bytes;
+  store::ShardBase base;  // of blocks that are carried; the same in all requests for a shard
+  bool begins = false;    // the shard's first blocks; drops what there is of it
+  bool ends = false;      // its last ones, unless the reply says that some are lacking
+  std::vector<store::EncodedBlock> blocks;  // about kPayload bytes of them
+  std::vector<store::BlockSummary> carried;
   static constexpr Opcode kOpcode = Opcode::kPutShard;
-  using Reply = Empty;
+  using Reply = PutShardReply;
 };
 // The attempt's recipe refers to these chunks as held by this node. Reply: 1 for each that this
 // node does not hold after all.

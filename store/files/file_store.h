@@ -12,6 +12,7 @@
 
 #include "store/files/layout.h"
 #include "store/files/reader_cache.h"
+#include "store/files/shard_file.h"
 #include "store/fs.h"
 #include "store/store.h"
 
@@ -81,8 +82,9 @@ class FileStore final : public Store {
   Result<std::shared_ptr<const ShardReader>> shard(const Id128& identity, const Id128& attempt,
                                                    std::uint32_t number,
                                                    const Digest& digest) const override;
-  Status write_shard(const Id128& identity, const Id128& attempt, std::uint32_t shard,
-                     std::uint64_t offset, std::span<const std::byte> bytes) override;
+  Result<std::unique_ptr<ShardWriter>> create_shard(const Id128& identity, const Id128& attempt,
+                                                    std::uint32_t number,
+                                                    const ShardBase& base) override;
   Status prepare(const CommitRecord& record, bool flush) override;
   Status commit(const Id128& identity, const Id128& attempt, bool flush) override;
   Status adopt(const CommitRecord& record) override;
@@ -111,8 +113,12 @@ class FileStore final : public Store {
   Id128 uuid_;
   struct OpenShard {
     Digest digest{};  // as checked when it was opened
-    std::shared_ptr<const ShardReader> reader;
+    std::shared_ptr<const ShardFileReader> reader;
   };
+  Result<std::shared_ptr<const ShardFileReader>> shard_file(const Id128& identity,
+                                                            const Id128& attempt,
+                                                            std::uint32_t number,
+                                                            const Digest& digest) const;
   mutable ReaderCache<SegmentReader> segments_{64};
   mutable ReaderCache<LogReader> logs_{64};
   mutable ReaderCache<LeaseTable> leases_{64};

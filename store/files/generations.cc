@@ -150,10 +150,10 @@ Result<std::unique_ptr<IndexReader>> FileStore::index(const Id128& identity,
   return std::unique_ptr<IndexReader>(std::move(*reader));
 }
 
-Result<std::shared_ptr<const ShardReader>> FileStore::shard(const Id128& identity,
-                                                            const Id128& attempt,
-                                                            std::uint32_t number,
-                                                            const Digest& digest) const {
+Result<std::shared_ptr<const ShardFileReader>> FileStore::shard_file(const Id128& identity,
+                                                                     const Id128& attempt,
+                                                                     std::uint32_t number,
+                                                                     const Digest& digest) const {
   const std::string path = layout_.shard(identity, attempt, number);
   const auto open = [&]() -> Result<std::unique_ptr<OpenShard>> {
     DEDUP_ASSIGN(auto reader, ShardFileReader::open(path, identity, attempt, number, digest));
@@ -164,12 +164,27 @@ Result<std::shared_ptr<const ShardReader>> FileStore::shard(const Id128& identit
   return known->reader;
 }
 
-Status FileStore::write_shard(const Id128& identity, const Id128& attempt, std::uint32_t shard,
-                              std::uint64_t offset, std::span<const std::byte> bytes) {
-  DEDUP_ASSIGN(const fs::File file, fs::open_or_create(layout_.shard(identity, attempt, shard)));
-  shards_.forget({identity, attempt, shard});
-  if (offset == 0) DEDUP_TRY(fs::truncate(file, 0));
-  return fs::write_at(file, offset, bytes);
+Result<std::shared_ptr<const ShardReader>> FileStore::shard(const Id128& identity,
+                                                            const Id128& attempt,
+                                                            std::uint32_t number,
+                                                            const Digest& digest) const {
+  DEDUP_ASSIGN(auto reader, shard_file(identity, attempt, number, digest));
+  return std::shared_ptr<const ShardReader>(std::move(reader));
+}
+
+Result<std::unique_ptr<ShardWriter>> FileStore::create_shard(const Id128& identity,
+                                                             const Id128& attempt,
+                                                             std::uint32_t number,
+                                                             const ShardBase& base) {
+  shards_.forget({identity, attempt, number});
+  std::shared_ptr<const ShardFileReader> carried;
+  if (!base.attempt.is_zero()) {
+    auto reader = shard_file(identity, base.attempt, number, base.digest);
+    if (reader.is_ok()) carried = std::move(*reader);
+  }
+  DEDUP_ASSIGN(auto writer, ShardFileWriter::create(layout_.shard(identity, attempt, number),
+                                                    identity, attempt, number, std::move(carried)));
+  return std::unique_ptr<ShardWriter>(std::move(writer));
 }
 
 Status FileStore::prepare(const CommitRecord& record, bool flush) {

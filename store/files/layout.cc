@@ -26,4 +26,8 @@ std::optional<Id128> parse_id_name(std::string_view name, std::string_view prefi
   return id;
 }
 
+std::string donor_path(const std::string& shard, const Id128& donor) {
+  return shard + "-" + donor.hex();
+}
+
 }  // namespace dedup::store

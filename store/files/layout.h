@@ -8,8 +8,10 @@
 //   files/<identity>/segments/<number>.seg  chunks; immutable once committed
 //   files/<identity>/logs/<number>.log      independent writes that are not chunks yet
 //   files/<identity>/generations/<attempt>/ record (renamed from record.tmp: the commit),
-//                                           index, shard-<n>; flock on the directory's file `lock`,
-//                                           shared while some job reads this generation
+//                                           index, shard-<n>, shard-<n>-<attempt> (a link to that
+//                                           attempt's shard, of which blocks stay); flock on the
+//                                           directory's file `lock`, shared while some job reads
+//                                           this generation
 //   files/drop-<identity>                   a file being removed
 #pragma once
 
@@ -32,6 +34,9 @@ std::string number_name(std::uint64_t number, std::string_view suffix);
 std::optional<std::uint64_t> parse_number_name(std::string_view name, std::string_view suffix);
 // An id's name with a prefix, and back.
 std::optional<Id128> parse_id_name(std::string_view name, std::string_view prefix = {});
+
+// Beside a shard's file, the second name of a donor's: that attempt's shard of the same number.
+std::string donor_path(const std::string& shard, const Id128& donor);
 
 struct Layout {
   std::string root;

@@ -2,6 +2,7 @@
 // changed, and each of these files cut to every length: what is read is right, or it is an error.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -12,9 +13,11 @@
 
 #include "service/messages/store_node.h"
 #include "store/choose.h"
+#include "store/files/layout.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
 #include "test/faults/memory_system.h"
+#include "test/unit/shard_helpers.h"
 #include "test/unit/store_job.h"
 
 namespace dedup::test {
@@ -26,6 +29,8 @@ using service::StoreNode;
 constexpr const char* kPath = "/shared/ckpt";
 constexpr const char* kTemplate = "/%n/store";
 constexpr NodeIndex kNodes = 2;
+constexpr std::uint32_t kShards = 2;
+constexpr int kBlockCount = 4;
 
 // How each byte is changed: 0 stands for one bit, another one for each of eight bytes in turn. The
 // sanitizer takes too long for both.
@@ -39,21 +44,22 @@ std::string node_name(NodeIndex node) {
   return "n" + std::to_string(node);
 }
 
-// A file of two blocks, each piece of which both nodes have; its shards too.
+// A file of four blocks in two shards, each piece of which both nodes have; its shards too. Of each
+// shard one block was carried over from the generation before.
 class StoreDamage : public testing::Test {
  protected:
   MemorySystem memory_;
   store::System& before_ = store::use_system(memory_);
   Random random_{3};
   Id128 identity_ = random_id(random_);
-  std::vector<Chunk> chunks_;  // one half is block 0, the other block 1
+  std::vector<Chunk> chunks_;  // two for each block
   Bytes content_;
   std::uint64_t points_ = 0, right_ = 0, errors_ = 0;
 
   StoreDamage() {
     memory_.mount("/shared");
     for (NodeIndex n = 0; n < kNodes; ++n) memory_.mount("/" + node_name(n));
-    for (int i = 0; i < 6; ++i) {
+    for (int i = 0; i < 2 * kBlockCount; ++i) {
       chunks_.push_back({random_fingerprint(random_), random_bytes(random_, 60 + 10 * i)});
       Chunk& chunk = chunks_.back();
       const bool twin = i % 3 == 1;
@@ -66,15 +72,13 @@ class StoreDamage : public testing::Test {
   ~StoreDamage() override { store::use_system(before_); }
 
   std::vector<Chunk> block(std::uint64_t number) const {
-    return service::slice(chunks_, number * 3, number * 3 + 3);
+    return service::slice(chunks_, number * 2, number * 2 + 2);
   }
 
   Status make() {
     DEDUP_TRY(store::create_empty(kPath).status());
     store::CommitRecord record;
     record.identity = identity_;
-    record.number = 1;
-    record.attempt = random_id(random_);
     record.path = kPath;
     record.size = content_.size();
     record.replication = 2;
@@ -93,24 +97,37 @@ class StoreDamage : public testing::Test {
         put.chunks.push_back(service::PutChunk::sealed(chunk.fingerprint, 0, chunk.data));
       DEDUP_TRY(nodes[n]->on(put).status());
     }
-    for (std::uint32_t shard = 0; shard < 2; ++shard) {
-      store::ShardBuilder builder(identity_, record.attempt, shard);
-      Block content;
-      content.placements = {plan::Placement::copies_on({0, 1})};
-      std::uint32_t at = 0;
-      for (const Chunk& chunk : block(shard)) {
-        const auto size = static_cast<std::uint32_t>(chunk.data.size());
-        content.pieces.push_back({at, size, 0, size, 0, chunk.fingerprint});
-        at += size;
+    DEDUP_TRY(commit(nodes, record, 1));
+    DEDUP_TRY(commit(nodes, record, 2));
+    for (auto& node : nodes) DEDUP_TRY(node->on(service::Detach{identity_, false, {}}).status());
+    return put_placeholder(record);
+  }
+
+  // The record of the generation before becomes this one's. In the first one, half of the blocks
+  // are cut off behind their first chunk.
+  Status commit(std::vector<std::unique_ptr<StoreNode>>& nodes, store::CommitRecord& record,
+                std::uint64_t number) {
+    const store::CommitRecord before = record;
+    record.number = number;
+    record.attempt = random_id(random_);
+    record.parent = before.attempt;
+    record.lineage[0].last = number;
+    record.shards.clear();
+    for (std::uint32_t shard = 0; shard < kShards; ++shard) {
+      EncodedBlocks blocks;
+      for (std::uint64_t b = shard; b < kBlockCount; b += kShards) {
+        blocks[b] = store::encode_block(content_of(b, number == 1 && b >= kShards ? 1 : 2));
       }
-      Bytes file = builder.header();
-      for (const Bytes& part : {builder.add(shard, content), builder.finish()}) {
-        file.insert(file.end(), part.begin(), part.end());
+      service::PutShard put = put_of(identity_, record.attempt, shard, blocks);
+      if (number > 1) {
+        put.base = {before.attempt, before.shards[shard].digest};
+        put.carried = {store::summary_of(put.blocks.front())};
+        put.blocks.erase(put.blocks.begin());
       }
-      record.shards.push_back({builder.digest(), {0, 1}});
+      record.shards.push_back({digest_of(identity_, record.attempt, shard, blocks), {0, 1}});
       for (auto& node : nodes) {
-        const service::PutShard put{identity_, record.attempt, shard, 0, file};
-        DEDUP_TRY(node->on(put).status());
+        DEDUP_ASSIGN(const auto reply, node->on(put));
+        EXPECT_TRUE(reply.lacking.empty());
       }
     }
     for (auto& node : nodes) {
@@ -120,14 +137,29 @@ class StoreDamage : public testing::Test {
       DEDUP_TRY(node->on(service::Prepare{identity_, record.encode(), true}).status());
       DEDUP_TRY(node->on(service::Commit{identity_, record.attempt, true}).status());
       DEDUP_TRY(node->on(service::Collect{identity_, record.attempt}).status());
-      DEDUP_TRY(node->on(service::Detach{identity_, false, {}}).status());
     }
+    return Status::ok();
+  }
+
+  Block content_of(std::uint64_t number, std::size_t chunks) const {
+    Block content;
+    content.placements = {plan::Placement::copies_on({0, 1})};
+    std::uint32_t at = 0;
+    for (const Chunk& chunk : service::slice(block(number), 0, chunks)) {
+      const auto size = static_cast<std::uint32_t>(chunk.data.size());
+      content.pieces.push_back({at, size, 0, size, 0, chunk.fingerprint});
+      at += size;
+    }
+    return content;
+  }
+
+  Status put_placeholder(const store::CommitRecord& record) const {
     store::Placeholder placeholder;
     std::memcpy(placeholder.first.data(), content_.data(), placeholder.first.size());
     placeholder.identity = identity_;
     placeholder.attempt = record.attempt;
     placeholder.session = record.lineage[0].session;
-    placeholder.number = 1;
+    placeholder.number = record.number;
     placeholder.size = content_.size();
     placeholder.path = kPath;
     placeholder.store = kTemplate;
@@ -170,7 +202,7 @@ class StoreDamage : public testing::Test {
       DEDUP_TRY(nodes.at(n)->on(service::Adopt{record.identity, record.encode()}).status());
     }
     Bytes content;
-    for (std::uint64_t b = 0; b < 2; ++b) {
+    for (std::uint64_t b = 0; b < kBlockCount; ++b) {
       DEDUP_ASSIGN(const Block recipe, read_block(nodes, record, b));
       for (const Piece& piece : recipe.pieces) {
         DEDUP_ASSIGN(const Bytes data, read_chunk(nodes, record, by_store, recipe, piece));
@@ -182,7 +214,7 @@ class StoreDamage : public testing::Test {
 
   static Result<Block> read_block(std::map<NodeIndex, std::unique_ptr<StoreNode>>& nodes,
                                   const store::CommitRecord& record, std::uint64_t number) {
-    const auto shard = static_cast<std::uint32_t>(number);
+    const auto shard = static_cast<std::uint32_t>(number % kShards);
     Status status(Code::kIo, "no node has the shard");
     for (auto& [n, node] : nodes) {
       const auto reply = node->on(service::ReadShard{
@@ -264,6 +296,15 @@ TEST_F(StoreDamage, WithoutDamageTheFileIsRead) {
     ASSERT_TRUE(found.is_ok()) << found.status().message();
     EXPECT_EQ(*found, content_);
   }
+}
+
+TEST_F(StoreDamage, OfAFileInWhichBlocksStandThatWereCarriedOver) {
+  const auto shards = files("shard-");
+  ASSERT_EQ(shards.size(), 2 * kShards);
+  const auto is_donor = [](const std::string& path) {
+    return store::parse_id_name(path.substr(path.rfind('-') + 1)).has_value();
+  };
+  EXPECT_EQ(std::count_if(shards.begin(), shards.end(), is_donor), kShards);
 }
 
 TEST_F(StoreDamage, OfWhatAnotherNodeHasToo) {

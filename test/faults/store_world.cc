@@ -6,6 +6,7 @@
 #include "store/files/index_file.h"
 #include "store/files/layout.h"
 #include "store/files/path_entries.h"
+#include "store/files/shard_file.h"
 #include "store/index.h"
 #include "store/log.h"
 
@@ -155,16 +156,18 @@ std::string StoreWorld::check_newest() {
 std::string StoreWorld::check_content(const Generation& generation) {
   const store::CommitRecord& record = generation.record;
   base_ = record.attempt;
+  if (!record.shards.empty()) base_digest_ = record.shards[0].digest;
   number_ = record.number;
   const auto attached = attach(false);
   if (!attached.is_ok()) return "attach: " + attached.status().message();
   if (record.shards.empty()) return "";  // adopted
-  const service::ReadShard read{identity_, record.attempt, 0, record.shards[0].digest, {3}};
+  const service::ReadShard read{identity_, record.attempt, 0, record.shards[0].digest, {3, 7}};
   const auto shard = node_->on(read);
   if (!shard.is_ok()) return "shard: " + shard.status().message();
   const auto block = store::decode_block(shard->blocks[0].bytes);
   if (!block.is_ok()) return "block: " + block.status().message();
   if (block->pieces.size() != generation.chunks.size()) return "other pieces";
+  if (shard->blocks[1].bytes != rest_of_recipe()) return "another block that stayed as it was";
   const auto chunks = get_chunks(*node_, identity_, generation.chunks);
   if (!chunks.is_ok()) return "chunks: " + chunks.status().message();
   for (std::size_t i = 0; i < generation.chunks.size(); ++i) {
@@ -237,6 +240,12 @@ std::string StoreWorld::check_files() {
                                     generation + "record",
                                     generation + "index",
                                     generation + "shard-0"};
+  const auto shard = store::ShardFileReader::open(layout.shard(identity_, base_, 0), identity_,
+                                                  base_, 0, base_digest_);
+  if (!shard.is_ok()) return "shard: " + shard.status().message();
+  for (const store::ShardDonor& donor : (*shard)->table().donors) {
+    expected.insert(store::donor_path(generation + "shard-0", donor.attempt));
+  }
   const auto index = store::IndexFileReader::open(layout.generation(identity_, base_) + "/index");
   if (!index.is_ok()) return "index: " + index.status().message();
   for (const auto& use : (*index)->segments()) {

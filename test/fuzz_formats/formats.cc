@@ -2,11 +2,14 @@
 // recipe shard; and the texts of hints.
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <memory>
 
 #include "base/hasher.h"
 #include "hints/hints.h"
 #include "store/commit_record.h"
 #include "store/files/index_file.h"
+#include "store/files/layout.h"
 #include "store/files/log_file.h"
 #include "store/files/segment_file.h"
 #include "store/files/shard_file.h"
@@ -17,7 +20,9 @@
 #include "store/placeholder.h"
 #include "store/segment.h"
 #include "store/shard.h"
+#include "store/shard_content.h"
 #include "test/fuzz_formats/targets.h"
+#include "test/unit/shard_helpers.h"
 
 namespace dedup::fuzz {
 namespace {
@@ -385,66 +390,160 @@ std::vector<Bytes> index_seeds() {
 
 // ---- Recipe shard -----------------------------------------------------------------------------
 
-constexpr std::size_t kShardHeader = 64;
 constexpr std::size_t kShardEntry = 32;
+constexpr std::size_t kShardDonor = 24;
+constexpr std::size_t kShardFooter = 48;  // of version 2
 
+// Also a base: whatever it says, what is carried over from it can be read.
 void check_shard(const std::string& path, const store::Digest& digest) {
-  const auto shard = store::ShardFileReader::open(path, some_id(0), some_id(1), 2, digest);
-  if (!shard.is_ok()) return;
-  for (const std::uint64_t number : (*shard)->block_numbers()) {
-    const auto bytes = (*shard)->read(number);
+  auto opened = store::ShardFileReader::open(path, some_id(0), some_id(1), 2, digest);
+  if (!opened.is_ok()) return;
+  const std::shared_ptr<const store::ShardFileReader> shard = std::move(*opened);
+  for (const std::uint64_t number : shard->block_numbers()) {
+    const auto bytes = shard->read(number);
     if (bytes.is_ok()) (void)store::decode_block(*bytes);
   }
-  (void)(*shard)->read(5);
+  (void)shard->read(5);
+
+  const std::string next = kDirectory + "/next";
+  for (const store::ShardDonor& donor : shard->table().donors) {
+    (void)store::fs::remove_file(store::donor_path(next, donor.attempt));
+  }
+  (void)store::fs::remove_file(store::donor_path(next, some_id(1)));
+  const auto writer = store::ShardFileWriter::create(next, some_id(0), some_id(4), 2, shard);
+  require(writer.is_ok(), "a shard can be begun");
+  store::ShardDigest carried(some_id(0), some_id(4), 2);
+  std::map<std::uint64_t, Bytes> blocks;
+  for (const std::uint64_t number : shard->block_numbers()) {
+    const store::BlockSummary block = shard->table().find(number)->block;
+    const auto is_carried = (*writer)->carry(block);
+    require(is_carried.is_ok(), "nothing fails");
+    if (!*is_carried) continue;
+    carried.add(block);
+    const auto read = shard->read_encoded(number);
+    require(read.is_ok(), "what was carried over can be read");
+    blocks[number] = read->bytes;
+  }
+  require((*writer)->finish().is_ok(), "a shard can be finished");
+  const auto reader =
+      store::ShardFileReader::open(next, some_id(0), some_id(4), 2, carried.digest());
+  require(reader.is_ok(), "a shard that was written can be read");
+  for (const auto& [number, bytes] : blocks) {
+    const auto read = (*reader)->read(number);
+    require(read.is_ok() && *read == bytes, "what was carried over is as it was");
+  }
 }
 
-// The input: how many blocks the table has, then blocks and table.
+// The input: the version, how many blocks and donors the table has, then blocks, donors and table.
 Bytes mended_shard(Input input, store::Digest& digest) {
   Choices choices(input);
+  const std::uint32_t version = 1 + choices.number<std::uint8_t>() % 2;
   const std::size_t wanted = choices.number<std::uint8_t>();
-  Bytes bytes = store::ShardBuilder(some_id(0), some_id(1), 2).header();
+  const std::size_t wanted_donors = version == 1 ? 0 : choices.number<std::uint8_t>();
+  Bytes bytes = store::encode_shard_header(some_id(0), some_id(1), 2, version);
+  const Bytes header = bytes;
   const Bytes rest = copy(choices.rest());
   bytes.insert(bytes.end(), rest.begin(), rest.end());
   const std::size_t entries = std::min(wanted, rest.size() / kShardEntry);
+  const std::size_t donors =
+      std::min(wanted_donors, (rest.size() - entries * kShardEntry) / kShardDonor);
   const std::size_t table = bytes.size() - entries * kShardEntry;
+  const std::size_t end = table - donors * kShardDonor;
+  Encoder named;
+  named.put_raw(header.data(), header.size());
   for (std::size_t at = table; at + kShardEntry <= bytes.size(); at += kShardEntry) {
     const std::uint64_t offset = number_at(bytes, at + 8, 8);
     const std::uint64_t length = number_at(bytes, at + 16, 4);
-    if (offset > table || length > table - offset) continue;
-    const Input block = Input(bytes).subspan(offset, length);
-    put_number_at(bytes, at + 24, checksum(block, number_at(bytes, at, 8)));
+    const bool is_here = number_at(bytes, at + 20, 4) == 0;
+    if (is_here && offset <= end && length <= end - offset) {
+      const Input block = Input(bytes).subspan(offset, length);
+      put_number_at(bytes, at + 24, checksum(block, number_at(bytes, at, 8)));
+    }
+    if (version == 1) {
+      named.put_raw(bytes.data() + at, kShardEntry);
+    } else {
+      named.put_raw(bytes.data() + at, 8);
+      named.put_raw(bytes.data() + at + 16, 4);
+      named.put_raw(bytes.data() + at + 24, 8);
+    }
   }
-  Bytes named(bytes.begin(), bytes.begin() + kShardHeader);
-  named.insert(named.end(), bytes.begin() + static_cast<std::ptrdiff_t>(table), bytes.end());
-  digest = store::format::sha256(named);
+  digest = store::format::sha256(named.bytes());
   Encoder footer;
   footer.put_raw("DEDUPEND", 8);
-  footer.put(static_cast<std::uint64_t>(table));
+  footer.put(static_cast<std::uint64_t>(end));
   footer.put(static_cast<std::uint64_t>(entries));
-  footer.put_raw(digest.data(), digest.size());
+  if (version == 1) {
+    footer.put_raw(digest.data(), digest.size());
+  } else {
+    footer.put(static_cast<std::uint32_t>(donors));
+    footer.put(std::uint32_t{0});
+    footer.put(checksum(Input(bytes).subspan(end)));
+  }
   store::format::put_checksum(footer);
   bytes.insert(bytes.end(), footer.bytes().begin(), footer.bytes().end());
   return bytes;
 }
 
+// Of attempt 3, with two blocks.
+const std::map<std::uint64_t, Bytes>& donor_blocks() {
+  static const std::map<std::uint64_t, Bytes> blocks = {{2, store::encode_block(some_block())},
+                                                        {5, store::encode_block({})}};
+  return blocks;
+}
+
+void put_donor(const std::string& path) {
+  const auto writer = store::ShardFileWriter::create(path, some_id(0), some_id(3), 2, nullptr);
+  require(writer.is_ok(), "a shard can be begun");
+  for (const auto& [number, bytes] : donor_blocks()) {
+    require((*writer)->add(store::with_checksum(number, bytes)).is_ok(), "a block can be added");
+  }
+  require((*writer)->finish().is_ok(), "a shard can be finished");
+}
+
 void run_shard(Input input) {
   const std::string path = kDirectory + "/shard";
   store::Digest digest{};
+  put_donor(store::donor_path(path, some_id(3)));
   put_file(path, input);
   check_shard(path, digest);
   put_file(path, mended_shard(input, digest));
   check_shard(path, digest);
 }
 
+// As mended_shard() takes it.
+Bytes inner_shard(const Bytes& whole, std::uint8_t version, std::uint8_t entries,
+                  std::uint8_t donors) {
+  Bytes inner{std::byte(version - 1), std::byte(entries)};
+  if (version > 1) inner.push_back(std::byte(donors));
+  const auto footer = static_cast<std::ptrdiff_t>(version == 1 ? 64 : kShardFooter);
+  inner.insert(inner.end(), whole.begin() + store::kShardHeaderSize, whole.end() - footer);
+  return inner;
+}
+
 std::vector<Bytes> shard_seeds() {
-  store::ShardBuilder builder(some_id(0), some_id(1), 2);
-  Bytes whole = builder.header();
-  for (const Bytes& part : {builder.add(2, some_block()), builder.add(5, {}), builder.finish()}) {
-    whole.insert(whole.end(), part.begin(), part.end());
-  }
-  Bytes inner{std::byte{2}};
-  inner.insert(inner.end(), whole.begin() + kShardHeader, whole.end() - 64);
-  return {whole, inner};
+  const std::string path = kDirectory + "/seed";
+  put_donor(path);
+  const Bytes whole = file_bytes(path);
+  const Bytes old = test::shard_of_version1(some_id(0), some_id(1), 2, donor_blocks()).first;
+  // One block stays in attempt 3's shard, another is its own.
+  store::ShardTable table;
+  table.donors = {{some_id(3), donor_blocks().at(2).size() + donor_blocks().at(5).size()}};
+  Bytes carrying = store::encode_shard_header(some_id(0), some_id(1), 2);
+  table.entries.push_back(
+      {store::summary_of(store::with_checksum(2, donor_blocks().at(2))), 64, 1});
+  table.entries.push_back(
+      {store::summary_of(store::with_checksum(8, donor_blocks().at(5))), 64, 0});
+  const Bytes& own = donor_blocks().at(5);
+  carrying.insert(carrying.end(), own.begin(), own.end());
+  table.blocks_end = carrying.size();
+  const Bytes end = store::encode_shard_end(table);
+  carrying.insert(carrying.end(), end.begin(), end.end());
+  return {whole,
+          old,
+          carrying,
+          inner_shard(whole, 2, 2, 0),
+          inner_shard(old, 1, 2, 0),
+          inner_shard(carrying, 2, 2, 1)};
 }
 
 // ---- Hints ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include "store/format.h"
 #include "store/shard.h"
 #include "test/fuzz_formats/targets.h"
+#include "test/unit/shard_helpers.h"
 
 namespace dedup::fuzz {
 namespace {
@@ -76,12 +77,17 @@ void confine(Id128& id) {
 void confine(FileInfo& info) {
   confine(info.identity);
 }
+void confine(store::ShardBase& base) {
+  if (!base.attempt.is_zero()) confine(base.attempt);
+}
 template <typename Request>
 void confine(Request& request) {
   if constexpr (requires { request.identity; }) confine(request.identity);
   if constexpr (requires { request.attempt; }) confine(request.attempt);
-  if constexpr (requires { request.base; }) {
+  if constexpr (requires { request.base.is_zero(); }) {
     if (!request.base.is_zero()) confine(request.base);
+  } else if constexpr (requires { request.base; }) {
+    confine(request.base);
   }
   if constexpr (requires { request.handle; }) confine(request.handle);
   if constexpr (requires { request.owner; }) confine(request.owner);
@@ -213,12 +219,8 @@ Script committed() {
   Script script = written();
   script.ask(Lock{kFile, LockKind::kCommit, some_id(1)}).ask(Snapshot{kFile, kAttempt, 0});
   Block block{{{0, 600, 0, 600, 0, some_fingerprint(1)}}, {plan::Placement::copies_on({0})}};
-  store::ShardBuilder builder(kFile, kAttempt, 0);
-  Bytes shard = builder.header();
-  for (const Bytes& part : {builder.add(0, block), builder.finish()}) {
-    shard.insert(shard.end(), part.begin(), part.end());
-  }
-  script.ask(PutShard{kFile, kAttempt, 0, 0, shard});
+  const test::EncodedBlocks shard{{0, store::encode_block(block)}};
+  script.ask(test::put_of(kFile, kAttempt, 0, shard));
   script.ask(References{kFile, kAttempt, {some_fingerprint(1)}});
   store::CommitRecord record;
   record.identity = kFile;
@@ -227,7 +229,7 @@ Script committed() {
   record.path = "/f";
   record.size = 600;
   record.stores = {{some_id(2), "n"}};
-  record.shards = {{builder.digest(), {0}}};
+  record.shards = {{test::digest_of(kFile, kAttempt, 0, shard), {0}}};
   record.lineage = {{some_id(1), 1}};
   Bytes bytes = record.encode();
   bytes.resize(bytes.size() - sizeof(store::Digest));
@@ -238,8 +240,12 @@ Script committed() {
   script.ask(Unlock{kFile, LockKind::kCommit, some_id(1)});
   script.ask(GetChunks{kFile, {{some_fingerprint(1), 100}}})
       .ask(Look{kFile, {some_id(1), 1}, {{1, 2}, {3, 4}}, {1, 0}, {some_fingerprint(1)}});
-  script.ask(ListShard{kFile, kAttempt, 0, builder.digest(), 0});
-  return script.ask(ReadShard{kFile, kAttempt, 0, builder.digest(), {0}});
+  const store::Digest& digest = record.shards[0].digest;
+  script.ask(ListShard{kFile, kAttempt, 0, digest, 0});
+  script.ask(ReadShard{kFile, kAttempt, 0, digest, {0}});
+  // The next one's, in which the block stays.
+  const auto block_0 = store::summary_of(store::with_checksum(0, shard.at(0)));
+  return script.ask(PutShard{kFile, some_id(2), 0, {kAttempt, digest}, true, true, {}, {block_0}});
 }
 
 std::vector<Bytes> node_seeds() {

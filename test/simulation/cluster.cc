@@ -88,6 +88,10 @@ class BrokenSystem final : public store::ForwardingSystem {
     count_call();
     return below_.rename(from, to);
   }
+  int link(const char* from, const char* to) override {
+    const bool is_shard = std::string_view(to).find("/shard-") != std::string_view::npos;
+    return breakage_ == Breakage::kLostLinks && is_shard ? 0 : below_.link(from, to);
+  }
   int unlink(const char* path) override {
     count_call();
     return below_.unlink(path);
@@ -401,7 +405,9 @@ class DirectTransport final : public service::Transport {
       return;
     }
     if (whole_job_.intercept) request->reply = whole_job_.intercept(request->node, request->opcode);
-    if (!request->reply) handle(request);
+    if (request->reply) return;
+    if (whole_job_.listen) whole_job_.listen(request->node, request->opcode, request->body);
+    handle(request);
   }
 
   void handle(const std::shared_ptr<Request>& request) {

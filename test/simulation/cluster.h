@@ -39,6 +39,7 @@ enum class Breakage {
   kNoLocks,             // every job gets every lock
   kNumberTwice,         // a second attempt gets the number of the one that failed
   kNoSecondLook,        // dedupctl sees the records as it saw them first
+  kLostLinks,           // a shard's second name is said to be there, and is not
 };
 
 // Where all random numbers of the product come from: the same for the same seed.
@@ -116,6 +117,9 @@ class Job {
 
   // If set, asked before a request is carried out: a reply that is given instead, if any.
   std::function<std::optional<Result<Bytes>>(NodeIndex node, service::Opcode opcode)> intercept;
+  // If set, told of each request that is carried out.
+  std::function<void(NodeIndex node, service::Opcode opcode, std::span<const std::byte> body)>
+      listen;
   // Set by whoever opens a file.
   std::unique_ptr<engine::JobFile> file;
 

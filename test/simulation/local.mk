@@ -19,6 +19,8 @@ simulate_SOURCES = test/simulation/main.cc
 simulate_LDADD = $(simulation_libraries)
 TESTS += simulation_tests
 simulation_tests_SOURCES = \
+  test/simulation/carried_test.cc \
+  test/simulation/handles.h \
   test/simulation/protocol_test.cc \
   test/simulation/replacement_test.cc \
   test/simulation/requests_test.cc \

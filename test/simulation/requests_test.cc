@@ -10,15 +10,13 @@
 #include "engine/chunks/cut_chunks.h"
 #include "engine/chunks/name_chunks.h"
 #include "engine/chunks/stored_chunks.h"
-#include "engine/protocol/find_and_attach.h"
-#include "engine/protocol/generation_commit.h"
 #include "engine/protocol/leases.h"
 #include "engine/protocol/reader.h"
 #include "service/messages/block_home.h"
 #include "service/messages/homes.h"
 #include "service/messages/store_node.h"
 #include "store/format.h"
-#include "test/simulation/cluster.h"
+#include "test/simulation/handles.h"
 
 namespace dedup::simulation {
 namespace {
@@ -74,26 +72,7 @@ class Requests : public testing::Test {
     };
   }
 
-  std::unique_ptr<engine::JobFile> handle_of(const Ranks& ranks) {
-    auto file = std::make_unique<engine::JobFile>(job.client(), ranks);
-    file->path = Cluster::path(0);
-    file->hints.store = "/%n/s";
-    file->hints.replication = 2;
-    file->home = service::file_home(file->path, file->nodes());
-    file->writable = true;
-    file->handle = Id128::random();
-    return file;
-  }
-
-  std::unique_ptr<engine::JobFile> open() {
-    auto file = handle_of(job.ranks());
-    bool created = false;
-    EXPECT_TRUE(engine::find_and_attach(*file, {true, false}, created).is_ok());
-    auto local = engine::LocalFile::get(file->client(), file->identity(), Cluster::disk(0) + "/s");
-    EXPECT_TRUE(local.is_ok());
-    file->local = *local;
-    return file;
-  }
+  std::unique_ptr<engine::JobFile> open() { return open_file(job); }
 
   // kSize bytes at the file's begin, on both nodes.
   static Status write(engine::JobFile& file) {
@@ -112,11 +91,6 @@ class Requests : public testing::Test {
     return extend(file, kSize);
   }
 
-  static Status commit(engine::JobFile& file) {
-    DEDUP_ASSIGN(const auto lock, engine::JobLock::take_with_view(file, LockKind::kCommit));
-    return engine::GenerationCommit(file).run([] { return Status::ok(); });
-  }
-
   // What all ranks of a handle together ask for when each does `step`.
   template <typename Step>
   Counts of_all_ranks(const engine::JobFile& like, Step step) {
@@ -124,7 +98,7 @@ class Requests : public testing::Test {
     std::vector<Bytes> told;
     for (int r = 0; r < kRanks; ++r) {
       const RankOfMany rank(r, told);
-      const auto file = handle_of(rank);
+      const auto file = handle_of(job, rank);
       file->set_view(engine::FileView(*like.view()));
       file->local = like.local;
       step(*file);
@@ -278,7 +252,7 @@ class DumpRequests : public Requests {
     return dumped;
   }
   void commit() {
-    ASSERT_TRUE(Requests::commit(*file_).is_ok());
+    ASSERT_TRUE(simulation::commit(*file_).is_ok());
     file_->local->forget_segments();
   }
   static Bytes bytes_of(int content) { return Bytes(kSize, static_cast<std::byte>(content)); }

@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Simulation, Broken,
                          testing::Values(Breakage::kFenceBeforeRecords, Breakage::kNoParentCheck,
                                          Breakage::kNoDirectoryFlush, Breakage::kNoFileFlush,
                                          Breakage::kNoLocks, Breakage::kNumberTwice,
-                                         Breakage::kNoSecondLook));
+                                         Breakage::kNoSecondLook, Breakage::kLostLinks));
 
 }  // namespace
 }  // namespace dedup::simulation

@@ -348,18 +348,26 @@ class MemoryStore final : public store::Store {
       const store::Digest& digest) const override {
     const MemoryGeneration* const generation = look(identity, attempt);
     if (generation == nullptr || !generation->shards.contains(number)) return not_here();
-    return read_shard(generation->shards.at(number), identity, attempt, number, digest);
+    return read_from(generation->shards.at(number), digest);
   }
-  Status write_shard(const Id128& identity, const Id128& attempt, std::uint32_t shard,
-                     std::uint64_t offset, std::span<const std::byte> bytes) override {
+  Result<std::unique_ptr<store::ShardWriter>> create_shard(const Id128& identity,
+                                                           const Id128& attempt,
+                                                           std::uint32_t number,
+                                                           const store::ShardBase& base) override {
     MemoryGeneration* const generation = look(identity, attempt);
     if (generation == nullptr) return not_here(Code::kNoSuchFile);
-    DEDUP_TRY(taking()(bytes.size()));
-    auto& content = generation->shards[shard];
-    if (!content || offset == 0) content = std::make_shared<Bytes>();
-    content->resize(std::max<std::uint64_t>(content->size(), offset + bytes.size()));
-    std::copy(bytes.begin(), bytes.end(), content->begin() + static_cast<std::ptrdiff_t>(offset));
-    return Status::ok();
+    generation->shards.erase(number);
+    std::shared_ptr<const MemoryShard> carried;
+    const MemoryGeneration* const before = look(identity, base.attempt);
+    if (before != nullptr && before->shards.contains(number)) {
+      carried = before->shards.at(number);
+      if (carried->digest != base.digest) carried.reset();
+    }
+    return test::write_shard(store::ShardDigest(identity, attempt, number), std::move(carried),
+                             taking(), [disk = disk_, identity, attempt, number](auto shard) {
+                               disk->files[identity].generations[attempt].shards[number] =
+                                   std::move(shard);
+                             });
   }
   Status prepare(const CommitRecord& record, bool) override {
     DEDUP_TRY(begin_attempt(record.identity, record.attempt));

@@ -6,7 +6,6 @@
 
 #include "base/hasher.h"
 #include "base/piece.h"
-#include "store/shard_content.h"
 
 namespace dedup::test {
 namespace {
@@ -261,31 +260,74 @@ class IndexReader final : public store::IndexReader {
   std::shared_ptr<const MemoryIndex> index_;
 };
 
-class ShardReader final : public store::ShardContent {
+class ShardWriter final : public store::ShardWriter {
  public:
-  explicit ShardReader(std::shared_ptr<const Bytes> bytes) : bytes_(std::move(bytes)) {}
-  using store::ShardContent::load;
+  ShardWriter(const store::ShardDigest& digest, std::shared_ptr<const MemoryShard> base,
+              TakeSpace take, std::function<void(std::shared_ptr<const MemoryShard>)> finished)
+      : digest_(digest),
+        base_(std::move(base)),
+        take_(std::move(take)),
+        finished_(std::move(finished)) {}
 
- private:
-  Status read_at(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (offset > bytes_->size() || bytes_->size() - offset < out.size()) {
-      return {Code::kCorrupt, "the shard ends before"};
-    }
-    if (!out.empty()) std::memcpy(out.data(), bytes_->data() + offset, out.size());
+  bool can_carry() const override { return base_ != nullptr; }
+  Status add(const store::EncodedBlock& block) override {
+    DEDUP_TRY(take_(block.bytes.size()));
+    return enter(std::make_shared<const store::EncodedBlock>(block));
+  }
+  Result<bool> carry(const store::BlockSummary& block) override {
+    if (!base_) return false;
+    const auto found = base_->blocks.find(block.number);
+    if (found == base_->blocks.end() || store::summary_of(*found->second) != block) return false;
+    DEDUP_TRY(enter(found->second));
+    return true;
+  }
+  Status finish() override {
+    for (const auto& [number, block] : shard_->blocks) digest_.add(store::summary_of(*block));
+    shard_->digest = digest_.digest();
+    finished_(std::move(shard_));
     return Status::ok();
   }
-  Result<std::uint64_t> size() const override { return std::uint64_t{bytes_->size()}; }
-  const std::string& name() const override { return name_; }
 
-  std::shared_ptr<const Bytes> bytes_;
-  std::string name_ = "a shard in memory";
+ private:
+  Status enter(std::shared_ptr<const store::EncodedBlock> block) {
+    const std::uint64_t number = block->number;
+    if (shard_->blocks.emplace(number, std::move(block)).second) return Status::ok();
+    return {Code::kArgument, "block " + std::to_string(number) + " of a recipe twice"};
+  }
+
+  store::ShardDigest digest_;
+  std::shared_ptr<const MemoryShard> base_;
+  TakeSpace take_;
+  std::function<void(std::shared_ptr<const MemoryShard>)> finished_;
+  std::shared_ptr<MemoryShard> shard_ = std::make_shared<MemoryShard>();
+};
+
+class ShardReader final : public store::ShardReader {
+ public:
+  explicit ShardReader(std::shared_ptr<const MemoryShard> shard) : shard_(std::move(shard)) {}
+
+  Result<store::EncodedBlock> read_encoded(std::uint64_t block_number) const override {
+    const auto found = shard_->blocks.find(block_number);
+    if (found == shard_->blocks.end()) return store::with_checksum(block_number, {});
+    return *found->second;
+  }
+  std::vector<std::uint64_t> block_numbers() const override {
+    std::vector<std::uint64_t> numbers;
+    for (const auto& [number, block] : shard_->blocks) numbers.push_back(number);
+    return numbers;
+  }
+
+ private:
+  std::shared_ptr<const MemoryShard> shard_;
 };
 
 }  // namespace
 
 std::uint64_t MemoryGeneration::bytes() const {
   std::uint64_t sum = 0;
-  for (const auto& [number, shard] : shards) sum += shard->size();
+  for (const auto& [number, shard] : shards) {
+    for (const auto& [at, block] : shard->blocks) sum += block->bytes.size();
+  }
   return sum + (index ? index->entries.size() * sizeof(store::IndexEntry) : 0);
 }
 
@@ -330,14 +372,17 @@ std::unique_ptr<store::IndexReader> read_from(std::shared_ptr<const MemoryIndex>
   return std::make_unique<IndexReader>(std::move(index));
 }
 
-Result<std::shared_ptr<const store::ShardReader>> read_shard(std::shared_ptr<const Bytes> bytes,
-                                                             const Id128& identity,
-                                                             const Id128& attempt,
-                                                             std::uint32_t number,
-                                                             const store::Digest& digest) {
-  auto reader = std::make_shared<ShardReader>(std::move(bytes));
-  DEDUP_TRY(reader->load(identity, attempt, number, digest));
-  return std::shared_ptr<const store::ShardReader>(std::move(reader));
+std::unique_ptr<store::ShardWriter> write_shard(
+    const store::ShardDigest& digest, std::shared_ptr<const MemoryShard> base, TakeSpace take,
+    std::function<void(std::shared_ptr<const MemoryShard>)> finished) {
+  return std::make_unique<ShardWriter>(digest, std::move(base), std::move(take),
+                                       std::move(finished));
+}
+
+Result<std::shared_ptr<const store::ShardReader>> read_from(
+    std::shared_ptr<const MemoryShard> shard, const store::Digest& digest) {
+  if (shard->digest != digest) return Status(Code::kCorrupt, "another shard than was asked for");
+  return std::shared_ptr<const store::ShardReader>(std::make_shared<ShardReader>(std::move(shard)));
 }
 
 }  // namespace dedup::test

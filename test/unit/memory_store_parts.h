@@ -53,11 +53,16 @@ struct MemoryLockState {
   bool is_free() const { return !is_exclusive && shared == 0; }
 };
 
+struct MemoryShard {
+  store::Digest digest{};
+  std::map<std::uint64_t, std::shared_ptr<const store::EncodedBlock>> blocks;
+};
+
 struct MemoryGeneration {
   std::optional<store::CommitRecord> prepared;
   std::optional<store::CommitRecord> committed;
   std::shared_ptr<const MemoryIndex> index;
-  std::map<std::uint32_t, std::shared_ptr<Bytes>> shards;
+  std::map<std::uint32_t, std::shared_ptr<const MemoryShard>> shards;
   std::shared_ptr<MemoryLockState> lock = std::make_shared<MemoryLockState>();
 
   std::uint64_t bytes() const;
@@ -84,10 +89,12 @@ std::unique_ptr<store::LeaseTable> leases_of(const MemoryLog& log);
 std::unique_ptr<store::IndexWriter> write_index(
     const Id128& attempt, std::function<void(std::shared_ptr<const MemoryIndex>)> finished);
 std::unique_ptr<store::IndexReader> read_from(std::shared_ptr<const MemoryIndex> index);
-Result<std::shared_ptr<const store::ShardReader>> read_shard(std::shared_ptr<const Bytes> bytes,
-                                                             const Id128& identity,
-                                                             const Id128& attempt,
-                                                             std::uint32_t number,
-                                                             const store::Digest& digest);
+// `finished` gets it. `base`: null if there is none.
+std::unique_ptr<store::ShardWriter> write_shard(
+    const store::ShardDigest& digest, std::shared_ptr<const MemoryShard> base, TakeSpace take,
+    std::function<void(std::shared_ptr<const MemoryShard>)> finished);
+// kCorrupt if it has another digest.
+Result<std::shared_ptr<const store::ShardReader>> read_from(
+    std::shared_ptr<const MemoryShard> shard, const store::Digest& digest);
 
 }  // namespace dedup::test

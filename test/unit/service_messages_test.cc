@@ -177,6 +177,11 @@ class Random {
     fill(block.bytes);
     fill(block.checksum);
   }
+  void fill(store::BlockSummary& block) {
+    block.number = up_to(std::uint64_t{1} << 41);
+    fill(block.length);
+    fill(block.checksum);
+  }
   void fill(Convert& convert) {
     fill(convert.identity);
     convert.node = static_cast<NodeIndex>(up_to(kNoNode));

@@ -330,7 +330,7 @@ TEST_F(ServiceStoreNode, AStoreThatVanishesIsAnErrorAndNothingWorse) {
   EXPECT_EQ(code_of(node_->on(ReadLog{identity_, log->number, 0, 1})), Code::kNotFound);
   EXPECT_EQ(code_of(node_->on(Space{identity_})), Code::kIo);
   const Id128 attempt = random_id(random_);
-  EXPECT_EQ(code_of(node_->on(PutShard{identity_, attempt, 0, 0, Bytes(10)})), Code::kIo);
+  EXPECT_EQ(code_of(node_->on(PutShard{identity_, attempt, 0, {}, true, true, {}, {}})), Code::kIo);
   const auto references = node_->on(References{identity_, attempt, names(more)});
   EXPECT_EQ(code_of(references), Code::kIo);
   EXPECT_NE(references.status().message().find("n1"), std::string::npos);
@@ -378,7 +378,7 @@ TEST_P(ServiceStoreNodeOnAny, EveryRequestSaysThatAFileIsNotAttached) {
   EXPECT_CODE(node_->on(ReadLog{identity_, 1, 0, 1}), kInternal);
   EXPECT_CODE(node_->on(ListShard{identity_, {}, 0, {}, 0}), kInternal);
   EXPECT_CODE(node_->on(ReadShard{identity_, {}, 0, {}, {}}), kInternal);
-  EXPECT_CODE(node_->on(PutShard{identity_, {}, 0, 0, {}}), kInternal);
+  EXPECT_CODE(node_->on(PutShard{identity_, {}, 0, {}, true, true, {}, {}}), kInternal);
   EXPECT_CODE(node_->on(Prepare{identity_, {}, true}), kInternal);
   EXPECT_CODE(node_->on(Commit{identity_, {}, true}), kInternal);
   EXPECT_CODE(node_->on(Abort{identity_, {}}), kInternal);

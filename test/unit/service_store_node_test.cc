@@ -90,9 +90,11 @@ TEST_P(ServiceStoreNodeOnAny, ReadsTheRecipe) {
   const store::Digest digest = record->shards[0].digest;
   const auto list = node_->on(ListShard{identity_, attempt, 0, digest, 0});
   ASSERT_OK(list);
-  EXPECT_EQ(list->blocks, std::vector<std::uint64_t>{3});
+  EXPECT_EQ(list->blocks, (std::vector<std::uint64_t>{3, 7}));
   EXPECT_TRUE(list->done);
-  EXPECT_TRUE(node_->on(ListShard{identity_, attempt, 0, digest, 4})->blocks.empty());
+  EXPECT_EQ(node_->on(ListShard{identity_, attempt, 0, digest, 4})->blocks,
+            std::vector<std::uint64_t>{7});
+  EXPECT_TRUE(node_->on(ListShard{identity_, attempt, 0, digest, 8})->blocks.empty());
   const auto read = node_->on(ReadShard{identity_, attempt, 0, digest, {3, 4}});
   ASSERT_OK(read);
   ASSERT_EQ(read->blocks.size(), 2u);
@@ -110,6 +112,50 @@ TEST_P(ServiceStoreNodeOnAny, ReadsTheRecipe) {
   EXPECT_CODE(
       node_->on(ReadShard{identity_, attempt, 0, digest, std::vector<std::uint64_t>(1000, 3)}),
       kArgument);
+}
+
+TEST_P(ServiceStoreNodeOnAny, CarriesBlocksOfTheRecipeOver) {
+  ASSERT_OK(attach(true));
+  const auto what = chunks(10);
+  ASSERT_OK(put(what));
+  ASSERT_OK(commit(what));
+  const store::ShardBase base{base_, base_digest_};
+  const Bytes same = rest_of_recipe();
+  const Bytes other = random_bytes(random_, 100);
+  const auto summary = store::summary_of(store::with_checksum(7, same));
+  const auto attempt = random_id(random_);
+  const PutShard not_begun{identity_, attempt, 0, base, false, true, {}, {}};
+  EXPECT_CODE(node_->on(not_begun), kArgument);
+
+  PutShard request{identity_, attempt, 0, base, true, true, {}, {summary}};
+  request.blocks = {store::with_checksum(3, other)};
+  request.blocks[0].bytes[5] ^= std::byte{1};
+  EXPECT_CODE(node_->on(request), kCorrupt);
+  request.blocks[0].bytes[5] ^= std::byte{1};
+  // Not ended as long as something is lacking.
+  request.carried.push_back({11, 50, 60});
+  const auto lacking = node_->on(request);
+  ASSERT_OK(lacking);
+  EXPECT_TRUE(lacking->can_carry);
+  EXPECT_EQ(lacking->lacking, std::vector<std::uint64_t>{11});
+  PutShard rest{identity_, attempt, 0, base, false, true, {store::with_checksum(11, other)}, {}};
+  const auto last = node_->on(rest);
+  ASSERT_OK(last);
+  EXPECT_TRUE(last->lacking.empty());
+  EXPECT_CODE(node_->on(rest), kArgument);  // it has ended
+  const auto digest = test::digest_of(identity_, attempt, 0, {{3, other}, {7, same}, {11, other}});
+  const auto read = node_->on(ReadShard{identity_, attempt, 0, digest, {3, 7, 11}});
+  ASSERT_OK(read);
+  EXPECT_EQ(read->blocks[0].bytes, other);
+  EXPECT_EQ(read->blocks[1].bytes, same);
+
+  // A base that is not here.
+  request.base.attempt = random_id(random_);
+  const auto none = node_->on(request);
+  ASSERT_OK(none);
+  EXPECT_FALSE(none->can_carry);
+  EXPECT_EQ(none->lacking, (std::vector<std::uint64_t>{7, 11}));
+  ASSERT_OK(node_->on(Abort{identity_, attempt}));
 }
 
 TEST_F(ServiceStoreNode, KeepsWhatGenerationsShareAndFreesTheRest) {

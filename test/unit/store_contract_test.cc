@@ -14,6 +14,7 @@
 #include "store/store.h"
 #include "store/survey.h"
 #include "test/unit/memory_store.h"
+#include "test/unit/shard_helpers.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
 
@@ -313,37 +314,117 @@ TYPED_TEST(StoreContract, LeasesAreSharedWithWhoeverOpensTheLog) {
 TYPED_TEST(StoreContract, ReadsShardsThatAreWholeAndTheRightOnes) {
   const Id128 attempt = random_id(this->random_);
   ASSERT_TRUE(this->store_->begin_attempt(this->identity_, attempt).is_ok());
-  ShardBuilder builder(this->identity_, attempt, 2);
   Block block;
   block.placements = {plan::Placement::copies_on({0})};
   block.pieces.push_back({0, 100, 0, 100, 0, random_fingerprint(this->random_)});
-  Bytes bytes = builder.header();
-  for (const Bytes& part : {builder.add(7, block), builder.finish()}) {
-    bytes.insert(bytes.end(), part.begin(), part.end());
-  }
-  const std::span<const std::byte> all(bytes);
-  const auto write = [&](std::uint64_t offset, std::span<const std::byte> part) {
-    return this->store_->write_shard(this->identity_, attempt, 2, offset, part);
+  const test::EncodedBlocks blocks{{7, encode_block(block)}, {12, encode_block({})}};
+  const Digest digest = test::digest_of(this->identity_, attempt, 2, blocks);
+  const auto begin = [&] {
+    auto writer = this->store_->create_shard(this->identity_, attempt, 2, {});
+    EXPECT_TRUE(writer.is_ok()) << writer.status().message();
+    return std::move(*writer);
   };
-  const auto read = [&] {
-    return this->store_->shard(this->identity_, attempt, 2, builder.digest());
-  };
+  const auto read = [&] { return this->store_->shard(this->identity_, attempt, 2, digest); };
+  const auto is_not_there = [&] { return !read().is_ok(); };
   EXPECT_EQ(read().status().code(), Code::kNotFound);
-  ASSERT_TRUE(write(0, random_bytes(this->random_, 3 * bytes.size())).is_ok());
-  EXPECT_EQ(read().status().code(), Code::kCorrupt);
-  ASSERT_TRUE(write(0, all.first(50)).is_ok());
-  EXPECT_EQ(read().status().code(), Code::kCorrupt);
-  ASSERT_TRUE(write(50, all.subspan(50)).is_ok());
+  const auto write = [&](bool twice) {
+    const auto writer = begin();
+    EXPECT_FALSE(writer->can_carry());
+    for (const std::uint64_t number : {std::uint64_t{12}, std::uint64_t{7}}) {
+      ASSERT_TRUE(writer->add(with_checksum(number, blocks.at(number))).is_ok());
+    }
+    EXPECT_TRUE(is_not_there());
+    if (twice) {
+      const Status again = writer->add(with_checksum(7, blocks.at(7)));
+      EXPECT_FALSE(again.is_ok() && writer->finish().is_ok());
+      EXPECT_TRUE(is_not_there());
+    } else {
+      ASSERT_TRUE(writer->finish().is_ok());
+    }
+  };
+  write(true);
+  write(false);
   const auto shard = read();
   ASSERT_TRUE(shard.is_ok()) << shard.status().message();
-  EXPECT_EQ((*shard)->block_numbers(), (std::vector<std::uint64_t>{7}));
+  EXPECT_EQ((*shard)->block_numbers(), (std::vector<std::uint64_t>{7, 12}));
   EXPECT_EQ(*(*shard)->read(7), encode_block(block));
   EXPECT_TRUE((*shard)->read(8)->empty());
   EXPECT_EQ(this->store_->shard(this->identity_, attempt, 2, Digest{}).status().code(),
             Code::kCorrupt);
   // Begun anew: who reads it does not get the old one.
-  ASSERT_TRUE(write(0, all.first(50)).is_ok());
-  EXPECT_EQ(read().status().code(), Code::kCorrupt);
+  const auto writer = begin();
+  EXPECT_TRUE(is_not_there());
+}
+
+// Three generations: what stays is in all of them, whatever becomes of the others.
+TYPED_TEST(StoreContract, CarriesBlocksOfAShardFromGenerationToGeneration) {
+  const auto encoded = [&](std::uint32_t bytes) {
+    Block block;
+    block.placements = {plan::Placement::copies_on({0})};
+    block.pieces.push_back({0, bytes, 0, bytes, 0, random_fingerprint(this->random_)});
+    return encode_block(block);
+  };
+  test::EncodedBlocks blocks;
+  for (std::uint64_t number = 2; number < 80; number += 5) blocks[number] = encoded(100);
+  ShardBase base;
+  std::map<Id128, std::pair<Digest, test::EncodedBlocks>> written;
+  for (std::uint32_t generation = 0; generation < 12; ++generation) {
+    const Id128 attempt = random_id(this->random_);
+    ASSERT_TRUE(this->store_->begin_attempt(this->identity_, attempt).is_ok());
+    const std::uint64_t changed = 2 + 5 * (generation % 16);
+    blocks[changed] = encoded(200 + generation);
+    const auto made = this->store_->create_shard(this->identity_, attempt, 2, base);
+    ASSERT_TRUE(made.is_ok());
+    ShardWriter& writer = **made;
+    EXPECT_EQ(writer.can_carry(), generation > 0);
+    for (const auto& [number, bytes] : blocks) {
+      const auto block = with_checksum(number, bytes);
+      const auto is_carried = writer.carry(summary_of(block));
+      ASSERT_TRUE(is_carried.is_ok());
+      EXPECT_EQ(*is_carried, generation > 0 && number != changed);
+      if (!*is_carried) {
+        ASSERT_TRUE(writer.add(block).is_ok());
+      }
+    }
+    // Neither one that the base does not have, nor one that is other than it has it.
+    auto other = summary_of(with_checksum(7, blocks[7]));
+    ++other.checksum;
+    EXPECT_FALSE(*writer.carry(other));
+    EXPECT_FALSE(*writer.carry({3, 10, 1}));
+    ASSERT_TRUE(writer.finish().is_ok());
+    base = {attempt, test::digest_of(this->identity_, attempt, 2, blocks)};
+    written[attempt] = {base.digest, blocks};
+    if (generation == 6) {
+      // The older ones go.
+      for (auto at = written.begin(); at != written.end();) {
+        if (at->first == attempt) {
+          ++at;
+          continue;
+        }
+        ASSERT_TRUE(this->store_->abandon(this->identity_, at->first).is_ok());
+        at = written.erase(at);
+      }
+    }
+    for (const auto& [which, what] : written) {
+      const auto shard = this->store_->shard(this->identity_, which, 2, what.first);
+      ASSERT_TRUE(shard.is_ok()) << shard.status().message();
+      for (const auto& [number, bytes] : what.second) {
+        const auto read = (*shard)->read(number);
+        ASSERT_TRUE(read.is_ok()) << read.status().message();
+        EXPECT_EQ(*read, bytes);
+      }
+    }
+  }
+  // A base that is not here, or is another one than is meant.
+  const Id128 attempt = random_id(this->random_);
+  ASSERT_TRUE(this->store_->begin_attempt(this->identity_, attempt).is_ok());
+  for (const ShardBase& wrong :
+       {ShardBase{random_id(this->random_), base.digest}, ShardBase{base.attempt, {}}}) {
+    const auto writer = this->store_->create_shard(this->identity_, attempt, 2, wrong);
+    ASSERT_TRUE(writer.is_ok());
+    EXPECT_FALSE((*writer)->can_carry());
+    EXPECT_FALSE(*(*writer)->carry(summary_of(with_checksum(7, blocks[7]))));
+  }
 }
 
 TYPED_TEST(StoreContract, IndexesSayWhereChunksAre) {

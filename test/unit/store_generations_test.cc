@@ -11,6 +11,7 @@
 #include "store/segment.h"
 #include "store/shard.h"
 #include "store/store.h"
+#include "test/unit/shard_helpers.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
 
@@ -56,10 +57,17 @@ class StoreGenerations : public testing::Test {
     EXPECT_TRUE(test::write_index(test::layout_of(*store_).index(identity_, r.attempt), identity_,
                                   r.attempt, entries, false)
                     .is_ok());
-    EXPECT_TRUE(store_->write_shard(identity_, r.attempt, 0, 0, Bytes(3000)).is_ok());
+    EXPECT_TRUE(write_shard(r.attempt, 0, Bytes(3000)).is_ok());
     EXPECT_TRUE(store_->prepare(r, number % 2 == 0).is_ok());
     EXPECT_TRUE(!committed || store_->commit(identity_, r.attempt, number % 2 == 0).is_ok());
     return r;
+  }
+
+  // Of one block with these bytes.
+  Status write_shard(const Id128& attempt, std::uint32_t shard, Bytes bytes) {
+    DEDUP_ASSIGN(const auto writer, store_->create_shard(identity_, attempt, shard, {}));
+    DEDUP_TRY(writer->add(with_checksum(shard, std::move(bytes))));
+    return writer->finish();
   }
 
   std::vector<std::uint64_t> segment_numbers() {
@@ -110,16 +118,16 @@ TEST_F(StoreGenerations, ExistFromTheRenameOn) {
   EXPECT_EQ(*store_->newest(identity_), second);
 }
 
-TEST_F(StoreGenerations, KeepTheirShardsAsWritten) {
+TEST_F(StoreGenerations, KeepTheirShardsAsWrittenLast) {
   const CommitRecord r = record(1);
   ASSERT_TRUE(store_->begin_attempt(identity_, r.attempt).is_ok());
-  const Bytes old = test::random_bytes(random_, 5000);
   const Bytes bytes = test::random_bytes(random_, 3000);
-  ASSERT_TRUE(store_->write_shard(identity_, r.attempt, 12, 0, old).is_ok());
-  const std::span<const std::byte> all = bytes;
-  ASSERT_TRUE(store_->write_shard(identity_, r.attempt, 12, 0, all.first(1000)).is_ok());
-  ASSERT_TRUE(store_->write_shard(identity_, r.attempt, 12, 1000, all.subspan(1000)).is_ok());
-  EXPECT_EQ(test::get_file(test::layout_of(*store_).shard(identity_, r.attempt, 12)), bytes);
+  ASSERT_TRUE(write_shard(r.attempt, 12, test::random_bytes(random_, 5000)).is_ok());
+  ASSERT_TRUE(write_shard(r.attempt, 12, bytes).is_ok());
+  const auto shard = store_->shard(identity_, r.attempt, 12,
+                                   test::digest_of(identity_, r.attempt, 12, {{12, bytes}}));
+  ASSERT_TRUE(shard.is_ok()) << shard.status().message();
+  EXPECT_EQ(*(*shard)->read(12), bytes);
 }
 
 TEST_F(StoreGenerations, AreNotChosenSilentlyOverADamagedOne) {
@@ -177,7 +185,7 @@ TEST_F(StoreGenerations, ReportAFullDiskAndLeaveTheOldOne) {
   {
     const test::FileSizeLimit limit(10);
     EXPECT_FALSE(store_->prepare(young, true).is_ok());
-    EXPECT_FALSE(store_->write_shard(identity_, young.attempt, 0, 0, Bytes(100)).is_ok());
+    EXPECT_FALSE(write_shard(young.attempt, 0, Bytes(100)).is_ok());
   }
   EXPECT_EQ(store_->commit(identity_, young.attempt, true).code(), Code::kNotFound);
   EXPECT_EQ(*store_->newest(identity_), old);

@@ -15,6 +15,7 @@
 #include "service/store_node.h"
 #include "store/segment.h"
 #include "store/shard.h"
+#include "test/unit/shard_helpers.h"
 #include "test/unit/store_helpers.h"
 
 namespace dedup::service {
@@ -124,7 +125,6 @@ class StoreJob {
 
   // Everything of a commit up to phase 1: a recipe with all of `what` in one shard, kept here.
   Result<store::CommitRecord> begin_commit(const Id128& attempt, const std::vector<Chunk>& what) {
-    store::ShardBuilder builder(identity_, attempt, 0);
     Block block;
     block.placements = {plan::Placement::copies_on({0})};
     std::uint32_t at = 0;
@@ -133,14 +133,8 @@ class StoreJob {
       block.pieces.push_back({at, size, 0, size, 0, chunk.fingerprint});
       at += size;
     }
-    Bytes file = builder.header();
-    for (const Bytes& part : {builder.add(3, block), builder.finish()}) {
-      file.insert(file.end(), part.begin(), part.end());
-    }
-    const std::size_t half = file.size() / 2;
-    const auto middle = file.begin() + static_cast<std::ptrdiff_t>(half);
-    DEDUP_TRY(node_->on(PutShard{identity_, attempt, 0, 0, Bytes(file.begin(), middle)}).status());
-    DEDUP_TRY(node_->on(PutShard{identity_, attempt, 0, half, Bytes(middle, file.end())}).status());
+    const test::EncodedBlocks blocks{{3, store::encode_block(block)}, {7, rest_of_recipe()}};
+    DEDUP_TRY(put_shard(attempt, blocks));
     DEDUP_ASSIGN(const auto reply, node_->on(References{identity_, attempt, names(what)}));
     const auto missing = std::accumulate(reply.missing.begin(), reply.missing.end(), 0);
     if (missing != 0) {
@@ -152,12 +146,12 @@ class StoreJob {
     record.attempt = attempt;
     record.parent = base_;
     record.path = path_;
-    record.size = kBlockSpan * 3 + at;
+    record.size = kBlockSpan * 8;
     record.replication = 2;
     record.chunk_size = 4096;
     record.fingerprint = "sha256";
     record.stores = {{uuid_, "n1"}};
-    record.shards = {{builder.digest(), {0}}};
+    record.shards = {{test::digest_of(identity_, attempt, 0, blocks), {0}}};
     record.lineage = {{session_, number_ + 1}};
     return record;
   }
@@ -169,6 +163,7 @@ class StoreJob {
   Status finish_commit(const store::CommitRecord& record) {
     DEDUP_TRY(node_->on(Commit{identity_, record.attempt, true}).status());
     base_ = record.attempt;
+    base_digest_ = record.shards[0].digest;
     number_ = record.number;
     return Status::ok();
   }
@@ -180,6 +175,31 @@ class StoreJob {
     DEDUP_TRY(finish_commit(record));
     DEDUP_ASSIGN(const CollectReply collected, node_->on(Collect{identity_, record.attempt}));
     return collected.freed_bytes;
+  }
+
+  // Sends a shard's blocks as a commit does: what is as in the base is only named.
+  Status put_shard(const Id128& attempt, const test::EncodedBlocks& blocks) {
+    PutShard request{identity_, attempt, 0, {base_, base_digest_}, true, false, {}, {}};
+    for (const auto& [number, bytes] : blocks) {
+      const auto block = store::with_checksum(number, bytes);
+      if (number == 7 && !base_.is_zero()) {
+        request.carried.push_back(store::summary_of(block));
+      } else {
+        request.blocks.push_back(block);
+      }
+    }
+    DEDUP_ASSIGN(const PutShardReply reply, node_->on(request));
+    PutShard last{identity_, attempt, 0, request.base, false, true, {}, {}};
+    for (const std::uint64_t number : reply.lacking) {
+      last.blocks.push_back(store::with_checksum(number, blocks.at(number)));
+    }
+    return node_->on(last).status();
+  }
+  // Block 7 of each generation's recipe: zeros.
+  static Bytes rest_of_recipe() {
+    Block block;
+    block.pieces.push_back({0, static_cast<std::uint32_t>(kBlockSpan), 0, 0, 0, {}});
+    return store::encode_block(block);
   }
 
  protected:
@@ -200,7 +220,8 @@ class StoreJob {
   Id128 session_ = random_id(random_);
   std::unique_ptr<StoreNode> node_ = new_node();
   Id128 uuid_;
-  Id128 base_;  // the newest generation that was committed
+  Id128 base_;                   // the newest generation that was committed
+  store::Digest base_digest_{};  // of its shard
   std::uint64_t number_ = 0;
 };
 

@@ -1,0 +1,44 @@
+// A job's handle of a file, and a commit of it, for tests of the protocol.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "engine/protocol/find_and_attach.h"
+#include "engine/protocol/generation_commit.h"
+#include "engine/protocol/leases.h"
+#include "service/messages/homes.h"
+#include "test/simulation/cluster.h"
+
+namespace dedup::simulation {
+
+// For writing, with two copies; not opened.
+inline std::unique_ptr<engine::JobFile> handle_of(Job& job, const Ranks& ranks) {
+  auto file = std::make_unique<engine::JobFile>(job.client(), ranks);
+  file->path = Cluster::path(0);
+  file->hints.store = "/%n/s";
+  file->hints.replication = 2;
+  file->home = service::file_home(file->path, file->nodes());
+  file->writable = true;
+  file->handle = Id128::random();
+  return file;
+}
+
+inline std::unique_ptr<engine::JobFile> open_file(Job& job) {
+  auto file = handle_of(job, job.ranks());
+  bool created = false;
+  EXPECT_TRUE(engine::find_and_attach(*file, {true, false}, created).is_ok());
+  const std::string store = Cluster::disk(job.nodes().front()) + "/s";
+  auto local = engine::LocalFile::get(file->client(), file->identity(), store);
+  EXPECT_TRUE(local.is_ok());
+  file->local = *local;
+  return file;
+}
+
+inline Status commit(engine::JobFile& file) {
+  DEDUP_ASSIGN(const auto lock, engine::JobLock::take_with_view(file, service::LockKind::kCommit));
+  return engine::GenerationCommit(file).run([] { return Status::ok(); });
+}
+
+}  // namespace dedup::simulation
