@@ -47,6 +47,8 @@ def make(directory):
         first, second = generations()
         site.write(first, NODES, 3, HINTS, how="all-view")
         site.run(Script().open("w").write("all-at", second).close(), NODES, 3, HINTS).check()
+        # Nothing changes, so that the recipe's blocks stay where they are.
+        assert site.run(Script().add("heal", 0, 0), NODES, 2).code == 0
         assert difference(site.read(NODES, 3), content()) is None
         shutil.copytree(site.stores, directory / "stores")
         shutil.copy(site.path, directory / "placeholder")
