@@ -64,7 +64,26 @@ Result<Hasher> Hasher::create(FingerprintKind kind) {
   return hasher;
 }
 
+namespace {
+
+// While the upper halves of the vector registers are in use, as MPI's copying leaves them, the
+// processor's instructions for SHA-256 take a third longer on some.
+#ifdef __x86_64__
+[[gnu::target("avx")]] void zero_upper_halves() {
+  __builtin_ia32_vzeroupper();
+}
+void clean_vector_registers() {
+  static const bool has_them = __builtin_cpu_supports("avx") != 0;
+  if (has_them) zero_upper_halves();
+}
+#else
+void clean_vector_registers() {}
+#endif
+
+}  // namespace
+
 Result<Fingerprint> Hasher::hash(std::span<const std::byte> chunk) {
+  clean_vector_registers();
   Fingerprint fingerprint;
   // Without a digest the context's own is used again.
   if (EVP_DigestInit_ex2(context_.get(), nullptr, nullptr) != 1 ||
