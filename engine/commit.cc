@@ -30,7 +30,7 @@ void report(FileHandle& file, const GenerationCommit& generation) {
   file.last = collect_figures(file.topology, file.since_commit);
   file.last.generation = file.view()->record.number;
   const RecipeFacts& facts = generation.facts();
-  if (!facts.lowest.is_boundless()) file.last.lowest_copies = facts.lowest.fatal;
+  if (!facts.lowest.is_boundless()) file.last.lowest_copies = facts.lowest.as_copies();
   file.last.node_sets = facts.placements.size();
   file.last.copies_made = facts.copies_made;
   file.last.lost_chunks = facts.lost_chunks;

@@ -175,7 +175,7 @@ bool Dealer::deal(std::span<const Designated> designated, std::uint64_t salt, De
     if (d.held || keeps(d.node)) out.placement.add_copy(d.node);
     if (d.has_data) ++senders;
   }
-  const std::uint32_t kept = out.placement.redundancy().fatal;
+  const std::uint32_t kept = out.placement.redundancy().as_copies();
   if (kept >= copies_) return true;
   if (senders == 0) return false;
   const std::size_t missing = copies_ - kept;

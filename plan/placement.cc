@@ -178,4 +178,15 @@ Placement Placement::decode(Decoder& d) {
   return placement;
 }
 
+std::vector<NodeIndex> shard_keepers(NodeIndex home, const LiveNodes& live, Redundancy wanted) {
+  const std::vector<NodeIndex>& list = live.list();
+  const auto first =
+      static_cast<std::size_t>(std::lower_bound(list.begin(), list.end(), home) - list.begin());
+  std::vector<NodeIndex> keepers;
+  for (std::size_t i = 0; i < wanted.within(live.count()).as_copies(); ++i) {
+    keepers.push_back(list[(first + i) % list.size()]);
+  }
+  return keepers;
+}
+
 }  // namespace dedup::plan

@@ -42,25 +42,45 @@ class LiveNodes {
   std::vector<NodeIndex> list_;
 };
 
-// How well a chunk is kept, or is to be.
-struct Redundancy {
-  // The loss of that many nodes can be the loss of the chunk, that of fewer cannot: K if K nodes
-  // have copies. 0: it is lost.
-  std::uint32_t fatal = 0;
-
+// How well a chunk is kept, or is to be: how many nodes must be lost, at least, before it can be.
+class Redundancy {
+ public:
+  constexpr Redundancy() = default;  // of what is lost
   // Of a chunk that is on `nodes` nodes as a whole.
-  static constexpr Redundancy copies(std::uint32_t nodes) { return {nodes}; }
+  static constexpr Redundancy copies(std::uint32_t nodes) { return Redundancy(nodes); }
+  // Of no chunk at all: no loss is fatal.
+  static constexpr Redundancy boundless() { return Redundancy(0xffffffff); }
+
   // What of it can be had if there are only so many nodes.
-  constexpr Redundancy within(std::uint32_t nodes) const { return {fatal < nodes ? fatal : nodes}; }
+  constexpr Redundancy within(std::uint32_t nodes) const {
+    return Redundancy(fatal_ < nodes ? fatal_ : nodes);
+  }
   // What is left of it after that many losses, at worst.
   constexpr Redundancy after(std::uint32_t losses) const {
-    return {fatal > losses ? fatal - losses : 0};
+    return Redundancy(fatal_ > losses ? fatal_ - losses : 0);
   }
-  constexpr bool is_lost() const { return fatal == 0; }
-  // Of no chunk at all: no loss is fatal.
-  static constexpr Redundancy boundless() { return {0xffffffff}; }
-  constexpr bool is_boundless() const { return fatal == 0xffffffff; }
+  // Of `nodes` nodes that keep something this well among them, how many must be there, at least,
+  // so that the others cannot have all of it.
+  constexpr std::uint32_t quorum(std::uint32_t nodes) const {
+    return nodes - within(nodes).fatal_ + 1;
+  }
+  constexpr bool is_lost() const { return fatal_ == 0; }
+  constexpr bool is_boundless() const { return fatal_ == 0xffffffff; }
+  // What users are told: it is kept as well as by whole copies on that many nodes. To be shown, not
+  // to be compared with anything.
+  constexpr std::uint32_t as_copies() const { return fatal_; }
   auto operator<=>(const Redundancy&) const = default;
+
+  // For messages.
+  void encode(Encoder& e) const { e.put(fatal_); }
+  static Redundancy decode(Decoder& d) { return Redundancy(d.get<std::uint32_t>()); }
+
+ private:
+  constexpr explicit Redundancy(std::uint32_t fatal) : fatal_(fatal) {}
+
+  // The loss of that many nodes can be the loss of the chunk, that of fewer cannot: K if K nodes
+  // have copies.
+  std::uint32_t fatal_ = 0;
 };
 
 struct Repair;
@@ -80,6 +100,8 @@ class Placement {
   // is referred to. How well it is kept cannot be told from their number.
   const NodeSet& nodes() const { return nodes_; }
   bool is_on(NodeIndex node) const;
+  // Whether it names none but the nodes 0 … nodes - 1.
+  bool is_within(NodeIndex nodes) const { return nodes_.empty() || nodes_.back() < nodes; }
   // The whole chunk is on that node, too.
   void add_copy(NodeIndex node);
   // On no node; keeps the memory.
@@ -132,5 +154,11 @@ struct Repair {
   Placement after;                 // when they have it
   bool operator==(const Repair&) const = default;
 };
+
+// The nodes that keep a recipe's shard, each as a whole, so that it is as well kept as its chunks
+// are wanted, or as the live nodes allow. First the home of its blocks, which reads it most, then
+// the live nodes that follow it in number, round: shards of homes next to each other are spread
+// evenly.
+std::vector<NodeIndex> shard_keepers(NodeIndex home, const LiveNodes& live, Redundancy wanted);
 
 }  // namespace dedup::plan

@@ -73,11 +73,10 @@ Result<std::shared_ptr<store::Store>> StoreNode::open_store(const std::string& s
 
 Status StoreNode::check_placements(std::span<const plan::Placement> placements) const {
   for (const plan::Placement& placement : placements) {
-    const bool possible = placement.is_on(self_) && placement.nodes().back() < nodes_;
-    if (!possible) {
-      return {Code::kArgument,
-              "a chunk came with holders that are not nodes of this job, or do "
-              "not include this one"};
+    if (!placement.is_on(self_) || !placement.is_within(nodes_)) {
+      return {
+          Code::kArgument,
+          "a chunk came with a placement on nodes that are not of this job, or not on this one"};
     }
   }
   return Status::ok();

@@ -112,9 +112,8 @@ Result<Choice> choose_named(const std::string& path, const Placeholder& named,
 
 Status check_quorum(const Choice& choice) {
   const std::size_t stores = choice.record.stores.size();
-  const auto kept = plan::Redundancy::copies(choice.record.replication)
-                        .within(static_cast<std::uint32_t>(stores));
-  const std::size_t needed = stores - kept.fatal + 1;
+  const std::size_t needed = plan::Redundancy::copies(choice.record.replication)
+                                 .quorum(static_cast<std::uint32_t>(stores));
   const std::size_t present = stores - choice.missing.size();
   if (present >= needed) return Status::ok();
   return {Code::kIo,

@@ -83,10 +83,11 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   has_begun_ = false;
   lost_blocks_.clear();
   added_.clear();
-  targets_.clear();
   const NodeIndex home = service::block_home(file_.identity(), shard, nodes_);
-  for (unsigned i = 0; i < file_.copies(); ++i) {
-    targets_.push_back({static_cast<NodeIndex>((home + i) % nodes_), !base_.attempt.is_zero()});
+  targets_.clear();
+  const plan::LiveNodes& live = file_.client().live();
+  for (const NodeIndex node : plan::shard_keepers(home, live, file_.redundancy())) {
+    targets_.push_back({node, !base_.attempt.is_zero()});
   }
 
   DEDUP_ASSIGN(const std::vector<std::uint64_t> base, base_blocks(shard));

@@ -91,9 +91,13 @@ def test_what_they_may_not_is_seen():
 # Where a chunk is, is a plan::Placement, and only plan/ counts what of it is left.
 COUNTING = re.compile(
     r"\b(?:vector|set|map|Numbered)<(?:Fingerprint, )?NodeSet\b"  # places of chunks as sets of nodes
-    r"|(?<!topology)(?<!topology_)(?:\.|->)nodes\(\)\s*\.\s*(?:size|empty|begin|end)\("
+    r"|(?<!topology)(?<!topology_)(?:\.|->)nodes\(\)\s*"
+    r"\.\s*(?:size|empty|r?begin|r?end|front|back)\("
     r"|\bholders\s*(?:\.|->)\s*size\("
-    r"|(?:\.|->)fatal\s*(?:[<>]=?|[=!]=)"
+    r"|(?:\.|->)fatal\b"
+    r"|(?<!->)(?:[<>]=?|[=!]=|[-+*/%])\s*[\w.>()\[\]-]+(?:\.|->)as_copies\(\)"  # it is to be shown
+    r"|(?:\.|->)as_copies\(\)\s*(?:[<>]=?|[=!]=|[-+*/%])"
+    r"|\bcopies\(\)\s*;\s*(?:\+\+\w+|\w+\+\+)"  # a loop over copies chooses nodes
 )
 
 
@@ -111,5 +115,10 @@ def test_counting_is_seen():
         "while (block.placements[i].nodes().empty())",
         "if (holders.size() >= state_.copies)",
         "if (placement.redundancy().fatal < 2)",
+        "const std::size_t needed = stores - kept.fatal + 1;",
+        "if (placement.redundancy().as_copies() < 2)",
+        "const std::size_t needed = stores - kept.as_copies() + 1;",
+        "placement.is_on(self_) && placement.nodes().back() < nodes_",
+        "for (unsigned i = 0; i < file_.copies(); ++i) {",
     ):
         assert COUNTING.search(text), text

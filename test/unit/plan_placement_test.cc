@@ -119,7 +119,7 @@ TEST(PlanPlacement, EnoughIsWhatEveryLossLeaves) {
         if ((further & lost) != 0 || (holders & ~lost & ~further) != 0) continue;
         fatal = std::min(fatal, static_cast<unsigned>(std::popcount(further)));
       }
-      ASSERT_EQ(placement.redundancy(live).fatal, fatal) << holders << " " << lost;
+      ASSERT_EQ(placement.redundancy(live).as_copies(), fatal) << holders << " " << lost;
       ASSERT_EQ(placement.redundancy(live).is_lost(), (holders & ~lost) == 0);
       ASSERT_EQ(placement.surviving(live).nodes(), nodes_of(holders & ~lost));
       ASSERT_EQ(placement.surviving(live).redundancy(), placement.redundancy(live));
@@ -400,6 +400,53 @@ TEST(PlanPlacement, DecodingNamesAKindThatItDoesNotKnow) {
     EXPECT_EQ(static_cast<std::uint32_t>(placement.kind()), kind);
     EXPECT_FALSE(Placement::is_known(placement.kind()));
   }
+}
+
+TEST(PlanPlacement, IsWithinTheNodesOfAJob) {
+  const Placement placement = Placement::copies_on({2, 7});
+  EXPECT_TRUE(placement.is_within(8));
+  EXPECT_FALSE(placement.is_within(7));
+  EXPECT_TRUE(Placement().is_within(0));
+  EXPECT_TRUE(Placement::copies_on({65534}).is_within(65535));
+}
+
+// By what it is for: of every set of K nodes that something may be on, one is in each quorum, and
+// not in each smaller set.
+TEST(PlanPlacement, AQuorumMeetsWhateverIsKept) {
+  for (unsigned nodes = 1; nodes <= 8; ++nodes) {
+    for (unsigned copies = 1; copies <= 10; ++copies) {
+      const unsigned kept = std::min(copies, nodes);
+      unsigned least = nodes;
+      for (unsigned there = 0; there < 1u << nodes; ++there) {
+        const auto others = nodes - static_cast<unsigned>(std::popcount(there));
+        if (others < kept) least = std::min(least, nodes - others);
+      }
+      EXPECT_EQ(Redundancy::copies(copies).quorum(nodes), least) << nodes << " " << copies;
+    }
+  }
+}
+
+TEST(PlanPlacement, ShardsAreKeptByTheirHomeAndThoseThatFollow) {
+  const LiveNodes all(NodeIndex{5});
+  EXPECT_EQ(shard_keepers(1, all, Redundancy::copies(3)), (Nodes{1, 2, 3}));
+  EXPECT_EQ(shard_keepers(4, all, Redundancy::copies(2)), (Nodes{4, 0}));
+  EXPECT_EQ(shard_keepers(3, all, Redundancy::copies(9)), (Nodes{3, 4, 0, 1, 2}));
+  EXPECT_EQ(shard_keepers(3, without(all, {4, 0}), Redundancy::copies(2)), (Nodes{3, 1}));
+  EXPECT_EQ(shard_keepers(4, without(all, {4}), Redundancy::copies(2)), (Nodes{0, 1}));
+  EXPECT_EQ(shard_keepers(0, LiveNodes(), Redundancy::copies(2)), Nodes{});
+}
+
+TEST(PlanPlacement, ShardsAreSpreadEvenlyOverThousandsOfNodes) {
+  constexpr NodeIndex kNodes = 5000;
+  const LiveNodes live(kNodes);
+  std::vector<unsigned> kept(kNodes);
+  for (NodeIndex home = 0; home < kNodes; ++home) {
+    const Nodes keepers = shard_keepers(home, live, Redundancy::copies(3));
+    ASSERT_EQ(std::set<NodeIndex>(keepers.begin(), keepers.end()).size(), 3u);
+    ASSERT_EQ(keepers.front(), home);
+    for (const NodeIndex node : keepers) ++kept[node];
+  }
+  EXPECT_EQ(std::set<unsigned>(kept.begin(), kept.end()), std::set<unsigned>{3});
 }
 
 }  // namespace

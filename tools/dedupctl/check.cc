@@ -89,7 +89,7 @@ void add_problems_of_holding(const CheckResult& result, const Generation& genera
   const auto stores = static_cast<std::uint32_t>(generation.record().stores.size());
   if (result.wanted.within(stores) < result.wanted) {
     problems.push_back({"", fmt::format("{} copies are wanted, but it was committed on {} nodes",
-                                        result.wanted.fatal, stores)});
+                                        result.wanted.as_copies(), stores)});
   }
   const auto& shards = generation.shards();
   const auto scarce = std::count_if(shards.begin(), shards.end(), [&](plan::Redundancy kept) {
@@ -97,11 +97,11 @@ void add_problems_of_holding(const CheckResult& result, const Generation& genera
   });
   if (scarce > 0) {
     problems.push_back({"", fmt::format("{} of {} recipe shards are on fewer than {} stores",
-                                        scarce, shards.size(), result.wanted.fatal)});
+                                        scarce, shards.size(), result.wanted.as_copies())});
   }
   if (tally.short_bytes() > 0) {
     problems.push_back({"", fmt::format("{} bytes are on fewer than {} stores, but not lost",
-                                        tally.short_bytes(), result.wanted.fatal)});
+                                        tally.short_bytes(), result.wanted.as_copies())});
   }
   if (result.unproven > 0) {
     problems.push_back(
@@ -129,9 +129,9 @@ Json json_of_check(const Session& session, const FileRow& file, const CheckResul
   row["checked_bytes"] = result.bytes;
   row["bad_chunks"] = result.bad;
   row["unproven_chunks"] = result.unproven;
-  row["wanted_copies"] = result.wanted.fatal;
-  row["lowest_copies"] = tally.lowest().fatal;
-  row["lowest_shard_copies"] = result.lowest_shard.fatal;
+  row["wanted_copies"] = result.wanted.as_copies();
+  row["lowest_copies"] = tally.lowest().as_copies();
+  row["lowest_shard_copies"] = result.lowest_shard.as_copies();
   row["short_bytes"] = tally.short_bytes();
   row["lost_bytes"] = tally.lost_bytes();
   row["lost_ranges"] = Json::array();
@@ -161,8 +161,8 @@ std::string text_of_check(const FileRow& file, const CheckResult& result) {
       result.is_sound()        ? "sound"
       : tally.lost_bytes() > 0 ? "DATA IS LOST"
                                : "not as it should be, nothing is lost",
-      file.record().number, result.chunks, human(result.bytes), result.bad, tally.lowest().fatal,
-      result.wanted.fatal);
+      file.record().number, result.chunks, human(result.bytes), result.bad,
+      tally.lowest().as_copies(), result.wanted.as_copies());
   return out;
 }
 

@@ -97,7 +97,7 @@ std::optional<CheckResult> find_healthy(Session& session, std::size_t nodes, boo
 ExitCode report_healthy(const Session& session, const FileRow& file, const std::string& path,
                         const CheckResult& result, Json& done) {
   const store::CommitRecord& record = file.record();
-  const std::uint32_t lowest = result.holding.tally.lowest().fatal;
+  const std::uint32_t lowest = result.holding.tally.lowest().as_copies();
   // Of fewer nodes than K all have all.
   const bool is_healthy = result.wanted >= plan::Redundancy::copies(record.replication);
   if (session.options.json) {

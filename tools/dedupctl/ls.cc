@@ -85,9 +85,10 @@ void add_row(const Session& session, const FileRow& file, Table& table, std::str
   for (std::size_t i = 0; i < standings.size(); ++i) {
     if (standings[i] == Standing::kHere) nodes.push_back(record.stores[i].node);
   }
-  table.add({name, human(record.size), std::to_string(record.number),
-             fmt::format("{} of {}", Catalog::certain(file, standings).fatal, record.replication),
-             human(disk), join(nodes), join(remarks(session, file))});
+  table.add(
+      {name, human(record.size), std::to_string(record.number),
+       fmt::format("{} of {}", Catalog::certain(file, standings).as_copies(), record.replication),
+       human(disk), join(nodes), join(remarks(session, file))});
   for (const std::string& text : absent_stores(session, file)) {
     notes += printable(name + ": " + text) + "\n";
   }

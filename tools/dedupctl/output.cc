@@ -92,7 +92,7 @@ Json json_of(const Session& session, const FileRow& file) {
   out["attempt"] = record.attempt.hex();
   out["time"] = utc(record.time);
   out["replication"] = record.replication;
-  out["certain_copies"] = Catalog::certain(file, standings).fatal;
+  out["certain_copies"] = Catalog::certain(file, standings).as_copies();
   out["chunk_size"] = record.chunk_size;
   out["fingerprint"] = record.fingerprint;
   std::uint64_t stored = 0;

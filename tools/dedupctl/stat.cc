@@ -65,7 +65,7 @@ Json json_of_holding(const Holding& holding, std::uint64_t size) {
           {"unique_chunks", holding.unique_chunks()},
           {"unique_bytes", holding.unique_bytes()},
           {"by_copies", std::move(by_copies)},
-          {"lowest_copies", holding.tally.lowest().fatal},
+          {"lowest_copies", holding.tally.lowest().as_copies()},
           {"lost_bytes", holding.tally.lost_bytes()}};
 }
 
