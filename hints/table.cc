@@ -213,6 +213,10 @@ const std::vector<Entry>& entries() {
       {"dedup_buffer", "64 MiB", "1 MiB to 1 TiB, in bytes or with a unit",
        "most bytes of buffers a rank, beyond the program's own", false, Agreement::kAll,
        parse_integer<&Hints::buffer, kMiB, kTiB, true>, print_integer<&Hints::buffer>},
+      {"dedup_heal_rate", "0", "0 to 1 TiB, in bytes or with a unit",
+       "most bytes a second that a node gets from others while a file is healed; 0: no limit", true,
+       Agreement::kAll, parse_integer<&Hints::heal_rate, 0, kTiB, true>,
+       print_integer<&Hints::heal_rate>},
   };
   return all;
 }

@@ -82,12 +82,13 @@ void Executor::stop() {
 
 // ---- The loop's thread -------------------------------------------------------------------------
 
-Executor::Ticket Executor::add(std::unique_ptr<Task> task, Precedence precedence) {
+Executor::Ticket Executor::add(std::unique_ptr<Task> task, Precedence precedence,
+                               std::uint64_t bytes_per_second) {
   Items one;
   one.emplace_back();
   Item& item = one.front();
   item.task = std::move(task);
-  item.precedence = precedence;
+  item.bytes_per_second = precedence == Precedence::kBackground ? bytes_per_second : 0;
   const std::lock_guard lock(mutex_);
   const Ticket ticket = ++last_ticket_;
   item.ticket = ticket;
@@ -155,7 +156,7 @@ Executor::Items* Executor::next_queue(std::int64_t& wait) {
   wait = 0;
   if (!commits_.empty()) return &commits_;
   if (background_.empty()) return nullptr;
-  if (options_.bytes_per_second > 0) {
+  if (background_.front().bytes_per_second > 0) {
     wait = std::max<std::int64_t>(free_ - now_(), 0);
   }
   return wait == 0 ? &background_ : nullptr;
@@ -170,8 +171,6 @@ void Executor::end(Items& from, Items::iterator item, Status outcome) noexcept {
 void Executor::run_step(Items& from, std::unique_lock<std::mutex>& lock) {
   const auto item = from.begin();
   running_ = item->ticket;
-  const bool is_paced =
-      item->precedence == Precedence::kBackground && options_.bytes_per_second > 0;
   lock.unlock();
   Progress progress;
   Status status;
@@ -184,8 +183,9 @@ void Executor::run_step(Items& from, std::unique_lock<std::mutex>& lock) {
   if (!thrown.is_ok()) status = thrown;
   lock.lock();
   running_ = 0;
-  if (is_paced) {
-    const double takes = static_cast<double>(progress.bytes) / options_.bytes_per_second * 1e9;
+  if (item->bytes_per_second > 0) {
+    const double takes =
+        static_cast<double>(progress.bytes) / static_cast<double>(item->bytes_per_second) * 1e9;
     free_ = std::max(free_, now_()) + static_cast<std::int64_t>(takes);
   }
   if (!status.is_ok() || progress.done) {

@@ -51,7 +51,7 @@ class Executor {
 
   enum class Precedence {
     kCommit,     // goes first
-    kBackground  // when there is nothing else, and at the rate that is set
+    kBackground  // when there is nothing else, and at its rate
   };
   using Ticket = std::uint64_t;  // names a task that was added; never 0
 
@@ -59,9 +59,6 @@ class Executor {
 
   struct Options {
     Run run = Run::kInThread;
-    // Of work in the background, as it moves them; 0: as fast as it can be. What is not used at a
-    // time is not saved for later.
-    double bytes_per_second = 0;
     std::int64_t (*now)() = nullptr;  // nanoseconds, for the rate; null: the system's clock
   };
 
@@ -81,8 +78,10 @@ class Executor {
   // Before the first add().
   void set_waker(std::function<void()> wake);
   // In the order in which they are added, but for precedence. The thread begins with the first one;
-  // if none can be had, it ends with that error.
-  Ticket add(std::unique_ptr<Task> task, Precedence precedence);
+  // if none can be had, it ends with that error. `bytes_per_second`: how fast a task in the
+  // background moves them; 0: as fast as it can. What is not used at a time is not saved for later,
+  // and what one task has used up the next one waits for, too.
+  Ticket add(std::unique_ptr<Task> task, Precedence precedence, std::uint64_t bytes_per_second = 0);
   // Nobody wants it any more: no other step of it begins. Harmless if it has ended.
   void cancel(Ticket ticket);
   // Does what steps have to be done in the loop, and tells tasks of their ends.
@@ -96,7 +95,7 @@ class Executor {
   struct Item {
     Ticket ticket = 0;
     std::unique_ptr<Task> task;
-    Precedence precedence = Precedence::kCommit;
+    std::uint64_t bytes_per_second = 0;  // 0: it has no rate
     bool cancelled = false;
     Status outcome;
   };

@@ -75,7 +75,8 @@ class NodeHandler : public Handler {
     Executor::Ticket& task = tasks_[responder->connection()];
     task = executor_.add(
         std::make_unique<RestoreTask>(request, self_, store_node_, std::move(responder)),
-        request.in_background ? Executor::Precedence::kBackground : Executor::Precedence::kCommit);
+        request.in_background ? Executor::Precedence::kBackground : Executor::Precedence::kCommit,
+        request.bytes_per_second);
   }
 
  private:

@@ -53,11 +53,16 @@ Result<std::shared_ptr<const Restores::Chunk>> Restores::begin(const Fingerprint
   return std::shared_ptr<const Chunk>(chunk);
 }
 
+std::shared_ptr<const Restores::Chunk> Restores::lost(const Fingerprint& fingerprint) {
+  return std::make_shared<const Chunk>(Chunk{fingerprint, 1, 0, 1});
+}
+
 Status Restores::send(NodeIndex node, Batch batch) {
   while (sent_.size() >= kUnderWay) DEDUP_TRY(take_first());
   batch.request.identity = file_.identity();
   // Who heals has time; an application that commits waits.
   batch.request.in_background = file_.on_loss != OnLoss::kGoOn;
+  batch.request.bytes_per_second = file_.hints.heal_rate;
   sent_.push_back({node, std::move(batch.waiting), file_.client().start(node, batch.request)});
   failpoint("commit.restoring");
   return Status::ok();

@@ -162,7 +162,9 @@ Status ShardBuild::begin_repair(Added& added) {
   // Stores that this job does not have cannot be counted on, nor be named by the new recipe.
   const plan::LiveNodes& live = file_.client().live();
   std::vector<bool> enough;
+  std::vector<bool> was_lost;  // when the base was committed
   for (plan::Placement& placement : block.placements) {
+    was_lost.push_back(placement.redundancy().is_lost());
     placement = placement.surviving(live);
     enough.push_back(placement.enough(live, file_.redundancy()));
   }
@@ -170,6 +172,11 @@ Status ShardBuild::begin_repair(Added& added) {
     if (piece.is_zero() || piece.is_unknown() || enough[piece.placement]) continue;
     const auto [entry, is_new] = added.repaired.try_emplace(piece.fingerprint);
     if (!is_new) continue;
+    // Healing asks every node for it once more; an application's commit does not each time.
+    if (was_lost[piece.placement] && file_.on_loss == OnLoss::kGoOn) {
+      entry->second.chunk = Restores::lost(piece.fingerprint);
+      continue;
+    }
     // The same chunk in another block, or in another rank's shard, gets its copies on the same
     // nodes: they are chosen by its name.
     const plan::Placement& placement = block.placements[piece.placement];
@@ -303,34 +310,50 @@ Status ShardBuild::send_references() {
 
 Status ShardBuild::restore_missing(const ByNode& missing) {
   if (missing.empty()) return Status::ok();
-  std::map<Fingerprint, const Referred*> known;
-  for (const Referred& r : referred_) known.emplace(r.fingerprint, &r);
-  std::vector<std::pair<NodeIndex, std::shared_ptr<const Restores::Chunk>>> wanted;
+  ByChunk wanted;
   for (const auto& [node, fingerprints] : missing) {
-    for (const Fingerprint& fingerprint : fingerprints) {
-      const Referred& chunk = *known.at(fingerprint);
-      const plan::Placement& said = referred_placements_[chunk.placement];
-      plan::Placement after = said;
-      if (!after.is_on(node)) after.add_copy(node);
-      DEDUP_ASSIGN(auto restored,
-                   restores_.begin(fingerprint, chunk.chunk_length, said, after, {&node, 1}));
-      wanted.emplace_back(node, std::move(restored));
-    }
+    for (const Fingerprint& fingerprint : fingerprints) wanted[fingerprint].push_back(node);
   }
-  ByNode again;
-  for (const auto& [node, chunk] : wanted) {
-    DEDUP_TRY(restores_.finish(*chunk));
-    if (chunk->is_lost()) {
-      ++facts_.lost_chunks;
-    } else {
-      again[node].push_back(chunk->fingerprint);
-    }
+  ByNode restored;
+  DEDUP_ASSIGN(const ByChunk partly, restore(wanted, restored));
+  // By now some node has each of these.
+  DEDUP_ASSIGN(const ByChunk never, restore(partly, restored));
+  for (const auto& [fingerprint, nodes] : never) {
+    for (const NodeIndex node : nodes) restored[node].push_back(fingerprint);
   }
-  DEDUP_ASSIGN(const ByNode lacking, ask_references(again));
+  DEDUP_ASSIGN(const ByNode lacking, ask_references(restored));
   if (lacking.empty()) return Status::ok();
   return {Code::kIo, "node " + file_.client().node_name(lacking.begin()->first) +
                          " does not have chunks that it has just been sent: the generation "
                          "would have fewer copies than it says"};
+}
+
+Result<ShardBuild::ByChunk> ShardBuild::restore(const ByChunk& wanted, ByNode& restored) {
+  std::map<Fingerprint, const Referred*> known;
+  for (const Referred& r : referred_) known.emplace(r.fingerprint, &r);
+  std::vector<std::shared_ptr<const Restores::Chunk>> chunks;
+  for (const auto& [fingerprint, nodes] : wanted) {
+    const Referred& chunk = *known.at(fingerprint);
+    const plan::Placement& said = referred_placements_[chunk.placement];
+    plan::Placement after = said;
+    for (const NodeIndex node : nodes) after.add_copy(node);
+    DEDUP_ASSIGN(auto begun, restores_.begin(fingerprint, chunk.chunk_length, said, after, nodes));
+    chunks.push_back(std::move(begun));
+  }
+  ByChunk partly;
+  auto next = wanted.begin();
+  for (const auto& chunk : chunks) {
+    const auto& [fingerprint, nodes] = *next++;
+    DEDUP_TRY(restores_.finish(*chunk));
+    if (chunk->is_lost()) {
+      ++facts_.lost_chunks;
+    } else if (chunk->lost > 0) {
+      partly.emplace(fingerprint, nodes);
+    } else {
+      for (const NodeIndex node : nodes) restored[node].push_back(fingerprint);
+    }
+  }
+  return partly;
 }
 
 Status ShardBuild::write(store::EncodedBlock block, bool is_carried) {

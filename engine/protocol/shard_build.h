@@ -83,6 +83,11 @@ class ShardBuild {
   using ByNode = std::map<NodeIndex, std::vector<Fingerprint>>;
   Result<ByNode> ask_references(const ByNode& references);  // those that are missing
   Status restore_missing(const ByNode& missing);
+  // By the chunk, nodes that should have it.
+  using ByChunk = std::map<Fingerprint, std::vector<NodeIndex>>;
+  // Has all nodes get them. Returns those that only some of their nodes could get; those that all
+  // could get are added to `restored`, those that none could are counted as lost.
+  Result<ByChunk> restore(const ByChunk& wanted, ByNode& restored);
   // Sends blocks when they are many.
   Status write(store::EncodedBlock block, bool is_carried);
   // To all nodes that keep the shard. `ends`: there are no more.

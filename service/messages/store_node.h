@@ -259,7 +259,8 @@ struct PutChunks {
 // The node gets those of these chunks that it does not hold from the nodes that have them, and
 // stores them as if they came with PutChunks. It is done beside the service (executor.h), and
 // answered when it is over; if the connection ends before, it is given up. `in_background`:
-// nobody's commit waits for it.
+// nobody's commit waits for it; then `bytes_per_second` is how fast the node goes on, 0: as fast as
+// it can.
 struct RestoreChunk {
   Fingerprint fingerprint;
   std::uint32_t length = 0;
@@ -274,6 +275,7 @@ struct RestoreReply {
 struct Restore {
   Id128 identity;
   bool in_background = false;
+  std::uint64_t bytes_per_second = 0;
   std::vector<plan::Placement> sources;     // who should have it
   std::vector<plan::Placement> placements;  // how it is kept then: by this node, too
   std::vector<RestoreChunk> chunks;         // about kPayload bytes of them, at most

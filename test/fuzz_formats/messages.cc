@@ -269,6 +269,7 @@ std::vector<Bytes> node_seeds() {
       Register{kFile, {plan::Placement::copies_on({0})}, {{some_fingerprint(1), {1, 64, 600}, 0}}});
   aside.ask(Restore{kFile,
                     false,
+                    0,
                     {plan::Placement::copies_on({1})},
                     {plan::Placement::copies_on({0, 1})},
                     {{some_fingerprint(1), 600, 0, 0}}});

@@ -69,6 +69,7 @@ def assert_all_fail(output, error, *parts, ranks=3):
     ("dedup_fsync", "close", "commit or never"),
     ("dedup_flush", "later", "none or close"),
     ("dedup_buffer", "1K", "1 MiB to 1 TiB"),
+    ("dedup_heal_rate", "2 TiB", "0 to 1 TiB"),
     ("dedup_store", "relative/path", "an absolute path"),
     ("dedup_store", "/tmp/%h", "%n"),
 ])
@@ -104,7 +105,7 @@ def test_after_a_failed_open_the_job_goes_on(hints, stores):
     ("dedup_replication", "3"), ("dedup_threshold", "77"), ("dedup_chunk_size", "8192"),
     ("dedup_mode", "none"), ("dedup_partners", "ring"),
     ("dedup_exchange", "put"), ("dedup_visibility", "sync"), ("dedup_fsync", "never"),
-    ("dedup_buffer", "2 MiB")])
+    ("dedup_buffer", "2 MiB"), ("dedup_heal_rate", "5M")])
 def test_hint_on_one_rank_only_is_not_the_same(hints, stores, hint, value):
     for rank in (0, 2):
         output = hints(f"set@{rank}", f"{hint}={value}", "open", stores.name())

@@ -160,6 +160,10 @@ TEST(HintsResolve, ByteSizesTakeUnits) {
   EXPECT_EQ(with("dedup_buffer", "64 MiB")->buffer, std::uint64_t{64} << 20);
   EXPECT_EQ(with("dedup_buffer", "3G")->buffer, std::uint64_t{3} << 30);
   EXPECT_EQ(with("dedup_buffer", "1T")->buffer, std::uint64_t{1} << 40);
+  EXPECT_EQ(with("dedup_heal_rate", "0")->heal_rate, 0u);
+  EXPECT_EQ(with("dedup_heal_rate", "80 MiB")->heal_rate, std::uint64_t{80} << 20);
+  expect_refused("dedup_heal_rate", "2T");
+  expect_refused("dedup_heal_rate", "-1");
   expect_refused("dedup_buffer", "1023K");
   expect_refused("dedup_buffer", "1025G");
   expect_refused("dedup_buffer", "2T");

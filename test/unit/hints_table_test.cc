@@ -29,6 +29,7 @@ Hints unusual() {
   hints.flush = Flush::kClose;
   hints.exchange = Exchange::kPut;
   hints.buffer = (std::uint64_t{5} << 30) + 1;
+  hints.heal_rate = (std::uint64_t{3} << 20) + 1;
   hints.report = "reports/run 1.jsonl";
   return hints;
 }
@@ -47,7 +48,7 @@ TEST(HintsTable, NamesAreDistinctAndDocumented) {
     EXPECT_LT(entry.allowed.size(), 100u) << "must fit into an MPI error message";
     EXPECT_EQ(find(entry.name), &entry);
   }
-  EXPECT_EQ(names.size(), 13u);
+  EXPECT_EQ(names.size(), 14u);
   EXPECT_EQ(find("dedup_unheard_of"), nullptr);
   EXPECT_EQ(find(""), nullptr);
 }
@@ -106,6 +107,7 @@ TEST(HintsDescribe, RandomHintsRoundTrip) {
     hints.threshold = static_cast<std::uint32_t>(between(1, 1 << 24));
     hints.chunk_size = static_cast<std::uint32_t>(between(512, 1 << 20));
     hints.buffer = between(1 << 20, std::uint64_t{1} << 40);
+    hints.heal_rate = between(0, std::uint64_t{1} << 40);
     hints.mode = static_cast<Mode>(between(0, 2));
     hints.exchange = static_cast<Exchange>(between(0, 1));
     hints.store = "/s" + std::to_string(between(0, 1000)) + (between(0, 1) != 0 ? "/%n" : "");

@@ -60,7 +60,7 @@ class ServiceExecutor : public testing::Test {
                        Precedence precedence = Precedence::kCommit, std::uint64_t bytes = 0) {
     auto task = std::make_unique<Steps>(events, name, steps, bytes);
     last = task.get();
-    return executor.add(std::move(task), precedence);
+    return executor.add(std::move(task), precedence, 1000);
   }
   void run() {
     while (executor.run_one()) {
@@ -69,7 +69,7 @@ class ServiceExecutor : public testing::Test {
 
   Events events;
   Steps* last = nullptr;
-  Executor executor{{Executor::Run::kByHand, 1000, hand_clock}};  // bytes a second
+  Executor executor{{Executor::Run::kByHand, hand_clock}};
 };
 
 TEST_F(ServiceExecutor, DoesOneAfterTheOther) {
@@ -110,8 +110,28 @@ TEST_F(ServiceExecutor, WhatIsInTheBackgroundKeepsToTheRate) {
   EXPECT_EQ(events, (Events{"a1", "a2", "a3", "c1", "c:ok", "~c", "a4", "a:ok", "~a"}));
 }
 
+TEST_F(ServiceExecutor, EachTaskHasItsRate) {
+  const auto add_at = [&](const std::string& name, std::uint64_t rate) {
+    executor.add(std::make_unique<Steps>(events, name, 1, 500), Precedence::kBackground, rate);
+  };
+  add_at("a", 1000);
+  add_at("b", 100);
+  add_at("c", 0);
+  add_at("d", 1);
+  EXPECT_TRUE(executor.run_one());
+  EXPECT_FALSE(executor.run_one());
+  hand_time += 500'000'000;
+  EXPECT_TRUE(executor.run_one());
+  // What has no rate waits for none; what has one for what was moved before it.
+  EXPECT_TRUE(executor.run_one());
+  hand_time += 4'999'999'999;
+  EXPECT_FALSE(executor.run_one());
+  hand_time += 1;
+  EXPECT_TRUE(executor.run_one());
+}
+
 TEST_F(ServiceExecutor, WithoutARateNobodyLooksAtTheClock) {
-  Executor fast({Executor::Run::kByHand, 0, [] {
+  Executor fast({Executor::Run::kByHand, [] {
                    ADD_FAILURE();
                    return std::int64_t{0};
                  }});
@@ -292,12 +312,12 @@ TEST(ServiceExecutorThread, StopWaitsForTheStepAndLetsNoOtherBegin) {
 TEST(ServiceExecutorThread, ItWaitsForTheRateAndForNothingWhenItIsStopped) {
   Events events;
   // The clock stands still: the second step would never begin.
-  Executor executor({Executor::Run::kInThread, 1, hand_clock});
+  Executor executor({Executor::Run::kInThread, hand_clock});
   executor.set_waker([] {});
   auto task = std::make_unique<Steps>(events, "a", 2, 1'000'000'000);
   std::atomic<bool> in_step = false;
   task->in_step = [&](Executor::Beside&) { in_step = true; };
-  executor.add(std::move(task), Precedence::kBackground);
+  executor.add(std::move(task), Precedence::kBackground, 1);
   while (!in_step) std::this_thread::yield();
   executor.stop();
   executor.deliver();

@@ -243,6 +243,7 @@ class Random {
   void fill(Restore& request) {
     fill_with_placements(request);
     fill(request.in_background);
+    fill(request.bytes_per_second);
     fill(request.sources);
     fill(request.sources.emplace_back());
     for (RestoreChunk& chunk : request.chunks) {
@@ -507,10 +508,10 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_TRUE(refused(Register{{}, {on_node_0}, {{{}, {}, 1}}}));
   EXPECT_TRUE(refused(PutChunks{{}, {on_node_0}, {PutChunk::sealed({}, 1, Bytes(1))}}));
   EXPECT_TRUE(refused(PutChunks{{}, {on_node_0}, {PutChunk::sealed({}, 0, {})}}));
-  EXPECT_FALSE(refused(Restore{{}, false, {on_node_0}, {on_node_0}, {{{}, 1, 0, 0}}}));
-  EXPECT_TRUE(refused(Restore{{}, false, {on_node_0}, {on_node_0}, {{{}, 1, 1, 0}}}));
-  EXPECT_TRUE(refused(Restore{{}, false, {on_node_0}, {on_node_0}, {{{}, 1, 0, 1}}}));
-  EXPECT_TRUE(refused(Restore{{}, false, {on_node_0}, {on_node_0}, {{{}, 0, 0, 0}}}));
+  EXPECT_FALSE(refused(Restore{{}, false, 0, {on_node_0}, {on_node_0}, {{{}, 1, 0, 0}}}));
+  EXPECT_TRUE(refused(Restore{{}, false, 0, {on_node_0}, {on_node_0}, {{{}, 1, 1, 0}}}));
+  EXPECT_TRUE(refused(Restore{{}, false, 0, {on_node_0}, {on_node_0}, {{{}, 1, 0, 1}}}));
+  EXPECT_TRUE(refused(Restore{{}, false, 0, {on_node_0}, {on_node_0}, {{{}, 0, 0, 0}}}));
   EXPECT_TRUE(refused(Lock{{}, static_cast<LockKind>(3), {}}));
   EXPECT_TRUE(refused(ReadLog{{}, 1, 0, std::uint32_t{kMaxMessage} + 1}));
 }

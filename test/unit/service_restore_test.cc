@@ -22,6 +22,9 @@ namespace {
 
 constexpr NodeIndex kNodes = 4;
 
+// Of executors; stands still, but by hand.
+std::int64_t now = 0;
+
 struct Chunk {
   Fingerprint fingerprint;
   Bytes data;
@@ -83,7 +86,8 @@ class ServiceRestore : public testing::Test {
   void SetUp() override {
     identity_ = test::random_id(random_);
     for (NodeIndex n = 0; n < kNodes; ++n) {
-      auto executor = std::make_unique<Executor>(Executor::Options{.run = Executor::Run::kByHand});
+      auto executor =
+          std::make_unique<Executor>(Executor::Options{Executor::Run::kByHand, [] { return now; }});
       executor->connect(std::make_unique<Client>(std::make_unique<FromNode>(*this, n)));
       auto handler = make_node_handler("n" + std::to_string(n), n, kNodes, *executor);
       nodes_.push_back({std::move(executor), std::move(handler)});
@@ -131,7 +135,7 @@ class ServiceRestore : public testing::Test {
     const auto before = plan::Placement::copies_on(sources);
     plan::Placement after = before;
     after.add_copy(to);
-    Restore request{identity_, false, {before}, {after}, {}};
+    Restore request{identity_, false, 0, {before}, {after}, {}};
     for (const Chunk& chunk : what) {
       request.chunks.push_back(
           {chunk.fingerprint, static_cast<std::uint32_t>(chunk.data.size()), 0, 0});
@@ -232,6 +236,30 @@ TEST_F(ServiceRestore, WhatIsHereIsNotFetched) {
   EXPECT_EQ(reply.stored, 0u);
   EXPECT_EQ(reply.lost, none(10));
   EXPECT_TRUE(asked.empty());
+}
+
+TEST_F(ServiceRestore, WhatIsInTheBackgroundKeepsToTheRateThatItIsAskedFor) {
+  const auto what = chunks(256);  // of 4 KiB: two requests of 512 KiB
+  put(1, what);
+  Restore request = restore(what, {1});
+  request.in_background = true;
+  request.bytes_per_second = 512 << 10;
+  const auto outcome = ask(0, request);
+  run();
+  EXPECT_EQ(asked[1], 1);
+  now += 999'999'999;
+  run();
+  EXPECT_EQ(asked[1], 1);
+  // Whoever waits for a commit is not held up.
+  const auto other = chunks(1);
+  put(2, other);
+  const auto commit = ask(0, restore(other, {2}), 2);
+  run();
+  EXPECT_EQ(reply_of(*commit).stored, 1u);
+  now += 1;
+  run();
+  EXPECT_EQ(reply_of(*outcome).stored, what.size());
+  EXPECT_EQ(held(0, what), what.size());
 }
 
 TEST_F(ServiceRestore, ADamagedReplyIsAskedForElsewhere) {
