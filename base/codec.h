@@ -5,6 +5,7 @@
 // length read from the input is checked against what is left before anything is allocated.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -111,6 +112,11 @@ class Decoder {
     const auto count = get<std::uint32_t>();
     if (!has(static_cast<std::size_t>(count) * item_size)) return 0;
     return count;
+  }
+  // For how many of `count` items memory may be reserved before they are decoded: as many as there
+  // can be of `size` bytes each in what is left.
+  std::size_t room_for(std::size_t count, std::size_t size) const {
+    return std::min(count, left() / size);
   }
   void get_raw(void* data, std::size_t size) {
     if (!has(size)) {

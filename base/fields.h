@@ -19,8 +19,9 @@
 //                          what was decoded must be so.
 //
 // Decoding takes untrusted bytes: whatever cannot be fails the Decoder, and a count is compared
-// with what is left, at the least size of an item, before anything is allocated. A struct has at
-// most 18 fields, no base, no C array.
+// with what is left, at the least size of an item, before anything is allocated. Nor does a count
+// alone allocate more memory than there are bytes left: what items take beyond that grows as they
+// are decoded. A struct has at most 18 fields, no base, no C array.
 #pragma once
 
 #include <algorithm>
@@ -269,14 +270,13 @@ void get_fields(Decoder& d, T& value) {
   } else if constexpr (fields::is_vector<T>) {
     using Item = typename T::value_type;
     static_assert(least_encoded_size<Item>() > 0);
-    value.resize(d.get_count(least_encoded_size<Item>()));
+    const std::uint32_t count = d.get_count(least_encoded_size<Item>());
     if constexpr (fields::is_raw<Item>) {
+      value.resize(count);
       if (!value.empty()) d.get_raw(value.data(), std::span(value).size_bytes());
     } else {
-      for (Item& item : value) {
-        get_fields(d, item);
-        if (!d.ok()) break;
-      }
+      value.reserve(d.room_for(count, sizeof(Item)));
+      for (std::uint32_t i = 0; i < count && d.ok(); ++i) get_fields(d, value.emplace_back());
     }
   } else if constexpr (fields::is_set<T>) {
     const std::uint32_t count = d.get_count(least_encoded_size<typename T::value_type>());

@@ -101,18 +101,21 @@ void Block::encode(Encoder& out) const {
 Block Block::decode(Decoder& in) {
   Block block;
   // Every placement and every piece takes at least a byte: a count beyond what is left is a lie.
+  // Nor does a count alone reserve more than pieces of chunks can take.
   const std::uint32_t placements = get_varint_below(in, in.left() + 1);
-  block.placements.reserve(placements);
+  block.placements.reserve(in.room_for(placements, sizeof(plan::Placement)));
   while (block.placements.size() < placements) {
     block.placements.push_back(plan::Placement::decode(in));
     if (!in.ok()) return block;
   }
-  block.pieces.resize(get_varint_below(in, in.left() + 1));
+  const std::uint32_t pieces = get_varint_below(in, in.left() + 1);
+  block.pieces.reserve(in.room_for(pieces, kShortFingerprint));
   Piece before;
   std::uint32_t placement = 0;
-  for (Piece& piece : block.pieces) {
-    piece = get_piece(in, before, placement, block.placements.size());
+  while (block.pieces.size() < pieces) {
+    const Piece piece = get_piece(in, before, placement, block.placements.size());
     if (!in.ok()) break;
+    block.pieces.push_back(piece);
     before = piece;
     if (!piece.is_zero()) placement = piece.placement;
   }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 
 #include "engine/dump/exchange.h"
 #include "engine/mpi/topology.h"
@@ -89,6 +91,32 @@ class Outgoing {
   std::uint64_t slot_ = 0;  // the next of the current range
   std::uint64_t end_ = 0;
 };
+
+// What is said of a chunk on its way: how long it is, and its header.
+inline std::size_t entry_size(const ExchangePlan& plan) {
+  return sizeof(std::uint32_t) + plan.header_size;
+}
+// Writes the entry of a batch's i-th chunk. Returns the chunk's bytes.
+inline std::span<const std::byte> write_entry(const ExchangePlan& plan, const Batch& batch,
+                                              std::uint64_t i, std::byte* entry) {
+  const auto data = plan.fill(batch.range, batch.number + i, entry + sizeof(std::uint32_t));
+  const auto length = static_cast<std::uint32_t>(data.size());
+  std::memcpy(entry, &length, sizeof length);
+  return data;
+}
+inline std::uint32_t length_in(const std::byte* entry) {
+  std::uint32_t length = 0;
+  std::memcpy(&length, entry, sizeof length);
+  return length;
+}
+// The chunk that came into a slot, as its entry says. `data`: of as many bytes, or of the longest
+// that a chunk can be, whatever the entry says: memory may hold something from before.
+inline Parcel parcel_of(const ExchangePlan& plan, std::uint64_t slot, const std::byte* entry,
+                        const std::byte* data) {
+  return {slot,
+          {entry + sizeof(std::uint32_t), plan.header_size},
+          {data, std::min<std::size_t>(length_in(entry), plan.longest)}};
+}
 
 // Of what this rank's node receives.
 inline plan::SlotGrid own_grid(const Topology& topology, std::uint64_t slots_per_round) {

@@ -39,7 +39,9 @@ class PutExchange final : public Exchange {
       bool any = false;
       for (Batch batch = outgoing.next(most); batch.count != 0; batch = outgoing.next(most)) {
         for (std::uint64_t i = 0; i < batch.count; ++i) {
-          fill_slot(plan, batch, i, staging.get() + i * slot_size);
+          std::byte* const slot = staging.get() + i * slot_size;
+          const auto data = write_entry(plan, batch, i, slot);
+          std::memcpy(slot + entry_size(plan), data.data(), data.size());
         }
         put(batch.rank, outgoing.position_of(batch) * slot_size,
             {staging.get(), batch.count * slot_size});
@@ -53,8 +55,9 @@ class PutExchange final : public Exchange {
       PMPI_Win_sync(window_);
       std::vector<Parcel> parcels;
       for (std::uint64_t position = 0; position < expected; ++position) {
-        parcels.push_back(parcel(plan, window_memory_.get() + position * slot_size,
-                                 grid.slot_at(me, round * per_round + position)));
+        const std::byte* const slot = window_memory_.get() + position * slot_size;
+        parcels.push_back(parcel_of(plan, grid.slot_at(me, round * per_round + position), slot,
+                                    slot + entry_size(plan)));
       }
       if (expected != 0) plan.drain(parcels);
     }
@@ -73,24 +76,6 @@ class PutExchange final : public Exchange {
     PMPI_Win_unlock_all(window_);
     PMPI_Win_free(&window_);
     window_memory_.reset();
-  }
-
-  static void fill_slot(const ExchangePlan& plan, const Batch& batch, std::uint64_t i,
-                        std::byte* slot) {
-    const auto data = plan.fill(batch.range, batch.number + i, slot + sizeof(std::uint32_t));
-    const auto length = static_cast<std::uint32_t>(data.size());
-    std::memcpy(slot, &length, sizeof length);
-    std::memcpy(slot + sizeof length + plan.header_size, data.data(), length);
-  }
-
-  // Whatever a window holds from before is not taken for longer than a chunk can be.
-  static Parcel parcel(const ExchangePlan& plan, const std::byte* slot, std::uint64_t number) {
-    std::uint32_t length = 0;
-    std::memcpy(&length, slot, sizeof length);
-    const std::byte* const header = slot + sizeof length;
-    return {number,
-            {header, plan.header_size},
-            {header + plan.header_size, std::min<std::size_t>(length, plan.longest)}};
   }
 
   // Returns once `data` may be used again.

@@ -109,7 +109,7 @@ class SendExchange final : public Exchange {
           part_size_(
               std::max(plan.longest, std::min(owner.window_size_ / kParts / 2, kLargestPart))),
           most_(std::min(part_size_ / plan.longest, plan::SlotGrid::kLargestBlock)),
-          entry_size_(sizeof(std::uint32_t) + plan.header_size),
+          entry_size_(entry_size(plan)),
           outgoing_(owner.topology_, plan, per_round_, 0, plan.rounds),
           expected_(own_grid(owner.topology_, per_round_)
                         .expected(plan.incoming,
@@ -178,11 +178,6 @@ class SendExchange final : public Exchange {
     std::byte* entry(const Part& part, std::uint64_t i) const {
       return part.announcement.get() + sizeof(Announcement) + i * entry_size_;
     }
-    std::uint32_t length(const Part& part, std::uint64_t i) const {
-      std::uint32_t length = 0;
-      std::memcpy(&length, entry(part, i), sizeof length);
-      return length;
-    }
 
     // Waits for announcements with every free part, but not for more than are sure to come.
     void receive() {
@@ -226,12 +221,9 @@ class SendExchange final : public Exchange {
       bool together = true;
       std::size_t size = 0;
       for (std::uint64_t i = 0; i < batch.count; ++i) {
-        std::byte* const to = entry(part, i);
-        chunks[i] = plan_.fill(batch.range, batch.number + i, to + sizeof(std::uint32_t));
-        const auto length = static_cast<std::uint32_t>(chunks[i].size());
-        std::memcpy(to, &length, sizeof length);
+        chunks[i] = write_entry(plan_, batch, i, entry(part, i));
         together = together && chunks[i].data() == chunks[0].data() + size;
-        size += length;
+        size += chunks[i].size();
       }
       announcement.checksum = checksum_of(part, announced_size(batch.count));
       std::memcpy(part.announcement.get(), &announcement, sizeof announcement);
@@ -272,7 +264,8 @@ class SendExchange final : public Exchange {
           continue;
         }
         std::size_t bytes = 0;
-        for (std::uint64_t i = 0; i < announcement_of(part).count; ++i) bytes += length(part, i);
+        for (std::uint64_t i = 0; i < announcement_of(part).count; ++i)
+          bytes += length_in(entry(part, i));
         PMPI_Irecv(part.data.get(), static_cast<int>(bytes), MPI_BYTE, source, kDataTag,
                    owner_.comm_, &requests_[p]);
         part.held_from = MPI_PROC_NULL;
@@ -286,11 +279,8 @@ class SendExchange final : public Exchange {
       const std::byte* at = part.data.get();
       parcels_.clear();
       for (std::uint64_t i = 0; i < announcement.count; ++i) {
-        const std::uint32_t bytes = length(part, i);
-        parcels_.push_back({announcement.slot + i,
-                            {entry(part, i) + sizeof(std::uint32_t), plan_.header_size},
-                            {at, bytes}});
-        at += bytes;
+        parcels_.push_back(parcel_of(plan_, announcement.slot + i, entry(part, i), at));
+        at += parcels_.back().data.size();
       }
       plan_.drain(parcels_);
     }

@@ -174,5 +174,21 @@ TEST(Fields, ACountThatDoesNotFitAllocatesNothing) {
   EXPECT_EQ(fingerprints.capacity(), 0u);
 }
 
+// The least size of an item may be much less than what it takes in memory.
+TEST(Fields, ACountAloneAllocatesNoMoreThanWasReceived) {
+  constexpr std::size_t kBytes = 60000;
+  Encoder e;
+  e.put(std::uint32_t{kBytes});
+  e.put_raw(Bytes(kBytes, std::byte{2}).data(), kBytes);  // no optional begins so
+  Decoder d(e.bytes());
+  std::vector<std::optional<All>> items;
+  get_fields(d, items);
+  EXPECT_FALSE(d.ok());
+  EXPECT_LE(items.capacity() * sizeof(items[0]), kBytes);
+  // What is there is decoded all the same, however little of it there is for its size.
+  const std::vector<std::optional<All>> few(1000);
+  EXPECT_EQ(decoded<std::vector<std::optional<All>>>(encoded(few)), few);
+}
+
 }  // namespace
 }  // namespace dedup

@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "base/varint.h"
+
 namespace dedup::plan {
 namespace {
 
@@ -347,6 +349,39 @@ TEST(BlockBuilder, LaterPiecesReplaceEarlierOnes) {
     }
     builder.take([](std::uint64_t, Block&&) { ADD_FAILURE() << "the builder was not empty"; });
   }
+}
+
+// What is counted may take little in a message, and much in memory.
+TEST(PlanBlock, ACountAloneAllocatesNoMoreThanPiecesOfChunksCanTake) {
+  constexpr std::size_t kBytes = 60000;
+  const auto decode = [](std::uint64_t placements, std::uint64_t pieces) {
+    Encoder e;
+    put_varint(e, placements);
+    if (placements == 0) put_varint(e, pieces);
+    e.put_raw(Bytes(kBytes, std::byte{0xff}).data(), kBytes);  // neither of them begins so
+    Decoder d(e.bytes());
+    Block block = Block::decode(d);
+    EXPECT_FALSE(d.ok());
+    return block;
+  };
+  EXPECT_LE(decode(0, kBytes).pieces.capacity() * 20, kBytes);
+  EXPECT_LE(decode(kBytes, 0).placements.capacity() * sizeof(Placement), kBytes);
+  // What is there is decoded all the same: zeros take a byte each.
+  Block zeros;
+  for (std::uint32_t i = 0; i < 5000; ++i) {
+    Piece& piece = zeros.pieces.emplace_back();
+    piece.begin = i * 7;
+    piece.length = 7;
+  }
+  Encoder e;
+  zeros.encode(e);
+  EXPECT_LT(e.size(), 6000u);
+  Decoder d(e.bytes());
+  const Block block = Block::decode(d);
+  EXPECT_TRUE(d.ok() && d.at_end());
+  Encoder again;
+  block.encode(again);
+  EXPECT_EQ(again.bytes(), e.bytes());
 }
 
 }  // namespace
