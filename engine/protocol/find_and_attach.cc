@@ -144,6 +144,7 @@ class FindAndAttach {
     DEDUP_ASSIGN(SearchResult found,
                  search(file_.client(), file_.ranks(), file_.path, identity, file_.hints.store));
     if (file_.rank() != 0) return Status::ok();
+    if (file_.writable) DEDUP_TRY(check_stores_differ(found, file_.hints.store));
     hide(found, begun_.aside);
     DEDUP_ASSIGN(const bool shared, is_shared(found, file_.path));
     if (!shared) return decide_by_path(found, mine);

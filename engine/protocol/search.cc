@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 
 #include "base/fields.h"
 #include "service/messages/store_node.h"
@@ -105,6 +106,19 @@ void hide(SearchResult& found, const std::vector<Id128>& identities) {
       return std::find(identities.begin(), identities.end(), record.identity) != identities.end();
     });
   }
+}
+
+Status check_stores_differ(const SearchResult& found, const std::string& store_template) {
+  std::map<Id128, const store::StoreReport*> owners;
+  for (const store::StoreReport& report : found.reports) {
+    const auto [owner, is_new] = owners.emplace(report.store, &report);
+    if (is_new) continue;
+    return {Code::kInfoValue, "nodes " + owner->second->node_name + " and " + report.node_name +
+                                  " have one store, " + store_template +
+                                  ": set dedup_store (DEDUP_STORE) to a directory of each node's "
+                                  "own; %n in it is the node's name"};
+  }
+  return Status::ok();
 }
 
 Result<bool> is_shared(const SearchResult& found, const std::string& path) {

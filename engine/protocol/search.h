@@ -31,6 +31,9 @@ Result<SearchResult> search_alone(service::Client& client, const std::string& pa
 // Takes these files out of it: they are not to be found any more.
 void hide(SearchResult& found, const std::vector<Id128>& identities);
 
+// kInfoValue, saying what to do, if two nodes have one store: each needs its own to write to.
+Status check_stores_differ(const SearchResult& found, const std::string& store_template);
+
 // Whether all nodes see the directory of `path` as this process does.
 Result<bool> is_shared(const SearchResult& found, const std::string& path);
 

@@ -119,6 +119,17 @@ def test_wrong_nodes_are_told_at_once_and_are_an_error(programs, stores, nodes):
     assert not stores.directory.exists()
 
 
+def test_a_store_for_all_nodes_is_an_error_that_says_what_to_do(programs, stores):
+    one = stores.directory / "one"
+    command = [*by_hand(2, stores.directory), "-genv", "DEDUP_STORE", str(one), "-n", "2",
+               str(programs("hints")), "open", stores.name()]
+    result = run_guarded(command, clean_environment())
+    for rank in range(2):
+        assert f"open {rank} MPI_ERR_INFO_VALUE" in result.stdout, result
+    for text in ("nodes n0 and n1 have one store", "/one: ", "DEDUP_STORE", "%n"):
+        assert text in result.stdout, result
+
+
 def test_wrong_nodes_are_wrong_usage_of_dedupctl(stores):
     result = run_guarded(by_hand("a,,b", stores.directory, "-n", 2, TEST_BUILD / "bin" / "dedupctl",
                                  "ls"), clean_environment())

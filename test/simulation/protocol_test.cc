@@ -105,6 +105,18 @@ TEST_F(Protocol, AnOpenThatCannotSetTheFileAsideGivesTheTurnBack) {
   EXPECT_TRUE(again.is_ok()) << again.message();
 }
 
+TEST_F(Protocol, NodesThatHaveOneStoreAreToldToHaveTheirOwn) {
+  const auto file = new_handle();
+  file->hints.store = "/n0/s";
+  const Status status = open(*file);
+  EXPECT_EQ(status.code(), Code::kInfoValue);
+  for (const char* const text : {"nodes n0 and n1", "/n0/s", "DEDUP_STORE", "%n"}) {
+    EXPECT_NE(status.message().find(text), std::string::npos) << status.message();
+  }
+  const auto another = new_handle();
+  EXPECT_TRUE(open(*another).is_ok());
+}
+
 TEST_F(Protocol, ACommitDoesNotCountCopiesThatANodeDoesNotHave) {
   const auto file = new_handle();
   ASSERT_TRUE(open(*file).is_ok());
