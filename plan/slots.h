@@ -37,7 +37,6 @@ struct SlotGrid {
   std::uint64_t slot_at(std::uint64_t rank, std::uint64_t place) const {
     return (place / block() * ranks + rank) * block() + place % block();
   }
-  std::uint64_t round_of(std::uint64_t slot) const { return place_of(slot) / per_round; }
   std::uint64_t position_of(std::uint64_t slot) const { return place_of(slot) % per_round; }
 
   // A round's slots are consecutive numbers: the first one of a round.

@@ -388,16 +388,17 @@ TEST(PlanSlots, EverySlotHasItsOwnPlaceAndIsExpected) {
     const std::uint64_t count = random() % 1000;
     std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>> places;
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> arrived;
+    const auto round_of = [&](std::uint64_t slot) { return grid.place_of(slot) / grid.per_round; };
     for (std::uint64_t s = 0; s < count; ++s) {
       ASSERT_LT(grid.rank_of(s), grid.ranks);
       ASSERT_LT(grid.position_of(s), grid.per_round);
-      ASSERT_LT(grid.round_of(s), grid.rounds(count));
-      ASSERT_GE(s, grid.first_of(grid.round_of(s)));
-      ASSERT_LT(s, grid.first_of(grid.round_of(s) + 1));
-      ASSERT_TRUE(places.emplace(grid.rank_of(s), grid.round_of(s), grid.position_of(s)).second);
+      ASSERT_LT(round_of(s), grid.rounds(count));
+      ASSERT_GE(s, grid.first_of(round_of(s)));
+      ASSERT_LT(s, grid.first_of(round_of(s) + 1));
+      ASSERT_TRUE(places.emplace(grid.rank_of(s), round_of(s), grid.position_of(s)).second);
       ASSERT_EQ(s, grid.slot_at(grid.rank_of(s), grid.place_of(s)));
       // Positions are filled from 0 on.
-      ASSERT_EQ(grid.position_of(s), (arrived[{grid.rank_of(s), grid.round_of(s)}]++));
+      ASSERT_EQ(grid.position_of(s), (arrived[{grid.rank_of(s), round_of(s)}]++));
     }
     for (std::uint64_t r = 0; r < grid.ranks; ++r) {
       std::uint64_t all = 0;
