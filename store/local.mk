@@ -76,6 +76,7 @@ unit_tests_SOURCES += \
   test/unit/store_commit_record_test.cc \
   test/unit/store_flush_test.cc \
   test/unit/store_format_test.cc \
+  test/unit/store_contract.h \
   test/unit/store_contract_test.cc \
   test/unit/store_generations_test.cc \
   test/unit/shard_helpers.h \
