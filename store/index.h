@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/hasher.h"
@@ -60,10 +59,5 @@ struct SegmentSize {
   std::uint64_t segment;
   std::uint64_t bytes;  // that it has, whatever they are
 };
-
-// Segments of which the index names less than half the bytes: worth rewriting, by appending their
-// live chunks to a new segment. Those not in `sizes` are left out.
-std::vector<std::uint64_t> sparse_segments(const IndexReader& index,
-                                           std::span<const SegmentSize> sizes);
 
 }  // namespace dedup::store

@@ -36,7 +36,6 @@ libdedup_core_la_SOURCES += \
   store/format.h \
   store/fs.cc \
   store/fs.h \
-  store/index.cc \
   store/index.h \
   store/lease_table.cc \
   store/lease_table.h \

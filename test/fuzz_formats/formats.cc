@@ -316,9 +316,7 @@ constexpr std::size_t kPage = 4096;
 void check_index(const std::string& path) {
   const auto index = store::IndexFileReader::open(path);
   if (!index.is_ok()) return;
-  std::vector<store::SegmentSize> sizes;
-  for (const auto& use : (*index)->segments()) sizes.push_back({use.segment, 1000});
-  (void)store::sparse_segments(**index, sizes);
+  (void)(*index)->segments();
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>((*index)->size(), 300); ++i) {
     const auto entry = (*index)->at(i);
     if (entry.is_ok()) (void)(*index)->find(entry->fingerprint);

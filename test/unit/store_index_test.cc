@@ -200,21 +200,5 @@ TEST(Index, ReportsAFullDisk) {
   EXPECT_FALSE(test::write_index(dir / "i", Id128::random(), {}, entries, false).is_ok());
 }
 
-TEST(SparseSegments, AreThoseWithLessThanHalfLive) {
-  const TempDir dir;
-  std::vector<IndexEntry> entries;
-  for (std::uint8_t i = 0; i < 4; ++i) {
-    IndexEntry entry;
-    entry.fingerprint.bytes[0] = i;
-    entry.location = {i, 64, 1000 - kChunkHeaderSize};
-    entries.push_back(entry);
-  }
-  ASSERT_TRUE(test::write_index(dir / "i", Id128::random(), {}, entries, false).is_ok());
-  auto index = IndexFileReader::open(dir / "i");
-  ASSERT_TRUE(index.is_ok());
-  const std::vector<SegmentSize> sizes{{0, 1064}, {1, 2000}, {2, 2002}, {9, 50000}};
-  EXPECT_EQ(sparse_segments(**index, sizes), (std::vector<std::uint64_t>{2}));
-}
-
 }  // namespace
 }  // namespace dedup::store
