@@ -263,7 +263,8 @@ Status Replacement::put_after(const PathState& before) {
     if (!is_same(now, before)) return conflict(path_);
   }
   DEDUP_ASSIGN(const PathState now, look_at(path_));
-  if (!is_same(now, before)) {
+  // Who settles the path meanwhile takes this job for a killed one, and puts it there.
+  if (!is_same(now, before) && !stands_there()) {
     (void)fs::remove_file(claims.back());
     return conflict(path_);
   }

@@ -80,6 +80,9 @@ class Turns {
     return true;
   }
 
+  // Of the job that runs.
+  bool is_dead() const { return fibers_[current_].is_dead; }
+
   static Turns* running() { return running_; }
 
  private:
@@ -230,6 +233,7 @@ class World {
 
   // What is wrong afterwards; empty: nothing.
   std::string check() {
+    if (!wrong_.empty()) return wrong_;
     const Status last = open_and_commit();
     if (!last.is_ok()) return "nobody can go on: " + last.message();
     const auto now = store::look_at(kPath);
@@ -261,7 +265,19 @@ class World {
   Status put(store::Replacement& next, const PathState& now) {
     const Status status = breakage_ == Breakage::kNoClaims ? next.put() : next.put_after(now);
     if (status.is_ok()) acknowledged_.insert(begun_[&next]);
+    const bool is_told = Turns::running() == nullptr || !Turns::running()->is_dead();
+    if (is_told && status.code() == Code::kConflict && standing() == begun_[&next]) {
+      wrong_ = "what stands there is said not to";
+    }
     return status;
+  }
+
+  // The attempt at the path, looked at between two calls.
+  Id128 standing() {
+    store::System& used = store::use_system(memory_);
+    const auto now = store::look_at(kPath);
+    store::use_system(used);
+    return now.is_ok() ? now->placeholder.attempt : Id128{};
   }
 
   Breakage breakage_;
@@ -273,6 +289,7 @@ class World {
   std::map<Id128, Id128> parents_;
   std::map<const store::Replacement*, Id128> begun_;
   std::set<Id128> acknowledged_;
+  std::string wrong_;
 };
 
 // ---- All ways ----------------------------------------------------------------------------------

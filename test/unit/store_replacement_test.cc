@@ -144,6 +144,39 @@ TEST(Replacement, ThatAKilledJobHadClaimedForIsPutByTheNext) {
   }
 }
 
+// Somebody settles the path right after each claim: another job that looks there, or one that
+// tidies up in the directory.
+class SettlingSystem : public ForwardingSystem {
+ public:
+  explicit SettlingSystem(std::string path) : ForwardingSystem(kernel()), path_(std::move(path)) {}
+
+  int symlink(const char* target, const char* path) override {
+    const int result = below_.symlink(target, path);
+    if (std::string_view(path).find(".dedup-next-") != std::string_view::npos) {
+      EXPECT_TRUE(settle_path(path_).is_ok());
+    }
+    return result;
+  }
+
+ private:
+  std::string path_;
+};
+
+TEST(Replacement, ThatSomebodyElsePutsThereIsPut) {
+  TempDir dir;
+  const std::string path = dir / "f";
+  put_text(path, "old");
+  const PathState before = *look_at(path);
+  const auto replacement = begin_placeholder(path, of_attempt(1));
+  SettlingSystem settling(path);
+  System& used = use_system(settling);
+  const Status status = replacement->put_after(before);
+  use_system(used);
+  EXPECT_TRUE(status.is_ok()) << status.message();
+  EXPECT_EQ(look_at(path)->placeholder.attempt, id_of(1));
+  EXPECT_EQ(count_entries(dir), 1u);
+}
+
 TEST(Replacement, ThatWasGivenUpDoesNotStandInTheWay) {
   TempDir dir;
   const std::string path = dir / "f";
