@@ -25,8 +25,8 @@ class System {
   System(const System&) = delete;
   System& operator=(const System&) = delete;
 
-  // Whether calls from several threads may go on at once. Not in tests that count calls, or fail the
-  // n-th.
+  // Whether calls from several threads may go on at once. Not in tests that count calls, or fail
+  // the n-th.
   virtual bool takes_calls_at_once() const { return false; }
 
   // --- Open files -------------------------------------------------------------------------------
