@@ -85,7 +85,7 @@ Piece get_piece(Decoder& in, const Piece& before, std::uint32_t placement, std::
 }  // namespace
 
 void Block::encode(Encoder& out) const {
-  out.bytes().reserve(out.size() + 8 + 36 * pieces.size());
+  out.make_room(8 + 36 * pieces.size());
   put_varint(out, placements.size());
   for (const plan::Placement& one : placements) one.encode(out);
   put_varint(out, pieces.size());

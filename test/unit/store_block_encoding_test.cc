@@ -67,6 +67,20 @@ TEST(BlockEncoding, KeepsWhatEachByteIs) {
   }
 }
 
+// A message may carry thousands of them: each must not move all those before it.
+TEST(BlockEncoding, AppendsManyWithoutMovingThemEachTime) {
+  test::Random random(2);
+  const Block block = test::random_block(random, 20);
+  Encoder out;
+  std::size_t moves = 0;
+  for (int i = 0; i < 4096; ++i) {
+    const std::size_t before = out.bytes().capacity();
+    block.encode(out);
+    moves += out.bytes().capacity() != before ? 1 : 0;
+  }
+  EXPECT_LE(moves, 24u);
+}
+
 TEST(BlockEncoding, JoinsWhatContinuesAndDropsUnusedSets) {
   test::Random random(2);
   Block block;
