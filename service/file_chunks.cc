@@ -285,8 +285,8 @@ Status FileChunks::add(const Register& request) {
                                    ", which is not open"};
     }
     if (!present(chunk.fingerprint, l)) {
-      return {Code::kIo, store_.segment_name(identity_, l.segment) + ": no chunk can be at byte " +
-                             std::to_string(l.offset) + ": the file is gone or shorter"};
+      return {Code::kIo, store::segment_text(identity_, l.segment) + ": no chunk can be at byte " +
+                             std::to_string(l.offset) + ": it is gone or shorter"};
     }
   }
   std::vector<std::uint32_t> numbers;

@@ -40,7 +40,7 @@ std::vector<IndexEntry> entries_of(const IndexReader& index, unsigned part, unsi
 class SegmentCheck {
  public:
   SegmentCheck(const Store& store, const Id128& identity, std::uint64_t number, ChunkCheck& check)
-      : name_(store.segment_name(identity, number)), check_(check) {
+      : name_(segment_text(identity, number)), check_(check) {
     auto opened = store.segment(identity, number);
     if (opened.is_ok()) {
       reader_ = std::move(*opened);

@@ -31,6 +31,10 @@ bool holds(const ChunkSeal& seal, const SegmentChunk& chunk) {
   return seal.checksum == sealed_checksum(seal.salt, chunk);
 }
 
+std::string segment_text(const Id128& identity, std::uint64_t number) {
+  return "segment " + std::to_string(number) + " of file " + identity.hex();
+}
+
 std::uint64_t chunk_end(const Fingerprint& fingerprint, const ChunkLocation& location) {
   return location.offset + header_size(fingerprint) + location.length;
 }

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/status.h"
 #include "base/types.h"
@@ -40,6 +41,9 @@ struct ChunkLocation {
   std::uint32_t length = 0;   // of the chunk's data
   auto operator<=>(const ChunkLocation&) const = default;
 };
+
+// What to call a segment in a message to people.
+std::string segment_text(const Id128& identity, std::uint64_t number);
 
 // The offset behind a chunk, which is the next one's if they are in one group.
 std::uint64_t chunk_end(const Fingerprint& fingerprint, const ChunkLocation& location);

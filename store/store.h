@@ -132,8 +132,6 @@ class Store {
   // comes upon it does not take it. Durable when it returns. Twice undoes it. Of a chunk with a
   // header: one without is what it is named after if it can be read.
   virtual Status spoil_chunk(const Id128& identity, const ChunkLocation& location) = 0;
-  // What to call a segment in a message to people.
-  virtual std::string segment_name(const Id128& identity, std::uint64_t number) const = 0;
 
   // --- Locks (kernel locks, freed when the process dies) -----------------------------------------
   // A Lock unlocks when it is destroyed.

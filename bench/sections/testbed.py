@@ -121,7 +121,8 @@ def measure(bench, model, hosts):
 def prefix_of_mpich(bench):
     """An MPICH whose ranks talk over sockets, with the driver inside: built if need be."""
     named = os.environ.get("DEDUP_TEST_MPI")
-    return named or bench.run([ROOT / "test" / "inside" / "build"], timeout=1800).split()[-1]
+    options = ["--quick"] if bench.quick else []
+    return named or bench.run([ROOT / "test/inside/build", *options], timeout=1800).split()[-1]
 
 
 def leave_out(bench, reason):

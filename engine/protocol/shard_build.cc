@@ -403,7 +403,7 @@ Status ShardBuild::write_out(bool ends) {
   for (auto& [target, asked] : pending) {
     const auto reply = asked.wait();
     if (!reply.is_ok()) {
-      status = reply.status();
+      if (status.is_ok()) status = reply.status();
       continue;
     }
     target->can_carry = reply->can_carry;
@@ -412,7 +412,7 @@ Status ShardBuild::write_out(bool ends) {
   }
   for (Pending& p : again) {
     const auto reply = p.wait();
-    if (!reply.is_ok()) status = reply.status();
+    if (!reply.is_ok() && status.is_ok()) status = reply.status();
   }
   unsent_.clear();
   unsent_bytes_ = 0;

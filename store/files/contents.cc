@@ -146,10 +146,6 @@ Status FileStore::spoil_chunk(const Id128& identity, const ChunkLocation& locati
   return store::spoil_chunk(layout_.segment(identity, location.segment), location);
 }
 
-std::string FileStore::segment_name(const Id128& identity, std::uint64_t number) const {
-  return layout_.segment(identity, number);
-}
-
 std::unique_ptr<const Store::Locked> FileStore::look_at_locks() const {
   return std::make_unique<LocksOfFiles>(layout_, locked_files());
 }

@@ -59,7 +59,6 @@ class FileStore final : public Store {
   Status flush_segment(const Id128& identity, std::uint64_t number) override;
   Status remove_segment(const Id128& identity, std::uint64_t number) override;
   Status spoil_chunk(const Id128& identity, const ChunkLocation& location) override;
-  std::string segment_name(const Id128& identity, std::uint64_t number) const override;
 
   Result<std::unique_ptr<Lock>> lock_for_writing(const Id128& identity) override;
   Result<std::unique_ptr<Lock>> lock_whole(const Id128& identity,

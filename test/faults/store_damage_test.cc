@@ -34,7 +34,14 @@ constexpr int kBlockCount = 4;
 
 // How each byte is changed: 0 stands for one bit, another one for each of eight bytes in turn. The
 // sanitizer takes too long for both.
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__has_feature)
+#define DEDUP_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define DEDUP_ADDRESS_SANITIZER 1
+#else
+#define DEDUP_ADDRESS_SANITIZER 0
+#endif
+#if DEDUP_ADDRESS_SANITIZER
 constexpr std::array kMasks = {std::byte{0xff}};
 #else
 constexpr std::array kMasks = {std::byte{0}, std::byte{0xff}};

@@ -28,7 +28,7 @@ INSIDE = [
     r"\b(Segment|Log|Index|Shard)File(Reader|Writer)\b",
     r"\b(FileStore|open_leases)\b",
     # Functions that would give a path, and what its files and directories are called.
-    r"\b(segment|log|index|shard|record|mark)_path\(",
+    r"\b(segment|log|index|shard|record|mark)_(path|name)\(",
     r"\b(generation|file|segments|logs)_directory\(",
     r'"/?(segments|logs|generations|marks)/?"',
     r'"[^"]*\.(seg|log)"',
@@ -73,6 +73,7 @@ def test_who_may_handle_other_files_does(name):
         '#include "store/shard_content.h"',
         "auto reader = store::SegmentFileReader::open(path);",
         "return store.segment_path(identity, number);",
+        "return store.segment_name(identity, number);",
         "list(store.file_directory(identity));",
         'const auto path = file + "/segments/" + name;',
         'path + "/shard-" + std::to_string(s)',

@@ -247,9 +247,6 @@ class MemoryStore final : public store::Store {
     chunk->second.is_spoiled = !chunk->second.is_spoiled;
     return Status::ok();
   }
-  std::string segment_name(const Id128& identity, std::uint64_t number) const override {
-    return "segment " + std::to_string(number) + " of " + identity.hex() + " in memory";
-  }
 
   // --- Locks -------------------------------------------------------------------------------------
   Result<std::unique_ptr<Lock>> lock_for_writing(const Id128& identity) override {
