@@ -1,9 +1,12 @@
 #include "base/warn.h"
 
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <mutex>
 #include <utility>
 
@@ -64,6 +67,17 @@ void warn(std::string_view text) {
 
 void say_error(std::string_view text) {
   say("error", text);
+}
+
+void wait_until_read(int fd) {
+  struct stat about;
+  if (fstat(fd, &about) != 0 || !S_ISFIFO(about.st_mode)) return;
+  constexpr timespec kMillisecond{0, 1'000'000};
+  for (int i = 0; i < 1000; ++i) {
+    int unread = 0;
+    if (ioctl(fd, FIONREAD, &unread) != 0 || unread == 0) return;
+    (void)nanosleep(&kMillisecond, nullptr);
+  }
 }
 
 void hear_warnings(std::function<void(std::string_view)> listener) {

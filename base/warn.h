@@ -6,6 +6,8 @@
 // All functions may be called by several threads at once.
 #pragma once
 
+#include <unistd.h>
+
 #include <functional>
 #include <string>
 #include <string_view>
@@ -21,6 +23,11 @@ void set_speaker(const std::string& who);
 void warn(std::string_view text);
 // Something failed, and whoever called may not be told, or not look.
 void say_error(std::string_view text);
+
+// Before a process ends its whole job: returns when another process that reads `fd` through a pipe,
+// as a launcher does to pass it on, has read all of it, or after a second. A launcher that is told
+// to end the job first drops what it has not read.
+void wait_until_read(int fd = STDERR_FILENO);
 
 // For tests: takes the lines, without their ends, instead of standard error; an empty one gives
 // them back to it.

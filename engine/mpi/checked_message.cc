@@ -80,6 +80,7 @@ void end_on_damage(const char* what) {
       "this rank ends, since MPI delivered something else than was sent in the middle of a "
       "collective operation on a file (" +
       std::string(what) + "); what was committed stands");
+  wait_until_read();
   PMPI_Abort(MPI_COMM_WORLD, 1);
 }
 

@@ -27,6 +27,7 @@ void end_this_rank(MPI_Comm*, int* error, ...) {
       "this rank ends, since MPI lost another one in the middle of a collective operation on a "
       "file; what was committed stands: " +
       std::string(text));
+  wait_until_read();
   PMPI_Abort(MPI_COMM_WORLD, 1);
 }
 

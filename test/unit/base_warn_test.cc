@@ -1,7 +1,11 @@
 #include "base/warn.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <array>
 #include <thread>
 #include <vector>
 
@@ -68,6 +72,33 @@ TEST(Warn, GoesToStandardErrorAsItIs) {
   say_error(std::string(100000, 'x'));
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "dedup: warning: one\ndedup: error: " + std::string(100000, 'x') + "\n");
+}
+
+TEST(WaitUntilRead, WaitsForWhoReadsAPipe) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe(pipe.data()), 0);
+  std::array<char, 1000> bytes{};
+  ASSERT_EQ(::write(pipe[1], bytes.data(), bytes.size()), 1000);
+  std::thread reader([&] {
+    std::array<char, 300> part{};
+    for (int left = 1000; left > 0;)
+      left -= static_cast<int>(::read(pipe[0], part.data(), part.size()));
+  });
+  wait_until_read(pipe[1]);
+  int unread = -1;
+  EXPECT_EQ(::ioctl(pipe[1], FIONREAD, &unread), 0);
+  EXPECT_EQ(unread, 0);
+  reader.join();
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST(WaitUntilRead, DoesNotWaitForAFile) {
+  const int fd = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  wait_until_read(fd);
+  wait_until_read(-1);
+  ::close(fd);
 }
 
 }  // namespace

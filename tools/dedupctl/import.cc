@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/warn.h"
 #include "store/fs.h"
 #include "store/real_path.h"
 #include "tools/dedupctl/in_job.h"
@@ -118,7 +119,7 @@ void remove_made(const std::string& path) {
 [[noreturn]] void give_up(Session& session, const std::string& path, const Status& status) {
   if (session.is_root() && !session.options.force) remove_made(path);
   const ExitCode code = fail(session, status);
-  std::fflush(stderr);
+  wait_until_read();
   MPI_Barrier(MPI_COMM_WORLD);  // so that it is said before anybody ends the job
   MPI_Abort(MPI_COMM_WORLD, code);
   std::abort();
