@@ -10,6 +10,8 @@ namespace dedup {
   return false;
 }
 
+[[gnu::weak]] void note_local_request(std::uint8_t) {}
+
 [[gnu::weak]] bool is_test_variable(std::string_view) {
   return false;
 }

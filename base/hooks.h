@@ -14,6 +14,9 @@ std::uint64_t fast_hash_mask();
 // Whether each node sees the real paths as a file system of its own, wherever they are: no.
 bool has_private_paths();
 
+// A request of this kind (service::Opcode) goes to the service of this process, and over no socket.
+void note_local_request(std::uint8_t kind);
+
 // Whether a variable of the environment, DEDUP_..., is one that tests set: no.
 bool is_test_variable(std::string_view name);
 

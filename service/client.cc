@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "service/frame_mac.h"
+#include "service/local_calls.h"
 #include "service/wire.h"
 
 namespace dedup::service {
@@ -180,8 +181,8 @@ Reply receive_reply(Connection& connection) {
 
 class TcpTransport : public Transport {
  public:
-  TcpTransport(std::vector<Peer> peers, NodeIndex self, const Secret& secret)
-      : self_(self), secret_(secret) {
+  TcpTransport(std::vector<Peer> peers, NodeIndex self, const Secret& secret, LocalCalls* local)
+      : self_(self), secret_(secret), local_(local) {
     for (Peer& peer : peers) {
       auto node = std::make_unique<Node>();
       node->server_name = server_name(peer.addresses, peer.port);
@@ -280,6 +281,7 @@ class TcpTransport : public Transport {
   std::vector<std::unique_ptr<Node>> nodes_;
   NodeIndex self_;
   Secret secret_;
+  LocalCalls* local_;  // null: none
 };
 
 class TcpTransport::TcpCall : public Transport::Call {
@@ -323,6 +325,7 @@ std::unique_ptr<Transport::Call> TcpTransport::send(NodeIndex index, Opcode opco
     return std::make_unique<FailedCall>("a request of " + std::to_string(body.size()) +
                                         " bytes, more than a service takes");
   }
+  if (index == self_ && local_ != nullptr) return local_->send(opcode, body);
   return std::make_unique<TcpCall>(*this, *nodes_[index], opcode, body);
 }
 
@@ -380,8 +383,8 @@ Result<Bytes> TcpTransport::TcpCall::to_result(Reply reply) const {
 
 }  // namespace
 
-Client::Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret)
-    : Client(std::make_unique<TcpTransport>(std::move(peers), self, secret)) {}
+Client::Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret, LocalCalls* local)
+    : Client(std::make_unique<TcpTransport>(std::move(peers), self, secret, local)) {}
 
 Status Client::bad_reply(NodeIndex node) const {
   return {Code::kInternal,

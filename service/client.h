@@ -23,6 +23,8 @@
 
 namespace dedup::service {
 
+class LocalCalls;
+
 using Secret = std::array<std::uint8_t, 32>;
 
 // How to reach a node's service.
@@ -55,8 +57,9 @@ class Transport {
 
 class Client {
  public:
-  // Over TCP.
-  Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret);
+  // Over TCP; `local`, if there is one, is the way to this node's own service, and must outlive it.
+  Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret,
+         LocalCalls* local = nullptr);
   explicit Client(std::unique_ptr<Transport> transport)
       : transport_(std::move(transport)), live_(transport_->nodes()) {}
 

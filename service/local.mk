@@ -26,6 +26,8 @@ libdedup_core_la_SOURCES += \
   service/frame_mac.h \
   service/live_chunks.cc \
   service/live_chunks.h \
+  service/local_calls.cc \
+  service/local_calls.h \
   service/messages/block_home.h \
   service/messages/file_home.h \
   service/messages/file_info.h \

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <set>
@@ -23,6 +24,7 @@
 #include "base/barrier.h"
 #include "base/thread.h"
 #include "service/frame_mac.h"
+#include "service/local_calls.h"
 #include "service/wire.h"
 
 namespace dedup::service {
@@ -63,11 +65,15 @@ struct Connection {
   std::size_t reply_sent = 0;  // header and body
 };
 
-// All that happens in the service thread.
+// All that happens in the service thread, while it holds the mutex; who asks the handler elsewhere
+// holds it, too.
 class Loop {
  public:
   Loop(const Secret& secret, std::unique_ptr<Handler> handler)
-      : secret_(secret), handler_(std::move(handler)), scratch_(std::size_t{256} << 10) {}
+      : secret_(secret),
+        handler_(std::move(handler)),
+        local_(mutex_, *handler_, [this] { close_doomed(); }),
+        scratch_(std::size_t{256} << 10) {}
   ~Loop() {
     // What the handler still answers while it is destroyed finds nobody, and nobody comes who would
     // wait for an answer.
@@ -95,6 +101,7 @@ class Loop {
   // A request will not be answered by the handler.
   void dropped(ConnectionId id) noexcept;
 
+  LocalCalls& local() { return local_; }
   std::uint16_t port() const { return port_; }
   const std::vector<std::string>& addresses() const { return addresses_; }
 
@@ -129,7 +136,9 @@ class Loop {
   bool listening_ = true;  // the listeners are watched
   std::atomic<bool> stopping_ = false;
 
+  std::mutex mutex_;
   std::unique_ptr<Handler> handler_;
+  LocalCalls local_;
   std::unordered_map<ConnectionId, std::unique_ptr<Connection>> connections_;
   std::set<ConnectionId> unproven_;  // ids grow: the first is the oldest
   // To be closed when nobody is in the middle of using them, each once. Has room for all.
@@ -246,6 +255,7 @@ void Loop::run() {
     const int n = epoll_wait(poller_.fd(), events.data(), static_cast<int>(events.size()),
                              listening_ ? -1 : kPauseMilliseconds);
     if (n < 0 && errno != EINTR) return;
+    const std::lock_guard lock(mutex_);
     for (int i = 0; i < n; ++i) {
       const epoll_event& one = events[static_cast<std::size_t>(i)];
       const ConnectionId id = one.data.u64;
@@ -557,6 +567,10 @@ Result<std::unique_ptr<Server>> Server::start(const Secret& secret, bool loopbac
 Server::~Server() {
   p_->loop.stop();
   p_->thread.join();
+}
+
+LocalCalls& Server::local() {
+  return p_->loop.local();
 }
 
 std::uint16_t Server::port() const {

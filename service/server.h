@@ -1,7 +1,8 @@
-// A node's service: one thread that answers requests over TCP and sleeps when there are none.
+// A node's service: one thread that answers requests over TCP and sleeps when there are none; and
+// the way to it for threads of its own process, which need no connection (local_calls.h).
 //
 // The thread calls no MPI, blocks all signals, and never waits for another service. Handlers run in
-// it, one at a time: their state needs no locks.
+// it, or in the thread that asks, one at a time: their state needs no locks.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +19,15 @@
 namespace dedup::service {
 
 class Executor;
+class LocalCalls;
 
 // Identifies a client connection for as long as it lasts.
 using ConnectionId = std::uint64_t;
 
 // Where the answer to one request goes; may be kept and answered later, exactly once. If the
 // connection has gone by then, the answer is dropped. One that is destroyed unanswered answers with
-// kInternal, or with what handle() threw. Used in the service thread only, and gone when the
-// Handler is.
+// kInternal, or with what handle() threw. Used where Handlers run only, and gone when the Handler
+// is.
 class Responder {
  public:
   virtual ~Responder() = default;
@@ -58,6 +60,9 @@ class Server {
                                                std::unique_ptr<Handler> handler);
   // Stops the thread, closes all connections (the handler is not told), destroys the handler.
   ~Server();
+
+  // For threads of this process. Nobody may use it any more when the Server goes.
+  LocalCalls& local();
 
   std::uint16_t port() const;
   // Addresses under which other hosts may reach this one (numeric; loopback only if bound so).

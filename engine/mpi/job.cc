@@ -195,7 +195,8 @@ Status Job::start() {
         std::make_unique<service::Client>(peers, static_cast<NodeIndex>(self), common.secret));
   }
   client_ = std::make_unique<service::Client>(std::move(peers), static_cast<NodeIndex>(self),
-                                              common.secret);
+                                              common.secret,
+                                              p_->server ? &p_->server->local() : nullptr);
   return agree(world, mine);
 }
 

@@ -25,4 +25,8 @@ bool may_repeat(Opcode opcode) {
   }
 }
 
+bool is_done_beside(Opcode opcode) {
+  return opcode == Opcode::kRestore;
+}
+
 }  // namespace dedup::service

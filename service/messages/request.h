@@ -87,6 +87,10 @@ enum class Opcode : std::uint8_t {
 // nothing, or the second time nothing more.
 bool may_repeat(Opcode opcode);
 
+// Whether the service answers a request only when something is done that goes on beside it: worth
+// sending before it is waited for.
+bool is_done_beside(Opcode opcode);
+
 struct Empty {};
 
 }  // namespace dedup::service

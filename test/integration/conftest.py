@@ -114,7 +114,7 @@ def compile_program(source, directory):
     with open(directory / ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if is_stale(target, source):
-            result = subprocess.run([compiler, *flags, source, "-o", target, "-lpthread"],
+            result = subprocess.run([compiler, *flags, source, "-o", target, "-lpthread", "-rdynamic"],
                                     capture_output=True, text=True, check=False)
             if result.returncode != 0:
                 pytest.fail(f"{source} does not compile:\n{result.stderr}", pytrace=False)

@@ -17,6 +17,7 @@
 
 #include "service/client.h"
 #include "service/frame_mac.h"
+#include "service/local_calls.h"
 #include "service/messages/store_node.h"
 #include "service/server.h"
 #include "service/wire.h"
@@ -52,6 +53,7 @@ using Closed = Test<7>;      // reply: how many connections have ended
 using NoMemory = Test<8>;    // the handler throws
 using Throw = Test<9>;       // … with the body as what it says
 using KeepThrow = Test<10>;  // … after it has taken the responder for later
+using Beside = Test<static_cast<int>(Opcode::kRestore)>;  // as Keep
 
 struct Text {
   static Bytes of(const std::string& text) {
@@ -75,6 +77,7 @@ class TestHandler : public Handler {
         responder->reply({}, Bytes(body.begin(), body.end()));
         break;
       case 2:
+      case static_cast<int>(Opcode::kRestore):
         waiting_.emplace_back(std::move(responder), Bytes(body.begin(), body.end()));
         if (kept_ != nullptr) kept_->set_value();
         break;
@@ -285,6 +288,97 @@ TEST(Transport, AnExceptionIsAnErrorOfItsRequest) {
   ASSERT_TRUE(later.is_ok()) << later.status().message();
   EXPECT_EQ("later", Text::from(later->bytes));
   expect_alive(*server);
+}
+
+// As client_of(), in the service's process.
+std::unique_ptr<Client> local_client_of(Server& server) {
+  return std::make_unique<Client>(std::vector<Peer>{peer_of(server)}, NodeIndex{0}, kSecret,
+                                  &server.local());
+}
+
+TEST(LocalCalls, AreAnsweredAsOverAConnection) {
+  const auto server = start();
+  const auto client = local_client_of(*server);
+  std::mt19937 random(1);
+  const Bytes bytes = random_bytes(random, 100000);
+  const auto echo = client->call(0, Echo{bytes});
+  ASSERT_TRUE(echo.is_ok());
+  EXPECT_EQ(bytes, echo->bytes);
+  const auto full = client->call(0, Fail{Text::of("the disk is full")});
+  EXPECT_EQ(Code::kNoSpace, full.status().code());
+  EXPECT_EQ("the disk is full", full.status().message());
+  EXPECT_EQ(Code::kInternal, client->call(0, Drop{}).status().code());
+  EXPECT_EQ(Code::kNoMemory, client->call(0, NoMemory{}).status().code());
+  const auto thrown = client->call(0, Throw{Text::of("something cannot be")});
+  EXPECT_NE(std::string::npos, thrown.status().message().find("something cannot be"));
+  EXPECT_EQ("0", Text::from(client->call(0, Closed{})->bytes));
+}
+
+TEST(LocalCalls, WaitForAnswersThatComeFromElsewhere) {
+  std::promise<void> kept;
+  const auto server = start(&kept);
+  const auto local = local_client_of(*server);
+  const auto remote = client_of(*server);
+  std::thread waiter([&] {
+    const auto reply = local->call(0, Keep{Text::of("here")});
+    ASSERT_TRUE(reply.is_ok());
+    EXPECT_EQ("here", Text::from(reply->bytes));
+  });
+  kept.get_future().wait();
+  EXPECT_EQ("1", Text::from(remote->call(0, AnswerAll{})->bytes));
+  waiter.join();
+}
+
+TEST(LocalCalls, AnswerOthers) {
+  std::promise<void> kept;
+  const auto server = start(&kept);
+  const auto local = local_client_of(*server);
+  const auto remote = client_of(*server);
+  auto waiting = remote->start(0, Keep{Text::of("there")});
+  kept.get_future().wait();
+  EXPECT_EQ("1", Text::from(local->call(0, AnswerAll{})->bytes));
+  EXPECT_EQ("there", Text::from(waiting.wait()->bytes));
+}
+
+TEST(LocalCalls, AreNotMadeBeforeTheyAreWaitedFor) {
+  const auto server = start();
+  const auto client = local_client_of(*server);
+  {
+    const auto never = client->start(0, Keep{Text::of("nobody waits")});
+    EXPECT_EQ("0", Text::from(client->call(0, AnswerAll{})->bytes));
+  }
+  EXPECT_EQ("0", Text::from(client->call(0, Closed{})->bytes));
+}
+
+TEST(LocalCalls, ThatAreGivenUpEndAsConnectionsDo) {
+  const auto server = start();
+  const auto client = local_client_of(*server);
+  {
+    // Done beside the service: it is begun at once, and this handler never answers it.
+    const auto given_up = client->start(0, Beside{});
+    EXPECT_EQ("0", Text::from(client->call(0, Closed{})->bytes));
+  }
+  EXPECT_EQ("1", Text::from(client->call(0, Closed{})->bytes));
+  EXPECT_EQ("0", Text::from(client->call(0, AnswerAll{})->bytes));
+}
+
+TEST(LocalCalls, AreMadeByOneThreadAtATime) {
+  const auto server = start();
+  const auto local = local_client_of(*server);
+  const auto remote = client_of(*server);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Client& client = t % 2 == 0 ? *local : *remote;
+      for (int i = 0; i < 200; ++i) {
+        const std::string text = std::to_string(1000 * t + i);
+        const auto reply = client.call(0, Echo{Text::of(text)});
+        ASSERT_TRUE(reply.is_ok());
+        EXPECT_EQ(text, Text::from(reply->bytes));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Transport, AnswersLater) {

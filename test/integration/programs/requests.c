@@ -4,8 +4,9 @@
  *
  * All ranks open FILE, write to it, read, sync and close it. After each step rank 0 prints a line
  * for each kind of request: the step, the number of the kind (service::Opcode), and how many each
- * rank made. The program stands before the C library's sendmsg, by which requests go off; a service
- * answers on a thread of its own, which does not count.
+ * rank made. The program stands before the C library's sendmsg, by which requests go off to other
+ * processes; of those to the own process's service a test build tells (base/hooks.h). A service
+ * answers on a thread of its own, which does not count; answers from this one have no kind.
  */
 #include <pthread.h>
 #include <sys/socket.h>
@@ -30,7 +31,11 @@ static void count(const struct msghdr* message) {
   const unsigned char* header = message->msg_iov[0].iov_base;
   const size_t body = message->msg_iovlen > 1 ? message->msg_iov[1].iov_len : 0;
   const uint32_t kind = number_at(header + 4);
-  if (number_at(header) == body && kind < kKinds) ++counts[kind];
+  if (number_at(header) == body && kind != 0 && kind < kKinds) ++counts[kind];
+}
+
+void dedup_test_request(unsigned kind) {
+  if (pthread_equal(pthread_self(), main_thread)) ++counts[kind];
 }
 
 ssize_t sendmsg(int fd, const struct msghdr* message, int flags) {

@@ -1,0 +1,99 @@
+#include "service/local_calls.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/barrier.h"
+#include "base/hooks.h"
+#include "service/messages/request.h"
+
+namespace dedup::service {
+
+// Guarded by the service's mutex.
+struct LocalCalls::Answer {
+  std::condition_variable given;
+  std::optional<Result<Bytes>> result;
+  bool is_dropped = false;  // the handler let go of the request
+
+  void give(Result<Bytes> what) {
+    result = std::move(what);
+    given.notify_all();
+  }
+};
+
+class LocalCalls::LocalResponder : public Responder {
+ public:
+  LocalResponder(std::shared_ptr<Answer> answer, ConnectionId id)
+      : answer_(std::move(answer)), id_(id) {}
+  ~LocalResponder() override {
+    if (answer_->result) return;
+    answer_->is_dropped = true;
+    answer_->give(Status(Code::kInternal, "a service dropped a request"));
+  }
+  ConnectionId connection() const override { return id_; }
+  void reply(const Status& status, Bytes body) override {
+    if (answer_->result) return;
+    answer_->give(status.is_ok() ? Result<Bytes>(std::move(body)) : Result<Bytes>(status));
+  }
+
+ private:
+  std::shared_ptr<Answer> answer_;
+  ConnectionId id_;
+};
+
+class LocalCalls::Call : public Transport::Call {
+ public:
+  Call(LocalCalls& calls, Opcode opcode, std::span<const std::byte> body)
+      : calls_(calls), opcode_(opcode), body_(body.begin(), body.end()) {
+    if (!is_done_beside(opcode)) return;
+    const std::lock_guard lock(calls_.mutex_);
+    begin();
+  }
+  // As if its connection had ended.
+  ~Call() override {
+    if (!answer_ || received_) return;
+    const std::lock_guard lock(calls_.mutex_);
+    (void)no_exceptions([&] { calls_.handler_.closed(id_); });
+    calls_.after_();
+  }
+
+  Result<Bytes> receive() override {
+    std::unique_lock lock(calls_.mutex_);
+    if (!answer_) begin();
+    answer_->given.wait(lock, [&] { return answer_->result.has_value(); });
+    received_ = true;
+    calls_.idle_.push_back(id_);
+    return *std::move(answer_->result);
+  }
+
+ private:
+  void begin() {
+    answer_ = std::make_shared<Answer>();
+    if (calls_.idle_.empty()) {
+      id_ = calls_.next_++;
+    } else {
+      id_ = calls_.idle_.back();
+      calls_.idle_.pop_back();
+    }
+    note_local_request(static_cast<std::uint8_t>(opcode_));
+    const Status status = no_exceptions([&] {
+      calls_.handler_.handle(opcode_, body_, std::make_unique<LocalResponder>(answer_, id_));
+    });
+    // What the responder cannot know when it goes: why.
+    if (answer_->is_dropped && !status.is_ok()) answer_->result = status;
+    calls_.after_();
+  }
+
+  LocalCalls& calls_;
+  Opcode opcode_;
+  Bytes body_;
+  ConnectionId id_ = 0;
+  std::shared_ptr<Answer> answer_;  // once it was begun
+  bool received_ = false;
+};
+
+std::unique_ptr<Transport::Call> LocalCalls::send(Opcode opcode, std::span<const std::byte> body) {
+  return std::make_unique<Call>(*this, opcode, body);
+}
+
+}  // namespace dedup::service
