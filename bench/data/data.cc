@@ -16,7 +16,7 @@ constexpr std::uint64_t kRun = 16;
 // Whole-process memory of mini-applications under MPI, in units of 4 KiB. Those of 408 ranks have
 // local and global shares from B. Nicolae, IPDPS 2015, V-C, and the rest from the smaller runs;
 // CM1's overlap as far as its unique share allows.
-constexpr std::array<Profile, 15> kProfiles = {{
+constexpr std::array<Profile, 19> kProfiles = {{
     {"hpccg-8", 8, 86.2, 0.450, 0.210, 0.000, 0.92, true},
     {"hpccg-16", 16, 86.3, 0.446, 0.159, 0.000, 0.92, true},
     {"hpccg-32", 32, 29.0, 0.525, 0.245, 0.000, 0.92, true},
@@ -32,6 +32,11 @@ constexpr std::array<Profile, 15> kProfiles = {{
     {"unique", 0, 0, 1, 1, 0, 0, false},
     {"same", 0, 0, 1, 0, 0, 0, false},
     {"zero", 0, 0, 0, 0, 1, 1, false},
+    // As "unique", with so many per cent of it new in each step.
+    {"changing-0", 0, 0, 1, 1, 0, 1, false},
+    {"changing-1", 0, 0, 1, 1, 0, 0.99, false},
+    {"changing-10", 0, 0, 1, 1, 0, 0.9, false},
+    {"changing-50", 0, 0, 1, 1, 0, 0.5, false},
 }};
 
 // Steps of splitmix64 (S. Vigna).

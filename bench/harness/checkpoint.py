@@ -7,8 +7,8 @@ from . import statistics, text
 
 
 class Site:
-    """A directory with one file and the stores of simulated nodes. timed: jobs find their memory
-    ready (harness/memory.py)."""
+    """A directory with one file, or several that each job names, and the stores of simulated nodes.
+    timed: jobs find their memory ready (harness/memory.py)."""
 
     def __init__(self, bench, medium, timed=True):
         self._bench = bench
@@ -18,25 +18,33 @@ class Site:
         self.stores = self.directory / "stores"
         self._report = self.directory / "report"
 
-    def name(self, prefix="dedup:"):
-        return f"{prefix}{self.directory}/file"
+    def name(self, prefix="dedup:", file="file"):
+        return f"{prefix}{self.directory}/{file}"
 
     def clear(self):
         """Fresh stores, and no file."""
         shutil.rmtree(self.stores, ignore_errors=True)
-        for path in (self.directory / "file", self._report):
-            path.unlink(missing_ok=True)
+        for path in self.directory.iterdir():
+            path.unlink()
+
+    def stored_bytes(self):
+        """What all stores take on disk, metadata included; a file with several names counts once."""
+        taken = {}
+        for path in self.stores.rglob("*"):
+            about = path.lstat()
+            taken[about.st_ino] = about.st_blocks * 512
+        return sum(taken.values())
 
     def lose(self, nodes):
         """The first so many nodes, with everything in their stores."""
         for node in range(nodes):
             shutil.rmtree(self.stores / f"n{node}")
 
-    def job(self, nodes, ranks, options, hints, prefix="dedup:"):
+    def job(self, nodes, ranks, options, hints, prefix="dedup:", file="file"):
         """Runs the program on what is there. Its line, with the driver's lines as `commits`."""
         self._report.unlink(missing_ok=True)
         out = self._bench.dedup_mpiexec(
-            nodes, ranks, [self._bench.program("checkpoint"), self.name(prefix), *options],
+            nodes, ranks, [self._bench.program("checkpoint"), self.name(prefix, file), *options],
             {**hints, "report": self._report}, self.stores,
             touches=touched_bytes(ranks, options, hints) if self._timed else 0)
         line = json.loads(out)

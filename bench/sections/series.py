@@ -1,0 +1,100 @@
+"""Time steps, under one name and under numbered ones: what a step costs beside the first."""
+
+from harness import checkpoint, statistics, text
+
+TITLE = "Time steps"
+ORDER = 75
+
+MIB = 1 << 20
+NODES = 4
+RANKS = 8
+CHANGES = {"changing-0": "nothing", "changing-1": "1 %", "changing-10": "10 %", "changing-50": "50 %"}
+STEPS = 10
+# Of the first step's time, by medium: what a step that changed nothing may take.
+UNCHANGED = {"disk": 0.4, "tmpfs": 0.5}
+
+
+def file_of(naming, step):
+    return "file" if naming == "one name" else f"step{step:04}"
+
+
+def write(site, naming, step, options, hints):
+    return site.job(NODES, RANKS, [*options, "--step", step], hints, file=file_of(naming, step))
+
+
+def two_steps(site, naming, profile, copies, bytes_a_rank):
+    """What the second of two steps takes, of the first."""
+    options = ["--profile", profile, "--bytes", bytes_a_rank]
+    hints = {"replication": copies}
+    site.clear()
+    first = write(site, naming, 0, options, hints)
+    before = site.stored_bytes()
+    second = write(site, naming, 1, options, hints)
+    grown = site.stored_bytes() - before
+    site.clear()
+    return {"seconds": second["write"]["total"] / first["write"]["total"],
+            "sent": checkpoint.total(second, "bytes_sent") / first["bytes"],
+            "stored": checkpoint.total(second, "bytes_stored") / first["bytes"],
+            "grown": grown / first["bytes"]}
+
+
+def measure(bench, site, naming, profile, copies, bytes_a_rank, repeats):
+    found = [two_steps(site, naming, profile, copies, bytes_a_rank) for _ in range(repeats)]
+    seconds = statistics.summary([one["seconds"] for one in found])
+    bench.record(kind="step", medium=site.medium, naming=naming, profile=profile, replication=copies,
+                 nodes=NODES, ranks=RANKS, bytes_a_rank=bytes_a_rank, fsync=True, seconds=seconds,
+                 **{name: statistics.median([one[name] for one in found])
+                    for name in ("sent", "stored", "grown")})
+    limit = UNCHANGED[site.medium] if profile == "changing-0" else 0.55 if profile == "changing-10" else None
+    if copies == 2 and limit is not None:
+        bench.target(what=f"a time step of which {CHANGES[profile]} is new, {naming}, {NODES} nodes of two ranks: "
+                     "write and close, of the first step's", limit=limit, measured=seconds, medium=site.medium,
+                     replication=copies, fsync="commit", flush="none", cache="–", bytes_a_rank=bytes_a_rank)
+
+
+def measure_steps(bench, site, naming, bytes_a_rank):
+    """Steps like miniFE's: what all stores take in the end, of one step's data."""
+    options = ["--profile", "minife-8", "--bytes", bytes_a_rank]
+    site.clear()
+    for step in range(STEPS):
+        line = write(site, naming, step, options, {"replication": 2})
+    taken = site.stored_bytes() / line["bytes"]
+    site.clear()
+    bench.record(kind="steps", medium=site.medium, naming=naming, profile="minife-8", replication=2, nodes=NODES,
+                 ranks=RANKS, steps=STEPS, bytes_a_rank=bytes_a_rank, fsync=True, taken=taken)
+    if naming != "one name":
+        bench.target(what=f"{STEPS} steps like miniFE's, {naming}: what all stores take, of one step's data",
+                     limit=2 * (1 + (STEPS - 1) * 0.09), measured=statistics.summary([taken]), medium=site.medium,
+                     replication=2, fsync="commit", flush="none", cache="–", bytes_a_rank=bytes_a_rank)
+
+
+def run(bench):
+    mib = 1 if bench.quick else 32
+    for medium in ("tmpfs",) if bench.quick else ("tmpfs", "disk"):
+        site = checkpoint.Site(bench, medium)
+        for naming in ("one name", "numbered names"):
+            bench.say(f"{naming}, {medium}")
+            for profile in CHANGES:
+                for copies in (1, 2, 3) if profile == "changing-0" and not bench.quick else (2,):
+                    measure(bench, site, naming, profile, copies, mib * MIB, 1 if bench.quick else 5)
+            measure_steps(bench, site, naming, mib * MIB // 2)
+
+
+def percent(share):
+    return f"{100 * share:.1f} %"
+
+
+def tables(records):
+    rows = [[CHANGES[r["profile"]], r["naming"], r["medium"], r["replication"], text.spread(r["seconds"]),
+             percent(r["sent"]), percent(r["stored"]), percent(r["grown"])]
+            for r in records if r["kind"] == "step"]
+    steps = [[r["steps"], r["naming"], r["medium"], r["replication"], text.number(r["taken"])]
+             for r in records if r["kind"] == "steps"]
+    return [("A second step: time as a multiple of the first step's; bytes as shares of the step's data",
+             ["new", "names", "medium", "K", "time", "sent", "stored", "stores grow by"], rows),
+            ("Steps like miniFE's: what all stores take in the end, as a multiple of one step's data",
+             ["steps", "names", "medium", "K", "taken"], steps)]
+
+
+def figures(records):
+    return []
