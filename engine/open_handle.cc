@@ -30,7 +30,16 @@ OwnStore own_store(const FileHandle& file) {
   LocalFile* const local = file.local.get();
   return {[local](std::uint64_t number) { return local->create_segment(number); },
           [local](std::uint64_t number) { return local->segment(number); },
-          [local, &file] { return local->index(file.dumper_base); }};
+          [local, &file]() -> Result<OwnIndex> {
+            const auto view = file.view();
+            const service::Donor& donor = view->info.donor;
+            const bool is_new = file.dumper_base.is_zero();
+            const Id128& generation = is_new ? donor.attempt : file.dumper_base;
+            if (generation.is_zero()) return Status(Code::kNotFound, "nothing is committed yet");
+            DEDUP_ASSIGN(auto reader,
+                         local->index(is_new ? donor.identity : file.identity(), generation));
+            return OwnIndex{std::move(reader), view->nodes_of(generation)};
+          }};
 }
 
 // All ranks must have asked for the same: path, mode, hints, and be of one job. They get the

@@ -44,6 +44,7 @@ struct Hints {
   Exchange exchange = Exchange::kSend;
   std::uint64_t buffer = std::uint64_t{64} << 20;  // bytes a rank
   std::uint64_t heal_rate = 0;                     // bytes a second of a node; 0: no limit
+  std::string base = "auto";                       // or "none", or a path
   std::string report;                              // a path; empty: no report
 
   // Whether the table's texts are the same.

@@ -156,6 +156,16 @@ bool parse_report(std::string_view text, Hints& into) {
   return true;
 }
 
+bool parse_base(std::string_view text, Hints& into) {
+  text = trim(text);
+  if (text.starts_with("dedup:")) text.remove_prefix(6);
+  const bool is_word = text == "auto" || text == "none";
+  if (!is_word && !text.starts_with('/')) return false;
+  if (text.size() > kLongestValue || text.find('\0') != text.npos) return false;
+  into.base = text;
+  return true;
+}
+
 const std::vector<Entry>& entries() {
   // Never destroyed: files are opened and closed while the process ends.
   static const auto& all = *new std::vector<Entry>{
@@ -207,6 +217,10 @@ const std::vector<Entry>& entries() {
        "leaves the whole file, as a plain one, at its real path",
        true, Agreement::kAll, parse_choice<&Hints::flush, kFlushes>,
        print_choice<&Hints::flush, kFlushes>},
+      {"dedup_base", "auto", "`auto`, `none` or an absolute path",
+       "the file with which a new one shares what is the same: the one that was committed last of "
+       "those beside it whose names differ in digits only, none, or this one",
+       false, Agreement::kAll, parse_base, [](const Hints& h) { return h.base; }},
       {"dedup_report", "", "a path",
        "a file to which rank 0 appends one JSON line for each commit; none if empty", true,
        Agreement::kNone, parse_report, [](const Hints& h) { return h.report; }},

@@ -59,7 +59,8 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
     }
     DEDUP_ASSIGN(write_lock, std::move(lock));
   }
-  const bool writes = write_lock_ || write_lock;
+  const bool begins_to_write = write_lock != nullptr;
+  const bool writes = write_lock_ || begins_to_write;
   const bool other_base = !request.base.is_zero() && request.base != chunks_.base();
   if (!writes && !request.base.is_zero() && (!generation_lock_ || other_base)) {
     auto lock = store_->lock_generation(identity_, request.base);
@@ -80,14 +81,21 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
   if (other_base) chunks_.set_base(request.base);
   if (generation_lock) generation_lock_ = std::move(generation_lock);
   if (write_lock) write_lock_ = std::move(write_lock);
-  if (writes) {
+  if (begins_to_write) {
     // Space that earlier jobs left taken is no reason not to open the file.
     if (!tidied_) (void)tidy();
-  } else if (!committed.is_zero()) {
+    if (is_new && !request.donor.is_zero()) take_segments(request.donor, request.donor_attempt);
+  } else if (!writes && !committed.is_zero()) {
     // Who looks for the file's placeholder then knows where; not to know it is no reason either.
     (void)store_->add_path(identity_, request.path);
   }
   return AttachReply{committed, false};
+}
+
+// What cannot be shared is stored anew.
+void AttachedFile::take_segments(const Id128& donor, const Id128& attempt) {
+  auto index = store_->share_segments(donor, attempt, identity_);
+  if (index.is_ok()) chunks_.set_donor(std::move(*index));
 }
 
 bool AttachedFile::make_room(const std::vector<Id128>& own) {

@@ -153,10 +153,10 @@ bool ChunkIndex::find(const Fingerprint& fingerprint, store::ChunkLocation* loca
   return true;
 }
 
-bool ChunkIndex::mark(const Fingerprint& fingerprint) {
+bool ChunkIndex::mark(const Fingerprint& fingerprint, std::uint32_t placement) {
   const std::uint32_t i = lookup(fingerprint);
   if (i == kNone || !registered(entry(i))) return false;
-  entry(i).placement |= kMark;
+  entry(i).placement = placement | kMark;
   return true;
 }
 

@@ -26,8 +26,10 @@ class ChunkIndex {
   // Whether a chunk can stand there (a segment has at most 8 TiB, a chunk 1 MiB and some byte).
   static bool possible(const store::ChunkLocation& location);
 
-  // The number of a placement, to be given to put(); equal ones have one number.
+  // The number of a placement, to be given to put() and mark(); equal ones have one number, until
+  // the next keep_from().
   std::uint32_t intern(const plan::Placement& placement);
+  const plan::Placement& placement(std::uint32_t number) const { return *placements_[number]; }
 
   // False if the chunk is registered or claimed.
   bool claim(const Fingerprint& fingerprint);
@@ -43,14 +45,16 @@ class ChunkIndex {
             const plan::Placement** placement = nullptr) const;
   // Whether a registered chunk is named as a single one with that fast hash; if so, how.
   bool find_single(const FastHash& hash, Fingerprint& name) const;
-  // Marks a registered chunk; false if it is not registered.
-  bool mark(const Fingerprint& fingerprint);
+  // Marks a registered chunk, which is kept so; false if it is not registered.
+  bool mark(const Fingerprint& fingerprint, std::uint32_t placement);
   void clear_marks();
   // The numbers of the marked chunks, in ascending order of fingerprints. Good for at() until the
   // next change.
   std::vector<std::uint32_t> marked_in_order() const;
+  // With the placement's number here.
   store::IndexEntry at(std::uint32_t number) const {
-    return {entry(number).fingerprint, location_of(entry(number))};
+    const Entry& e = entry(number);
+    return {e.fingerprint, location_of(e), e.placement & ~kMark};
   }
   // at(number) will be asked for soon. (An entry may lie in two of the processor's cache lines.)
   void prefetch(std::uint32_t number) const {

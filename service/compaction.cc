@@ -25,6 +25,8 @@ std::vector<std::uint64_t> find_sparse(const store::Store& store, const Id128& i
   const auto sizes = store.segments(identity);
   if (!counted.is_ok() || !sizes.is_ok()) return sparse;
   for (const auto& size : *sizes) {
+    // To copy what is shared frees nothing.
+    if (size.is_shared) continue;
     const auto it = bytes.find(size.segment);
     if (it != bytes.end() && it->second < size.bytes / 2) sparse.push_back(size.segment);
   }
@@ -63,7 +65,7 @@ Status copy_segment(const store::SegmentReader& reader, store::SegmentWriter& wr
     for (std::size_t i = 0; i < outs.size(); ++i) chunks.push_back({fingerprints[i], outs[i]});
     DEDUP_TRY(writer.append(chunks, locations));
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      moved.push_back({fingerprints[i], locations[i]});
+      moved.push_back({fingerprints[i], locations[i], entries[begin + i].placement});
     }
   }
   return Status::ok();

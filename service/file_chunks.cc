@@ -21,6 +21,13 @@ void FileChunks::set_base(const Id128& base) {
   segment_sizes_.clear();
 }
 
+void FileChunks::set_donor(std::unique_ptr<store::IndexReader> index) {
+  base_index_ = std::move(index);
+  base_opened_ = true;
+  // The donor may have been committed without being flushed.
+  for (const auto& use : base_index_->segments()) unflushed_.insert(use.segment);
+}
+
 // ---- What is here -----------------------------------------------------------------------------
 
 // A store that took no part in the generation has no index of it. One that is damaged is as good as
@@ -52,9 +59,9 @@ bool FileChunks::present(const Fingerprint& fingerprint, const store::ChunkLocat
   return open_.contains(location.segment) && end <= segment_size(location.segment);
 }
 
-void FileChunks::locate_in_base(std::span<const Fingerprint> fingerprints,
-                                std::vector<std::uint32_t> which,
-                                std::vector<store::ChunkLocation>& out) {
+template <typename Found>
+void FileChunks::find_in_base(std::span<const Fingerprint> fingerprints,
+                              std::vector<std::uint32_t> which, const Found& found) {
   const store::IndexReader* base = base_index();
   if (base == nullptr || base->size() == 0) return;
   // In the index's order, so that each of its pages is read once.
@@ -62,8 +69,8 @@ void FileChunks::locate_in_base(std::span<const Fingerprint> fingerprints,
             [&](std::uint32_t a, std::uint32_t b) { return fingerprints[a] < fingerprints[b]; });
   for (const std::uint32_t i : which) {
     if (distrusted_.contains(fingerprints[i])) continue;
-    const auto found = base->find(fingerprints[i]);
-    if (found.is_ok() && present(fingerprints[i], *found)) out[i] = *found;
+    const auto entry = base->find(fingerprints[i]);
+    if (entry.is_ok() && present(fingerprints[i], entry->location)) found(i, *entry);
   }
 }
 
@@ -78,7 +85,8 @@ std::vector<store::ChunkLocation> FileChunks::locate(std::span<const Fingerprint
     }
     rest.push_back(i);
   }
-  if (!rest.empty()) locate_in_base(fingerprints, std::move(rest), out);
+  find_in_base(fingerprints, std::move(rest),
+               [&](std::uint32_t i, const store::IndexEntry& entry) { out[i] = entry.location; });
   return out;
 }
 
@@ -96,42 +104,49 @@ LookReply FileChunks::look(const Look& request) {
   LookedUp& looked_up = looked_up_[request.round.handle];
   if (looked_up.round != request.round.number) looked_up = {request.round.number, {}, true};
   LookReply reply;
+  if (const store::IndexReader* base = base_index()) reply.base = base->attempt();
   reply.held.resize(request.hashes.size());
   if (index_.size() != 0) reply.alike.resize(request.hashes.size());
   Numbered<plan::Placement> placements;
+  Numbered<plan::Placement> of_base;
 
   // By name of what came since the commit, then of the rest.
-  const plan::Placement only_here;
-  std::vector<const plan::Placement*> found(request.names.size());
-  std::vector<store::ChunkLocation> locations(request.names.size());
+  struct Found {
+    Held held = Held::kNot;
+    std::uint32_t placement = 0;
+  };
+  std::vector<Found> found(request.names.size());
   std::vector<std::uint32_t> rest;
   for (std::uint32_t n = 0; n < request.names.size(); ++n) {
-    if (index_.find(request.names[n], &locations[n], &found[n])) {
-      if (present(request.names[n], locations[n])) continue;
+    store::ChunkLocation location;
+    const plan::Placement* placement = nullptr;
+    if (index_.find(request.names[n], &location, &placement)) {
+      if (present(request.names[n], location)) {
+        found[n] = {Held::kSince, placements.number(*placement)};
+        continue;
+      }
       index_.forget(request.names[n]);
     }
-    found[n] = nullptr;
-    locations[n] = {};
     rest.push_back(n);
   }
-  locate_in_base(request.names, rest, locations);
+  find_in_base(request.names, rest, [&](std::uint32_t n, const store::IndexEntry& entry) {
+    found[n] = {Held::kCommitted, of_base.number(base_index_->placement(entry.placement))};
+  });
   for (const std::uint32_t n : rest) {
-    if (locations[n].length != 0) {
-      found[n] = &only_here;
-    } else {
-      looked_up.names.push_back(request.names[n]);
-      looked_up.sorted = false;
-    }
+    if (found[n].held != Held::kNot) continue;
+    looked_up.names.push_back(request.names[n]);
+    looked_up.sorted = false;
   }
 
   std::size_t name = 0;
   for (std::size_t i = 0; i < request.hashes.size(); ++i) {
     const bool strong = !request.strong.empty() && request.strong[i] != 0;
-    const plan::Placement* placement = strong ? found[name++] : nullptr;
-    if (placement != nullptr) {
-      reply.held[i] = 1;
-      reply.placed.push_back(placements.number(*placement));
+    const Found by_name = strong ? found[name++] : Found{};
+    if (by_name.held != Held::kNot) {
+      reply.held[i] = by_name.held;
+      reply.placed.push_back(by_name.placement);
     } else if (!reply.alike.empty()) {
+      const plan::Placement* placement = nullptr;
       auto single = find_single(request.hashes[i], placement);
       if (!single) continue;
       reply.alike[i] = 1;
@@ -140,6 +155,7 @@ LookReply FileChunks::look(const Look& request) {
     }
   }
   reply.placements = placements.list();
+  reply.committed = of_base.list();
   return reply;
 }
 
@@ -255,7 +271,9 @@ Status FileChunks::distrust(std::span<const Fingerprint> fingerprints) {
   std::vector<std::uint32_t> all(fingerprints.size());
   std::iota(all.begin(), all.end(), 0u);
   std::vector<store::ChunkLocation> locations(fingerprints.size());
-  locate_in_base(fingerprints, std::move(all), locations);
+  find_in_base(fingerprints, std::move(all), [&](std::uint32_t i, const store::IndexEntry& entry) {
+    locations[i] = entry.location;
+  });
   distrusted_.insert(fingerprints.begin(), fingerprints.end());
   FingerprintCheck check;
   Bytes buffer;

@@ -32,6 +32,9 @@ class FileChunks {
   const Id128& base() const { return base_; }
   // Another generation is the base, or the same one came to be here: its index is opened anew.
   void set_base(const Id128& base);
+  // Until there is a base: what this index names, of segments that are this file's too, counts as
+  // committed.
+  void set_donor(std::unique_ptr<store::IndexReader> index);
 
   // --- What is here -----------------------------------------------------------------------------
   // Where each chunk is; length 0: not here.
@@ -57,7 +60,11 @@ class FileChunks {
 
   // --- Commit -----------------------------------------------------------------------------------
   void begin_attempt();  // clears all marks and looks at the segments anew
-  bool mark(const Fingerprint& fingerprint) { return index_.mark(fingerprint); }
+  // `placement`: a number of intern(), good until committed().
+  bool mark(const Fingerprint& fingerprint, std::uint32_t placement) {
+    return index_.mark(fingerprint, placement);
+  }
+  std::uint32_t intern(const plan::Placement& placement) { return index_.intern(placement); }
   const ChunkIndex& index() const { return index_; }
   // No more is appended to the own segment: later chunks go to another one.
   void close_own_segment() { own_.reset(); }
@@ -89,8 +96,10 @@ class FileChunks {
   std::vector<std::uint8_t> claim(std::span<const Fingerprint> fingerprints);
   // Of what came since the commit; null if there is none.
   std::optional<FoundSingle> find_single(const FastHash& hash, const plan::Placement*& placement);
-  void locate_in_base(std::span<const Fingerprint> fingerprints, std::vector<std::uint32_t> which,
-                      std::vector<store::ChunkLocation>& out);
+  // found(i, entry) for each of `which` that is here.
+  template <typename Found>
+  void find_in_base(std::span<const Fingerprint> fingerprints, std::vector<std::uint32_t> which,
+                    const Found& found);
   bool present(const Fingerprint& fingerprint, const store::ChunkLocation& location);
   std::uint64_t segment_size(std::uint64_t segment);
   Status append(const PutChunks& request, std::span<const std::uint32_t> which,

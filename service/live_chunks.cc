@@ -11,10 +11,10 @@ constexpr std::ptrdiff_t kAhead = 16;
 
 }  // namespace
 
-LiveChunks::LiveChunks(FileChunks& chunks, std::span<const Fingerprint> carried)
+LiveChunks::LiveChunks(FileChunks& chunks, std::span<const FingerprintNumbers::Item> carried)
     : chunks_(chunks), carried_(carried) {
   // One that was stored again meanwhile is among the registered ones.
-  for (const Fingerprint& fingerprint : carried) chunks_.mark(fingerprint);
+  for (const auto& chunk : carried) chunks_.mark(chunk.fingerprint, chunk.number);
   marked_ = chunks_.index().marked_in_order();
 }
 
@@ -23,16 +23,18 @@ Status LiveChunks::for_each(const std::function<Status(const store::IndexEntry&)
   auto next = marked_.begin();
   for (std::size_t begin = 0; begin < carried_.size(); begin += kLocateAtOnce) {
     const auto some = carried_.subspan(begin, std::min(kLocateAtOnce, carried_.size() - begin));
-    const std::vector<store::ChunkLocation> locations = chunks_.locate(some);
+    std::vector<Fingerprint> names;
+    for (const auto& chunk : some) names.push_back(chunk.fingerprint);
+    const std::vector<store::ChunkLocation> locations = chunks_.locate(names);
     for (std::size_t i = 0; i < some.size(); ++i) {
-      while (next != marked_.end() && index.at(*next).fingerprint < some[i]) {
+      while (next != marked_.end() && index.at(*next).fingerprint < names[i]) {
         DEDUP_TRY(visit(index.at(*next++)));
       }
-      if (next != marked_.end() && index.at(*next).fingerprint == some[i]) continue;
+      if (next != marked_.end() && index.at(*next).fingerprint == names[i]) continue;
       if (locations[i].length == 0) {
-        return {Code::kIo, "chunk " + some[i].hex() + " was here and is gone"};
+        return {Code::kIo, "chunk " + names[i].hex() + " was here and is gone"};
       }
-      DEDUP_TRY(visit({some[i], locations[i]}));
+      DEDUP_TRY(visit({names[i], locations[i], some[i].number}));
     }
   }
   for (; next != marked_.end(); ++next) {

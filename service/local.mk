@@ -20,8 +20,8 @@ libdedup_core_la_SOURCES += \
   service/file_chunks.h \
   service/file_home.cc \
   service/file_home.h \
-  service/fingerprint_set.cc \
-  service/fingerprint_set.h \
+  service/fingerprint_numbers.cc \
+  service/fingerprint_numbers.h \
   service/frame_mac.cc \
   service/frame_mac.h \
   service/live_chunks.cc \

@@ -45,7 +45,7 @@ class LocalCalls::Call : public Transport::Call {
  public:
   Call(LocalCalls& calls, Opcode opcode, std::span<const std::byte> body)
       : calls_(calls), opcode_(opcode), body_(body.begin(), body.end()) {
-    if (!is_done_beside(opcode)) return;
+    if (!is_handled_at_once(opcode)) return;
     const std::lock_guard lock(calls_.mutex_);
     begin();
   }

@@ -26,8 +26,8 @@ class LocalCalls {
   LocalCalls(std::mutex& mutex, Handler& handler, std::function<void()> after)
       : mutex_(mutex), handler_(handler), after_(std::move(after)) {}
 
-  // A request is handled in receive(), so that others to other nodes are on their way meanwhile; at
-  // once if it is done beside the service.
+  // A request is handled in receive(), so that others to other nodes are on their way meanwhile;
+  // some at once (is_handled_at_once).
   std::unique_ptr<Transport::Call> send(Opcode opcode, std::span<const std::byte> body);
 
  private:

@@ -44,14 +44,21 @@ Result<PutShardReply> NodeCommit::put_shard(const PutShard& request) {
   return reply;
 }
 
-std::vector<std::uint8_t> NodeCommit::refer(std::span<const Fingerprint> fingerprints) {
-  const std::vector<store::ChunkLocation> locations = chunks_.locate(fingerprints);
-  std::vector<std::uint8_t> missing(fingerprints.size());
-  for (std::size_t i = 0; i < fingerprints.size(); ++i) {
+std::vector<std::uint8_t> NodeCommit::refer(const References& request) {
+  std::vector<std::uint32_t> numbers;
+  for (const plan::Placement& placement : request.placements) {
+    numbers.push_back(chunks_.intern(placement));
+  }
+  std::vector<Fingerprint> names;
+  for (const Reference& chunk : request.chunks) names.push_back(chunk.fingerprint);
+  const std::vector<store::ChunkLocation> locations = chunks_.locate(names);
+  std::vector<std::uint8_t> missing(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::uint32_t placement = numbers[request.chunks[i].placement];
     if (locations[i].length == 0) {
       missing[i] = 1;
-    } else if (!chunks_.mark(fingerprints[i])) {
-      carried_.insert(fingerprints[i]);
+    } else if (!chunks_.mark(names[i], placement)) {
+      carried_.insert(names[i], placement);
     }
   }
   return missing;
@@ -75,10 +82,21 @@ Status NodeCommit::write_entries(LiveChunks& live, const Compaction& compaction)
   index_ = {};
   std::set<std::uint64_t> segments;
   auto moved = compaction.moved.begin();
+  // By number in the chunk index; not known yet if not placed.
+  std::vector<std::uint32_t> numbers;
+  const auto number_of = [&](std::uint32_t placement) {
+    if (placement >= numbers.size()) numbers.resize(placement + 1, store::IndexEntry::kNotPlaced);
+    std::uint32_t& number = numbers[placement];
+    if (number == store::IndexEntry::kNotPlaced) {
+      number = index->number(chunks_.index().placement(placement));
+    }
+    return number;
+  };
   const Status status = live.for_each([&](const store::IndexEntry& chunk) {
     const bool is_moved =
         moved != compaction.moved.end() && moved->fingerprint == chunk.fingerprint;
-    const store::IndexEntry& entry = is_moved ? *moved++ : chunk;
+    store::IndexEntry entry = is_moved ? *moved++ : chunk;
+    entry.placement = number_of(chunk.placement);
     ++index_.chunks;
     index_.bytes += entry.location.length;
     segments.insert(entry.location.segment);

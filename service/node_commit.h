@@ -2,7 +2,7 @@
 // refers to, the shards, the record.
 //
 // Memory until prepare(): 40 bytes a block of the shard that is being written, one bit for a chunk
-// that came since the last commit, at most 48 bytes for one that is carried over; prepare() needs 4
+// that came since the last commit, at most 54 bytes for one that is carried over; prepare() needs 4
 // bytes for each of the former more, and 112 for one that it moves. One thread.
 #pragma once
 
@@ -16,7 +16,7 @@
 #include "base/types.h"
 #include "service/compaction.h"
 #include "service/file_chunks.h"
-#include "service/fingerprint_set.h"
+#include "service/fingerprint_numbers.h"
 #include "service/live_chunks.h"
 #include "service/messages/store_node.h"
 #include "store/commit_record.h"
@@ -37,8 +37,8 @@ class NodeCommit {
 
   // See PutShard in messages/store_node.h.
   Result<PutShardReply> put_shard(const PutShard& request);
-  // Remembers these chunks; 1 for each that is not here.
-  std::vector<std::uint8_t> refer(std::span<const Fingerprint> fingerprints);
+  // Remembers these chunks, and how they are kept; 1 for each that is not here.
+  std::vector<std::uint8_t> refer(const References& request);
   // See WriteIndex in messages/store_node.h. Again: does nothing.
   Result<WriteIndexReply> write_index(bool flush);
   // Phase 1: see Prepare in messages/store_node.h. kCorrupt or kNotFound if a shard that the record
@@ -66,7 +66,7 @@ class NodeCommit {
   Id128 identity_;
   Id128 id_;
   std::map<std::uint32_t, std::unique_ptr<store::ShardWriter>> shards_;  // begun, not finished
-  FingerprintSet carried_;        // referred to, and not registered since the last commit
+  FingerprintNumbers carried_;    // referred to, and not registered since the last commit
   std::uint64_t compacted_ = 0;   // segment that write_index() wrote; 0: none
   std::uint64_t first_open_ = 0;  // segments below it were written before write_index()
   std::vector<std::uint64_t> live_segments_;  // ascending

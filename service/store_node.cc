@@ -102,6 +102,11 @@ Result<FindReply> StoreNode::on(const Find& request) {
   reply.deleted = std::move(entry->deleted);
   reply.damaged = std::move(entry->damaged);
   for (std::string& text : reply.damaged) text.insert(0, "node " + node_name_ + ": ");
+  // One that cannot be read is as good as none.
+  if (!request.donor.is_zero()) {
+    const auto donor = store->newest(request.donor);
+    if (donor.is_ok()) reply.donor = donor->encode();
+  }
   return reply;
 }
 
@@ -301,8 +306,9 @@ Result<PutShardReply> StoreNode::on(const PutShard& request) {
 
 Result<ReferencesReply> StoreNode::on(const References& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<ReferencesReply> {
+    DEDUP_TRY(check_placements(request.placements));
     DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
-    return ReferencesReply{commit->refer(request.fingerprints)};
+    return ReferencesReply{commit->refer(request)};
   });
 }
 

@@ -32,6 +32,10 @@ Status check_start(Decoder& in, const Kind& kind, const std::string& what) {
   return Status::ok();
 }
 
+std::uint32_t version_of(std::span<const std::byte> file) {
+  return Decoder(file.subspan(kStartSize - sizeof(std::uint32_t))).get<std::uint32_t>();
+}
+
 Bytes encode_file_header(const Kind& kind, const FileHeader& header) {
   Encoder out;
   put_start(out, kind);

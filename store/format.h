@@ -28,7 +28,7 @@ inline constexpr Kind kPathEntry{"DEDUPPTH", 1, "path entry"};
 inline constexpr Kind kMark{"DEDUPMRK", 1, "mark"};
 inline constexpr Kind kSegment{"DEDUPSEG", 2, "segment", 2};
 inline constexpr Kind kLog{"DEDUPLOG", 1, "log"};
-inline constexpr Kind kIndex{"DEDUPIDX", 1, "index"};
+inline constexpr Kind kIndex{"DEDUPIDX", 2, "index"};
 inline constexpr Kind kShard{"DEDUPSHD", 2, "recipe shard"};
 inline constexpr Kind kRecord{"DEDUPREC", 1, "commit record"};
 inline constexpr Kind kPlaceholder{"DEDUPPLH", 1, "placeholder"};
@@ -40,6 +40,9 @@ void put_start(Encoder& out, const Kind& kind);
 // kCorrupt if the magic is another one, kVersion if the version is newer or too old. `what` (a
 // path) starts the message.
 Status check_start(Decoder& in, const Kind& kind, const std::string& what);
+
+// The version of a file whose start check_start() has accepted.
+std::uint32_t version_of(std::span<const std::byte> file);
 
 // The header of a segment or log: 64 bytes, checksummed.
 inline constexpr std::size_t kFileHeaderSize = 64;

@@ -1,7 +1,9 @@
 // A generation's index on one store: which chunks of that generation it holds, and where.
 //
 // Written at commit, sorted by fingerprint. It is also what decides which segments are live: a
-// segment that no generation's index names is garbage.
+// segment that no generation's index names is garbage. And it says how each chunk is kept, on the
+// other nodes too, as the recipe had it when it was committed: whoever writes the same content
+// again need not ask them. That may be outdated; what holds is in the recipe.
 #pragma once
 
 #include <cstdint>
@@ -10,27 +12,37 @@
 #include "base/hasher.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "plan/placement.h"
 #include "store/segment.h"
 
 namespace dedup::store {
 
 struct IndexEntry {
+  // The placement is not known: an index of version 1 knows none.
+  static constexpr std::uint32_t kNotPlaced = 0;
+
   Fingerprint fingerprint;
   ChunkLocation location;
+  std::uint32_t placement = kNotPlaced;  // a number that the index' reader or writer knows
 };
 
-// Writes an index front to back. Memory: 1 MiB and 0.4 bytes an entry. One thread.
+// Writes an index front to back. Memory: 1 MiB, 0.5 bytes an entry, and the placements, each once.
+// One thread.
 class IndexWriter {
  public:
   virtual ~IndexWriter() = default;
-  // In ascending order of fingerprints, each once: kInternal otherwise.
+  // The number by which entries name a placement, whose nodes are stores of the generation's record
+  // by their numbers there. Equal ones have one number.
+  virtual std::uint32_t number(const plan::Placement& placement) = 0;
+  // In ascending order of fingerprints, each once, with a placement that number() gave or none:
+  // kInternal otherwise.
   virtual Status add(const IndexEntry& entry) = 0;
   // Without it the index is none; makes it durable if asked.
   virtual Status finish(bool flush) = 0;
 };
 
-// Looks chunks up in an index, which is never loaded as a whole: 0.4 bytes of memory a chunk and
-// 4 MiB. One thread at a time.
+// Looks chunks up in an index, which is never loaded as a whole: 0.5 bytes of memory a chunk, 4 MiB
+// and the placements, each once. One thread at a time.
 class IndexReader {
  public:
   virtual ~IndexReader() = default;
@@ -39,12 +51,15 @@ class IndexReader {
   virtual const Id128& attempt() const = 0;
   // kNotFound if the store does not hold the chunk in this generation; kCorrupt if what would say
   // so is damaged.
-  virtual Result<ChunkLocation> find(const Fingerprint& fingerprint) const = 0;
+  virtual Result<IndexEntry> find(const Fingerprint& fingerprint) const = 0;
   // The chunk's place in the order of fingerprints, as at() takes it; fails as find() does.
   virtual Result<std::uint64_t> position(const Fingerprint& fingerprint) const = 0;
   virtual Result<IndexEntry> at(std::uint64_t i) const = 0;  // in order of fingerprints
   // A chunk whose name says that it had no twin and that it has this fast hash; fails as find().
   virtual Result<Fingerprint> find_single(const FastHash& hash) const = 0;
+  // How a chunk is kept whose entry has this number: on stores of the generation's record, by their
+  // numbers there. On none if it is not known.
+  virtual const plan::Placement& placement(std::uint32_t number) const = 0;
   // Whether there are chunks with strong fingerprints (also if the writer did not say).
   virtual bool has_strong() const = 0;
   // Segments that the index names, each with the bytes of its live chunks (stored_size()).
@@ -57,7 +72,8 @@ class IndexReader {
 
 struct SegmentSize {
   std::uint64_t segment;
-  std::uint64_t bytes;  // that it has, whatever they are
+  std::uint64_t bytes;     // that it has, whatever they are
+  bool is_shared = false;  // another file has it, too
 };
 
 }  // namespace dedup::store

@@ -51,6 +51,8 @@ libdedup_core_la_SOURCES += \
   store/replacement.h \
   store/segment.cc \
   store/segment.h \
+  store/series.cc \
+  store/series.h \
   store/shard.cc \
   store/shard.h \
   store/shard_content.cc \
@@ -89,6 +91,7 @@ unit_tests_SOURCES += \
   test/unit/store_real_path_test.cc \
   test/unit/store_replacement_test.cc \
   test/unit/store_segment_test.cc \
+  test/unit/store_series_test.cc \
   test/unit/store_shard_test.cc \
   test/unit/store_survey_test.cc \
   test/unit/temp_dir.h

@@ -80,8 +80,7 @@ Result<std::uint32_t> check_shard_header(std::span<const std::byte> header, cons
                                          const std::string& name) {
   Decoder start(header);
   DEDUP_TRY(format::check_start(start, format::kShard, name));
-  Decoder again(header.subspan(format::kStartSize - sizeof(std::uint32_t)));
-  const auto version = again.get<std::uint32_t>();
+  const std::uint32_t version = format::version_of(header);
   const Bytes right = encode_shard_header(identity, attempt, shard, version);
   if (!std::equal(header.begin(), header.end(), right.begin(), right.end())) {
     return format::corrupt(name, "not the recipe shard named");

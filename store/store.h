@@ -122,6 +122,14 @@ class Store {
   // What is kept open of a file keeps the space of what was removed since.
   virtual void close_readers(const Id128& identity) const = 0;
 
+  // Gives `identity`, which has no segments yet, those that this generation of another file names,
+  // under their numbers: from then on they are both files', and stay when either goes. Their names
+  // are durable when a generation that needs them is. Returns that generation's index. kNotFound,
+  // kFileInUse as lock_generation(); after another error some may be shared.
+  virtual Result<std::unique_ptr<IndexReader>> share_segments(const Id128& donor,
+                                                              const Id128& attempt,
+                                                              const Id128& identity) = 0;
+
   // As segments() has it, of one.
   virtual Result<std::uint64_t> segment_size(const Id128& identity, std::uint64_t number) const = 0;
   // Makes durable what another process wrote out. Never call it again on a segment where it failed.

@@ -46,7 +46,10 @@ Result<FileSurvey> survey_with_locks(const Store& store, const Store::Locked* lo
     DEDUP_ASSIGN(out.paths, store.paths(identity));
   }
   DEDUP_ASSIGN(const auto segments, store.segments(identity));
-  for (const SegmentSize& segment : segments) out.segment_bytes += segment.bytes;
+  for (const SegmentSize& segment : segments) {
+    out.segment_bytes += segment.bytes;
+    if (segment.is_shared) out.shared_bytes += segment.bytes;
+  }
   DEDUP_ASSIGN(out.disk_bytes, store.taken_bytes(identity));
   DEDUP_ASSIGN(const auto logs, store.logs(identity));
   for (const std::uint64_t log : logs) {

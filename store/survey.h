@@ -22,6 +22,7 @@ struct FileSurvey {
   std::vector<Id128> committed;      // all generations
   std::uint64_t unfinished = 0;      // attempts that are not committed here
   std::uint64_t segment_bytes = 0;   // of all segments
+  std::uint64_t shared_bytes = 0;    // of those that other files have, too
   std::uint64_t disk_bytes = 0;      // that all of it takes on disk, metadata included
   std::uint64_t live_bytes = 0;      // that the newest generation's index names
   std::uint64_t chunks = 0;          // likewise

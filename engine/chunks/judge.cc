@@ -38,6 +38,13 @@ bool is_settled(const KnownChunks& known, std::uint32_t chunk, unsigned copies) 
                                                                  plan::Redundancy::copies(copies));
 }
 
+// A chunk that stays where it is whatever other nodes have: nobody who does not hold it can have
+// one of its name.
+bool needs_nobody(const NodeView& view, std::uint32_t chunk, unsigned copies) {
+  return kind_of(view.chunks[chunk].fingerprint) == NameKind::kSingle &&
+         is_settled(view.known, chunk, copies);
+}
+
 }  // namespace
 
 plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
@@ -46,7 +53,7 @@ plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
   part.reserve(view.chunks.size());
   const NodeSet none;
   for (std::uint32_t c = 0; c < view.chunks.size(); ++c) {
-    if (view.known.is_settled(c)) continue;
+    if (view.known.is_settled(c) || needs_nobody(view, c, limits.copies)) continue;
     const bool held = view.known.is_held(c);
     part.add(view.chunks[c].fingerprint, view.chunks[c].length, view.chunks.ranks(c), view.node,
              held, held ? view.known.placement(c).nodes() : none);

@@ -4,12 +4,22 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
+#include "base/types.h"
 #include "store/index.h"
 #include "store/segment.h"
 
 namespace dedup::engine {
+
+// What this node's store has of the committed generation.
+struct OwnIndex {
+  std::unique_ptr<store::IndexReader> reader;
+  // By number of a store in the generation's record: the job's node with that store, or one beyond
+  // the job's. Empty: not known.
+  std::vector<NodeIndex> nodes;
+};
 
 // Of one file. One thread at a time.
 struct OwnStore {
@@ -17,7 +27,7 @@ struct OwnStore {
   std::function<Result<std::unique_ptr<store::SegmentWriter>>(std::uint64_t number)> create_segment;
   std::function<Result<std::shared_ptr<const store::SegmentReader>>(std::uint64_t number)> segment;
   // Of the generation that dumps add to; as store::Store::index() fails if it has none here.
-  std::function<Result<std::unique_ptr<store::IndexReader>>()> index;
+  std::function<Result<OwnIndex>()> index;
 };
 
 }  // namespace dedup::engine

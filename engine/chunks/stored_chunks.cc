@@ -42,7 +42,7 @@ class LocatedChunks : public store::ChunkReader {
 }  // namespace
 
 void StoredChunks::forget_committed() {
-  index_.reset();
+  index_ = {};
   opened_ = false;
 }
 
@@ -51,10 +51,14 @@ const store::IndexReader* StoredChunks::index() {
   if (!opened_) {
     auto opened = store_.index();
     if (!opened.is_ok() && opened.status().code() == Code::kIo) return nullptr;
-    if (opened.is_ok() && (*opened)->size() != 0) index_ = std::move(*opened);
+    if (opened.is_ok() && opened->reader->size() != 0) index_ = std::move(*opened);
     opened_ = true;
   }
-  return index_.get();
+  return index_.reader.get();
+}
+
+plan::Placement StoredChunks::of_job(plan::Placement committed) const {
+  return committed.remap(index_.nodes) ? committed : plan::Placement();
 }
 
 void StoredChunks::find_committed(NamedChunks& chunks, std::vector<std::uint8_t>& may_have_twin) {
@@ -71,16 +75,19 @@ void StoredChunks::find_committed(NamedChunks& chunks, std::vector<std::uint8_t>
     const auto name = committed->find_single(fast_part(chunks.name(i)));
     if (!name.is_ok()) continue;
     may_have_twin[i] = 1;
-    const auto location = committed->find(*name);
-    if (location.is_ok()) candidates.push_back({i, *name, *location});
+    const auto entry = committed->find(*name);
+    if (entry.is_ok()) candidates.push_back({i, *name, entry->location, entry->placement});
   }
   // In the order of the data, in which they mostly stand in the segments.
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.chunk < b.chunk; });
   const std::vector<std::uint8_t> same = compare(chunks, candidates);
-  const plan::Placement only_here;
+  std::unordered_map<std::uint32_t, plan::Placement> placements;  // by number in the index
   for (std::size_t c = 0; c < candidates.size(); ++c) {
-    if (same[c] != 0) chunks.name_held(candidates[c].chunk, candidates[c].name, only_here);
+    if (same[c] == 0) continue;
+    const auto [entry, is_new] = placements.try_emplace(candidates[c].placement);
+    if (is_new) entry->second = of_job(committed->placement(candidates[c].placement));
+    chunks.name_held(candidates[c].chunk, candidates[c].name, entry->second);
   }
 }
 
@@ -144,22 +151,29 @@ Status StoredChunks::take_answer(NamedChunks& chunks, std::span<const std::uint3
       (!reply.alike.empty() && reply.alike.size() != asked.size())) {
     return {Code::kInternal, "a service answered a look with a wrong count"};
   }
+  // Another handle of this job may have committed meanwhile: then the numbers are others.
+  const bool is_same_base = index_.reader && index_.reader->attempt() == reply.base;
+  std::vector<plan::Placement> committed;
+  for (const plan::Placement& placement : reply.committed) {
+    committed.push_back(is_same_base ? of_job(placement) : plan::Placement());
+  }
   std::size_t placed = 0;
   std::vector<Candidate> candidates;
   for (std::size_t k = 0; k < asked.size(); ++k) {
     const std::uint32_t i = asked[k];
-    if (reply.held[k] != 0) {
-      chunks.name_held(i, chunks.name(i), reply.placements[reply.placed[placed++]]);
+    if (reply.held[k] != service::Held::kNot) {
+      const auto& list = reply.held[k] == service::Held::kSince ? reply.placements : committed;
+      chunks.name_held(i, chunks.name(i), list[reply.placed[placed++]]);
     }
     if (reply.alike.empty() || reply.alike[k] == 0) continue;
     const service::FoundSingle& single = reply.singles[candidates.size()];
-    candidates.push_back({i, single.name, single.location});
+    candidates.push_back({i, single.name, single.location, single.placement});
   }
   const std::vector<std::uint8_t> same = compare(chunks, candidates);
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     const std::uint32_t i = candidates[c].chunk;
     if (same[c] != 0) {
-      chunks.name_held(i, candidates[c].name, reply.placements[reply.singles[c].placement]);
+      chunks.name_held(i, candidates[c].name, reply.placements[candidates[c].placement]);
     } else if (chunks.is_open(i)) {
       may_have_twin[i] = 1;
     }

@@ -20,7 +20,7 @@
 
 namespace dedup::engine {
 
-// One thread. Of the dumps of one generation keeps that generation's index: 0.4 bytes for each
+// One thread. Of the dumps of one generation keeps that generation's index: 0.5 bytes for each
 // chunk that the node has of it, and 4 MiB.
 class StoredChunks {
  public:
@@ -48,9 +48,12 @@ class StoredChunks {
     std::uint32_t chunk = 0;
     Fingerprint name;
     store::ChunkLocation location;
+    std::uint32_t placement = 0;  // number of one where it was found
   };
 
   const store::IndexReader* index();  // null if there is none
+  // In terms of the job's nodes; on none if that cannot be told.
+  plan::Placement of_job(plan::Placement committed) const;
   // For each candidate 1 if it has the same bytes; 4 MiB of them are read at once.
   std::vector<std::uint8_t> compare(const NamedChunks& chunks,
                                     std::span<const Candidate> candidates) const;
@@ -61,7 +64,7 @@ class StoredChunks {
   service::Client& client_;
   const OwnStore& store_;
   Id128 identity_;
-  std::unique_ptr<store::IndexReader> index_;
+  OwnIndex index_;
   bool opened_ = false;  // or found to be none
 };
 

@@ -194,9 +194,9 @@ Status Job::start() {
     p_->executor.connect(
         std::make_unique<service::Client>(peers, static_cast<NodeIndex>(self), common.secret));
   }
-  client_ = std::make_unique<service::Client>(std::move(peers), static_cast<NodeIndex>(self),
-                                              common.secret,
-                                              p_->server ? &p_->server->local() : nullptr);
+  client_ =
+      std::make_unique<service::Client>(std::move(peers), static_cast<NodeIndex>(self),
+                                        common.secret, p_->server ? &p_->server->local() : nullptr);
   return agree(world, mine);
 }
 

@@ -20,6 +20,9 @@ struct FileView {
   std::vector<NodeIndex> store_of;
 
   Id128 base() const { return committed ? record.attempt : Id128{}; }
+  // store_of of that generation, which is the base or the donor's (kNoNode: a store that is not in
+  // info.stores); none if it is neither.
+  std::vector<NodeIndex> nodes_of(const Id128& generation) const;
 
   static Result<FileView> from(service::FileInfo info);
 };

@@ -12,6 +12,7 @@
 #include "store/choose.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
+#include "store/series.h"
 
 namespace dedup::engine {
 namespace {
@@ -139,16 +140,52 @@ class FindAndAttach {
       status = looked.status();
       if (status.is_ok()) state = std::move(*looked);
     }
-    Id128 identity = state.placeholder.identity;
-    DEDUP_TRY(file_.ranks().share(status, identity));
-    DEDUP_ASSIGN(SearchResult found,
-                 search(file_.client(), file_.ranks(), file_.path, identity, file_.hints.store));
+    if (status.is_ok() && file_.rank() == 0) find_donor(state);
+    std::pair<Id128, Id128> identities{state.placeholder.identity,
+                                       donor_ ? donor_->identity : Id128{}};
+    DEDUP_TRY(file_.ranks().share(status, identities));
+    DEDUP_ASSIGN(SearchResult found, search(file_.client(), file_.ranks(), file_.path,
+                                            identities.first, file_.hints.store, identities.second));
     if (file_.rank() != 0) return Status::ok();
     if (file_.writable) DEDUP_TRY(check_stores_differ(found, file_.hints.store));
     hide(found, begun_.aside);
     DEDUP_ASSIGN(const bool shared, is_shared(found, file_.path));
     if (!shared) return decide_by_path(found, mine);
     return decide_by_real_path(found, std::move(state), mine);
+  }
+
+  // On rank 0: with whom a file that is new shares, as far as names tell.
+  void find_donor(const store::PathState& state) {
+    using Kind = store::PathState::Kind;
+    donor_.reset();
+    const std::string& base = file_.hints.base;
+    const bool is_new = state.kind == Kind::kNothing
+                            ? mode_.create
+                            : state.kind == Kind::kPlain && state.stamp.size == 0;
+    if (!file_.writable || !is_new || base == "none") return;
+    if (base == "auto") {
+      donor_ = store::newest_in_series(file_.path);
+      return;
+    }
+    const auto named = store::look_at(base);
+    if (named.is_ok() && named->kind == Kind::kPlaceholder) {
+      donor_ = named->placeholder;
+    } else {
+      warn(file_.path + ": shares nothing with " + base +
+           ", as dedup_base has it: no file of the stores is there");
+    }
+  }
+
+  // As the stores have it; none if they do not.
+  service::Donor donor_of(const SearchResult& found) const {
+    if (!donor_) return {};
+    for (const store::CommitRecord& record : found.donors) {
+      if (record.attempt != donor_->attempt) continue;
+      service::Donor donor{record.identity, record.attempt, {}};
+      for (const store::StoreEntry& entry : record.stores) donor.stores.push_back(entry.uuid);
+      return donor;
+    }
+    return {};
   }
 
   void begin_info(const SearchResult& found, Decision& out) const {
@@ -198,6 +235,7 @@ class FindAndAttach {
       out.info.real_path = service::FileInfo::RealPath::kPlain;
       out.info.plain = state.stamp;
       out.info.size = state.stamp.size;
+      if (state.stamp.size == 0) out.info.donor = donor_of(found);
     } else {
       if (state.is_copy() && file_.writable) {
         return {Code::kUnsupported,
@@ -348,7 +386,9 @@ class FindAndAttach {
                                     decision_.base,
                                     decision_.info.writable,
                                     decision_.create || decision_.info.writable,
-                                    decision_.info.real_path == service::FileInfo::RealPath::kNone};
+                                    decision_.info.real_path == service::FileInfo::RealPath::kNone,
+                                    decision_.info.donor.identity,
+                                    decision_.info.donor.attempt};
       pending.emplace_back(n, file_.client().start(n, request));
     }
     Status status;
@@ -396,6 +436,7 @@ class FindAndAttach {
   service::OpenBeginReply begun_;             // on rank 0
   bool made_empty_ = false;                   // likewise: at the real path
   std::optional<store::PathState> outdated_;  // likewise: names an older generation
+  std::optional<store::Placeholder> donor_;   // likewise: of a file to share with
   Decision decision_;
 };
 

@@ -126,9 +126,10 @@ Result<std::shared_ptr<const store::SegmentReader>> LocalFile::segment(std::uint
   return store_->segment(identity_, number);
 }
 
-Result<std::unique_ptr<store::IndexReader>> LocalFile::index(const Id128& generation) {
+Result<std::unique_ptr<store::IndexReader>> LocalFile::index(const Id128& identity,
+                                                             const Id128& generation) {
   const std::lock_guard lock(mutex_);
-  return store_->index(identity_, generation);
+  return store_->index(identity, generation);
 }
 
 Result<std::unique_ptr<store::SegmentWriter>> LocalFile::create_segment(std::uint64_t number) {

@@ -11,6 +11,9 @@
 namespace dedup::engine {
 namespace {
 
+// A donor's record is the same on all nodes: so many are asked for it.
+constexpr NodeIndex kAskedForDonor = 8;
+
 // A store that is not there must not look like a file that is not there: programs take the latter
 // as leave to begin anew.
 Status store_trouble(const Status& status) {
@@ -24,13 +27,14 @@ struct Answer {
 };
 
 // The answers of those nodes that `mine` says are this process's to ask.
-Status ask(service::Client& client, const std::string& path, const Id128& identity,
-           const std::string& store_template, const std::function<bool(NodeIndex)>& mine,
-           std::vector<Answer>& out) {
+Status ask(service::Client& client, const service::Find& request,
+           const std::function<bool(NodeIndex)>& mine, std::vector<Answer>& out) {
   std::vector<std::pair<NodeIndex, service::Client::Pending<service::Find>>> pending;
   for (NodeIndex n = 0; n < client.nodes(); ++n) {
-    if (mine(n))
-      pending.emplace_back(n, client.start(n, service::Find{path, identity, store_template}));
+    if (!mine(n)) continue;
+    service::Find one = request;
+    if (n >= kAskedForDonor) one.donor = {};
+    pending.emplace_back(n, client.start(n, one));
   }
   Status status;
   for (auto& [node, p] : pending) {
@@ -64,6 +68,10 @@ Result<SearchResult> put_together(const service::Client& client, std::vector<Ans
       DEDUP_ASSIGN(store::CommitRecord record, store::CommitRecord::decode(bytes));
       report.records.push_back(std::move(record));
     }
+    if (!reply.donor.empty()) {
+      DEDUP_ASSIGN(store::CommitRecord record, store::CommitRecord::decode(reply.donor));
+      result.donors.push_back(std::move(record));
+    }
     for (const std::string& text : reply.damaged) {
       result.damaged.push_back("node " + report.node_name + ": " + text);
     }
@@ -76,11 +84,12 @@ Result<SearchResult> put_together(const service::Client& client, std::vector<Ans
 }  // namespace
 
 Result<SearchResult> search(service::Client& client, const Ranks& ranks, const std::string& path,
-                            const Id128& identity, const std::string& store_template) {
+                            const Id128& identity, const std::string& store_template,
+                            const Id128& donor) {
   std::vector<Answer> mine;
   const Status status = ask(
-      client, path, identity, store_template, [&](NodeIndex n) { return ranks.speaks_for(n); },
-      mine);
+      client, {path, identity, store_template, donor},
+      [&](NodeIndex n) { return ranks.speaks_for(n); }, mine);
   DEDUP_TRY(ranks.agree(status));
   std::vector<Answer> answers;
   for (const Bytes& bytes : ranks.gather(encoded(mine))) {
@@ -96,7 +105,7 @@ Result<SearchResult> search_alone(service::Client& client, const std::string& pa
                                   const Id128& identity, const std::string& store_template) {
   std::vector<Answer> mine;
   DEDUP_TRY(ask(
-      client, path, identity, store_template, [](NodeIndex) { return true; }, mine));
+      client, {path, identity, store_template, {}}, [](NodeIndex) { return true; }, mine));
   return put_together(client, std::move(mine));
 }
 

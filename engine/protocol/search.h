@@ -17,14 +17,17 @@ struct SearchResult {
   std::vector<service::StoreRef> stores;    // likewise
   std::vector<store::Seen> seen;            // likewise: the path's directory
   std::vector<std::string> damaged;         // what could not be read, for a warning
+  std::vector<store::CommitRecord> donors;  // the newest of the donor that was asked for
 };
 
-// What the stores have of the path, and of `identity` unless it is zero.
+// What the stores have of the path and of `identity`, and the first few of `donor`, unless these are
+// zero.
 // Collective: the speaker of each node asks it. The result is on rank 0, empty elsewhere.
 Result<SearchResult> search(service::Client& client, const Ranks& ranks, const std::string& path,
-                            const Id128& identity, const std::string& store_template);
+                            const Id128& identity, const std::string& store_template,
+                            const Id128& donor);
 
-// The same by one process alone.
+// The same by one process alone, without a donor.
 Result<SearchResult> search_alone(service::Client& client, const std::string& path,
                                   const Id128& identity, const std::string& store_template);
 

@@ -266,30 +266,46 @@ void ShardBuild::refer(const Block& block) {
     if (number_of(piece.fingerprint, placement, fresh) != fresh) continue;
     referred_.push_back({piece.fingerprint, piece.chunk_length, placement});
     for (const NodeIndex node : block.placements[piece.placement].nodes()) {
-      references_[node].push_back(piece.fingerprint);
+      references_[node].push_back(fresh);
       ++reference_count_;
     }
   }
 }
 
+service::References ShardBuild::references_to(const std::vector<std::uint32_t>& chunks) const {
+  service::References request{file_.identity(), attempt_, {}, {}};
+  constexpr std::uint32_t kUnused = 0xffffffff;
+  std::vector<std::uint32_t> numbers(referred_placements_.size(), kUnused);
+  request.chunks.reserve(chunks.size());
+  for (const std::uint32_t chunk : chunks) {
+    const Referred& referred = referred_[chunk];
+    std::uint32_t& number = numbers[referred.placement];
+    if (number == kUnused) {
+      number = static_cast<std::uint32_t>(request.placements.size());
+      request.placements.push_back(referred_placements_[referred.placement]);
+    }
+    request.chunks.push_back({referred.fingerprint, number});
+  }
+  return request;
+}
+
 Result<ShardBuild::ByNode> ShardBuild::ask_references(const ByNode& references) {
   std::vector<service::Client::Pending<service::References>> pending;
-  for (const auto& [node, fingerprints] : references) {
-    pending.push_back(
-        file_.client().start(node, service::References{file_.identity(), attempt_, fingerprints}));
+  for (const auto& [node, chunks] : references) {
+    pending.push_back(file_.client().start(node, references_to(chunks)));
   }
   Status status;
   ByNode missing;
   std::size_t next = 0;
-  for (const auto& [node, fingerprints] : references) {
+  for (const auto& [node, chunks] : references) {
     const auto reply = pending[next++].wait();
     if (!reply.is_ok()) {
       status = reply.status();
-    } else if (reply->missing.size() != fingerprints.size()) {
+    } else if (reply->missing.size() != chunks.size()) {
       status = Status(Code::kInternal, "a node answered for other chunks");
     } else {
-      for (std::size_t k = 0; k < fingerprints.size(); ++k) {
-        if (reply->missing[k] != 0) missing[node].push_back(fingerprints[k]);
+      for (std::size_t k = 0; k < chunks.size(); ++k) {
+        if (reply->missing[k] != 0) missing[node].push_back(chunks[k]);
       }
     }
   }
@@ -311,46 +327,49 @@ Status ShardBuild::send_references() {
 Status ShardBuild::restore_missing(const ByNode& missing) {
   if (missing.empty()) return Status::ok();
   ByChunk wanted;
-  for (const auto& [node, fingerprints] : missing) {
-    for (const Fingerprint& fingerprint : fingerprints) wanted[fingerprint].push_back(node);
+  for (const auto& [node, chunks] : missing) {
+    for (const std::uint32_t chunk : chunks) {
+      Lacking& lacking = wanted[referred_[chunk].fingerprint];
+      lacking.chunk = chunk;
+      lacking.nodes.push_back(node);
+    }
   }
   ByNode restored;
   DEDUP_ASSIGN(const ByChunk partly, restore(wanted, restored));
   // By now some node has each of these.
   DEDUP_ASSIGN(const ByChunk never, restore(partly, restored));
-  for (const auto& [fingerprint, nodes] : never) {
-    for (const NodeIndex node : nodes) restored[node].push_back(fingerprint);
+  for (const auto& [fingerprint, lacking] : never) {
+    for (const NodeIndex node : lacking.nodes) restored[node].push_back(lacking.chunk);
   }
-  DEDUP_ASSIGN(const ByNode lacking, ask_references(restored));
-  if (lacking.empty()) return Status::ok();
-  return {Code::kIo, "node " + file_.client().node_name(lacking.begin()->first) +
+  DEDUP_ASSIGN(const ByNode still, ask_references(restored));
+  if (still.empty()) return Status::ok();
+  return {Code::kIo, "node " + file_.client().node_name(still.begin()->first) +
                          " does not have chunks that it has just been sent: the generation "
                          "would have fewer copies than it says"};
 }
 
 Result<ShardBuild::ByChunk> ShardBuild::restore(const ByChunk& wanted, ByNode& restored) {
-  std::map<Fingerprint, const Referred*> known;
-  for (const Referred& r : referred_) known.emplace(r.fingerprint, &r);
   std::vector<std::shared_ptr<const Restores::Chunk>> chunks;
-  for (const auto& [fingerprint, nodes] : wanted) {
-    const Referred& chunk = *known.at(fingerprint);
+  for (const auto& [fingerprint, lacking] : wanted) {
+    const Referred& chunk = referred_[lacking.chunk];
     const plan::Placement& said = referred_placements_[chunk.placement];
     plan::Placement after = said;
-    for (const NodeIndex node : nodes) after.add_copy(node);
-    DEDUP_ASSIGN(auto begun, restores_.begin(fingerprint, chunk.chunk_length, said, after, nodes));
+    for (const NodeIndex node : lacking.nodes) after.add_copy(node);
+    DEDUP_ASSIGN(auto begun,
+                 restores_.begin(fingerprint, chunk.chunk_length, said, after, lacking.nodes));
     chunks.push_back(std::move(begun));
   }
   ByChunk partly;
   auto next = wanted.begin();
   for (const auto& chunk : chunks) {
-    const auto& [fingerprint, nodes] = *next++;
+    const auto& [fingerprint, lacking] = *next++;
     DEDUP_TRY(restores_.finish(*chunk));
     if (chunk->is_lost()) {
       ++facts_.lost_chunks;
     } else if (chunk->lost > 0) {
-      partly.emplace(fingerprint, nodes);
+      partly.emplace(fingerprint, lacking);
     } else {
-      for (const NodeIndex node : nodes) restored[node].push_back(fingerprint);
+      for (const NodeIndex node : lacking.nodes) restored[node].push_back(lacking.chunk);
     }
   }
   return partly;

@@ -79,12 +79,17 @@ class ShardBuild {
   void make_room_to_refer(std::size_t pieces);
   void refer(const Block& block);
   Status send_references();
-  // By the nodes that should have them.
-  using ByNode = std::map<NodeIndex, std::vector<Fingerprint>>;
+  // By the nodes that should have them: numbers in referred_.
+  using ByNode = std::map<NodeIndex, std::vector<std::uint32_t>>;
+  service::References references_to(const std::vector<std::uint32_t>& chunks) const;
   Result<ByNode> ask_references(const ByNode& references);  // those that are missing
   Status restore_missing(const ByNode& missing);
-  // By the chunk, nodes that should have it.
-  using ByChunk = std::map<Fingerprint, std::vector<NodeIndex>>;
+  // A chunk, by its number in referred_, and nodes that should have it.
+  struct Lacking {
+    std::uint32_t chunk = 0;
+    std::vector<NodeIndex> nodes;
+  };
+  using ByChunk = std::map<Fingerprint, Lacking>;
   // Has all nodes get them. Returns those that only some of their nodes could get; those that all
   // could get are added to `restored`, those that none could are counted as lost.
   Result<ByChunk> restore(const ByChunk& wanted, ByNode& restored);

@@ -17,6 +17,14 @@ struct StoreRef {
   std::string node;  // name, for messages
 };
 
+// A generation of another file, of which a new file has the segments too: what is in it already is
+// neither stored nor sent.
+struct Donor {
+  Id128 identity;
+  Id128 attempt;              // zero: there is none
+  std::vector<Id128> stores;  // of its record
+};
+
 // What every rank that has a file open knows of it.
 struct FileInfo {
   Id128 identity;
@@ -35,6 +43,7 @@ struct FileInfo {
   store::Stamp plain;       // kPlain: of that file when it was opened
   bool write_back = false;  // some handle that may write wants it when the last one is closed
   bool deleted = false;     // MPI_File_delete was called since
+  Donor donor;              // until the first commit
   // Which state this is, counted by the file home: any of the above but the size has changed if it
   // is larger. 0: not from the home.
   std::uint64_t version = 0;

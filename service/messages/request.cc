@@ -25,8 +25,8 @@ bool may_repeat(Opcode opcode) {
   }
 }
 
-bool is_done_beside(Opcode opcode) {
-  return opcode == Opcode::kRestore;
+bool is_handled_at_once(Opcode opcode) {
+  return opcode == Opcode::kRestore || opcode == Opcode::kPrepare;
 }
 
 }  // namespace dedup::service

@@ -87,9 +87,9 @@ enum class Opcode : std::uint8_t {
 // nothing, or the second time nothing more.
 bool may_repeat(Opcode opcode);
 
-// Whether the service answers a request only when something is done that goes on beside it: worth
-// sending before it is waited for.
-bool is_done_beside(Opcode opcode);
+// Whether a request to the service of the own process is handled when it is sent, not when it is
+// waited for: what is done beside the service, and what its sender should not go on without in vain.
+bool is_handled_at_once(Opcode opcode);
 
 struct Empty {};
 

@@ -43,11 +43,13 @@ struct FindReply {
   std::vector<Bytes> records;  // encoded CommitRecords: newest of each identity
   std::vector<Id128> deleted;  // identities that were deleted
   std::vector<std::string> damaged;
+  Bytes donor;  // record of the newest generation of `donor`; empty: it is not here
 };
 struct Find {
   std::string path;
   Id128 identity;
   std::string store_template;
+  Id128 donor{};  // another file; zero: none
   static constexpr Opcode kOpcode = Opcode::kFind;
   using Reply = FindReply;
 };
@@ -68,6 +70,10 @@ struct Attach {
   bool write = false;
   bool create = false;
   bool by_path = false;  // the stores find the file by its path: there must not be another one
+  // Of a new file: it gets the segments of this generation of another one as well, if the store has
+  // them.
+  Id128 donor{};
+  Id128 donor_attempt{};
   static constexpr Opcode kOpcode = Opcode::kAttach;
   using Reply = AttachReply;
 };
@@ -137,17 +143,33 @@ struct FoundSingle {
   store::ChunkLocation location;
   std::uint32_t placement = 0;  // index into LookReply::placements
 };
+enum class Held : std::uint8_t {
+  kNot,
+  kCommitted,  // in the committed generation
+  kSince,      // came since then
+};
+constexpr Held last_of(Held) {
+  return Held::kSince;
+}
 struct LookReply {
-  std::vector<plan::Placement> placements;  // as known here; on no node: only that this one has it
-  std::vector<std::uint8_t> held;           // one per chunk: here under its strong fingerprint
-  std::vector<std::uint32_t> placed;  // one per chunk that is held, in order: index into placements
+  Id128 base;                               // attempt of what is committed; zero: nothing is
+  std::vector<plan::Placement> placements;  // of what came since then
+  // Of what is committed: as that generation's record numbers the stores; on none: not known.
+  std::vector<plan::Placement> committed;
+  std::vector<Held> held;             // one per chunk: here under its strong fingerprint
+  std::vector<std::uint32_t> placed;  // one per chunk that is held, in order: index into one of the
+                                      // lists of placements
   std::vector<std::uint8_t> alike;    // one per chunk, empty: none. Not held; one is single here
   std::vector<FoundSingle> singles;   // one per chunk that is alike, in order
   bool possible() const {
-    return count_set(held) == placed.size() && count_set(alike) == singles.size() &&
-           all_are_placed(singles, placements) &&
-           std::all_of(placed.begin(), placed.end(),
-                       [&](std::uint32_t number) { return number < placements.size(); });
+    std::size_t next = 0;
+    for (const Held one : held) {
+      if (one == Held::kNot) continue;
+      const auto& list = one == Held::kSince ? placements : committed;
+      if (next == placed.size() || placed[next++] >= list.size()) return false;
+    }
+    return next == placed.size() && count_set(alike) == singles.size() &&
+           all_are_placed(singles, placements);
   }
 };
 struct Look {
@@ -361,17 +383,23 @@ struct PutShard {
   static constexpr Opcode kOpcode = Opcode::kPutShard;
   using Reply = PutShardReply;
 };
-// The attempt's recipe refers to these chunks as held by this node. Reply: 1 for each that this
-// node does not hold after all.
+// The attempt's recipe refers to these chunks as held by this node, and, as their placements say,
+// by others. Reply: 1 for each that this node does not hold after all.
+struct Reference {
+  Fingerprint fingerprint;
+  std::uint32_t placement = 0;  // index into References::placements
+};
 struct ReferencesReply {
   std::vector<std::uint8_t> missing;
 };
 struct References {
   Id128 identity;
   Id128 attempt;
-  std::vector<Fingerprint> fingerprints;
+  std::vector<plan::Placement> placements;  // as the attempt's record numbers the stores
+  std::vector<Reference> chunks;
   static constexpr Opcode kOpcode = Opcode::kReferences;
   using Reply = ReferencesReply;
+  bool possible() const { return all_are_placed(chunks, placements); }
 };
 // All chunks are referred to: moves live ones out of segments that are less than half live (with
 // `flush`, to the disk), and writes the index of the chunks referred to.

@@ -77,7 +77,7 @@ Result<std::vector<SegmentSize>> FileStore::segments(const Id128& identity) cons
     const auto about = fs::info(layout_.segment(identity, *number));
     if (about.status().code() == Code::kNoSuchFile) continue;  // a job has just removed it
     DEDUP_TRY(about.status());
-    sizes.push_back({*number, about->size});
+    sizes.push_back({*number, about->size, about->links > 1});
   }
   return sizes;
 }
@@ -126,6 +126,23 @@ void FileStore::close_readers(const Id128& identity) const {
   logs_.forget_all(identity);
   leases_.forget_all(identity);
   shards_.forget_all(identity);
+}
+
+Result<std::unique_ptr<IndexReader>> FileStore::share_segments(const Id128& donor,
+                                                               const Id128& attempt,
+                                                               const Id128& identity) {
+  // Held until all have their second names: nobody removes them meanwhile.
+  DEDUP_ASSIGN(const auto lock, lock_generation(donor, attempt));
+  DEDUP_ASSIGN(const bool is_committed, fs::exists(layout_.record(donor, attempt)));
+  if (!is_committed) return Status(Code::kNotFound, "the donor's generation is not committed here");
+  DEDUP_ASSIGN(auto reader, index(donor, attempt));
+  for (const auto& use : reader->segments()) {
+    const Status linked =
+        fs::link(layout_.segment(donor, use.segment), layout_.segment(identity, use.segment));
+    // One that was lost: its chunks are not here.
+    if (linked.code() != Code::kNoSuchFile) DEDUP_TRY(linked);
+  }
+  return reader;
 }
 
 Result<std::uint64_t> FileStore::segment_size(const Id128& identity, std::uint64_t number) const {

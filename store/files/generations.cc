@@ -41,7 +41,7 @@ Status remove_generation(const Layout& layout, const Id128& identity, const Id12
 Status remove_counted(const std::string& path, std::uint64_t& freed) {
   DEDUP_ASSIGN(const fs::Info about, fs::info(path));
   DEDUP_TRY(fs::remove_file(path));
-  freed += about.allocated;
+  if (about.links == 1) freed += about.allocated;
   return Status::ok();
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/codec.h"
+#include "base/numbered.h"
 #include "store/format.h"
 #include "store/fs.h"
 
@@ -13,17 +14,15 @@ namespace {
 // A page: entries, zeros up to the checksum, the checksum.
 constexpr std::size_t kPageSize = 4096;
 constexpr std::size_t kPageBody = kPageSize - sizeof(std::uint64_t);
-constexpr std::size_t kEntrySize = 32 + 8 + 8 + 4;
+// Version 1 had no placements.
+constexpr std::size_t kOldEntrySize = 32 + 8 + 8 + 4;
+constexpr std::size_t kEntrySize = kOldEntrySize + 4;
 constexpr std::size_t kPageEntries = kPageBody / kEntrySize;
 constexpr std::size_t kFenceSize = 32;
 constexpr std::size_t kUseSize = 8 + 8;
 // Pages kept in memory by a reader: 4 MiB.
 constexpr std::size_t kCachedPages = 1024;
 constexpr std::size_t kWrittenAtOnce = std::size_t{1} << 20;
-
-std::uint64_t pages_for(std::uint64_t entries) {
-  return (entries + kPageEntries - 1) / kPageEntries;
-}
 
 // Makes a page of another place or another attempt's index fail its checksum.
 std::uint64_t page_seed(const Id128& attempt, std::uint64_t page) {
@@ -45,14 +44,16 @@ void put_entry(Encoder& out, const IndexEntry& entry) {
   out.put(entry.location.segment);
   out.put(entry.location.offset);
   out.put(entry.location.length);
+  out.put(entry.placement);
 }
 
-IndexEntry get_entry(Decoder& in) {
+IndexEntry get_entry(Decoder& in, bool is_placed) {
   IndexEntry entry;
   entry.fingerprint = in.get_fingerprint();
   entry.location.segment = in.get<std::uint64_t>();
   entry.location.offset = in.get<std::uint64_t>();
   entry.location.length = in.get<std::uint32_t>();
+  if (is_placed) entry.placement = in.get<std::uint32_t>();
   return entry;
 }
 
@@ -105,8 +106,10 @@ struct IndexFileWriter::Private {
   Fingerprint last;
   Encoder page;
   std::uint64_t pages = 0;
-  Encoder tables;  // each page's first fingerprint, then the segments
+  Encoder tables;  // each page's first fingerprint, then the segments, then the placements
   std::map<std::uint64_t, std::uint64_t> uses;
+  Numbered<plan::Placement> placements;
+  std::uint64_t placements_size = 0;  // bytes
   Bytes buffer;
   std::uint64_t written = kPageSize;
 
@@ -139,6 +142,8 @@ struct IndexFileWriter::Private {
     out.put(static_cast<std::uint64_t>(uses.size()));
     out.put(format::checksum(tables.bytes()));
     out.put(weak);
+    out.put(static_cast<std::uint64_t>(placements.size()));
+    out.put(placements_size);
     seal_page(out, 0);
     return out.take();
   }
@@ -157,10 +162,18 @@ Result<std::unique_ptr<IndexFileWriter>> IndexFileWriter::create(const std::stri
   return std::unique_ptr<IndexFileWriter>(new IndexFileWriter(std::move(p)));
 }
 
+std::uint32_t IndexFileWriter::number(const plan::Placement& placement) {
+  return p_->placements.number(placement) + 1;
+}
+
 Status IndexFileWriter::add(const IndexEntry& entry) {
   if (p_->entries > 0 && !(p_->last < entry.fingerprint)) {
     return {Code::kInternal, p_->file.path() + ": chunk " + entry.fingerprint.hex() +
                                  " is there twice, or not in its place"};
+  }
+  if (entry.placement > p_->placements.size()) {
+    return {Code::kInternal, p_->file.path() + ": chunk " + entry.fingerprint.hex() +
+                                 " is placed in a way that the index was not told"};
   }
   if (p_->entries % kPageEntries == 0) {
     if (p_->entries > 0) DEDUP_TRY(p_->end_page());
@@ -180,6 +193,11 @@ Status IndexFileWriter::finish(bool flush) {
     p_->tables.put(segment);
     p_->tables.put(live);
   }
+  const std::size_t before = p_->tables.size();
+  for (std::uint32_t i = 0; i < p_->placements.size(); ++i) {
+    p_->placements[i].encode(p_->tables);
+  }
+  p_->placements_size = p_->tables.size() - before;
   DEDUP_TRY(p_->write(p_->tables.bytes()));
   DEDUP_TRY(p_->write_out());
   DEDUP_TRY(fs::write_at(p_->file, 0, p_->header()));
@@ -192,8 +210,12 @@ struct IndexFileReader::Private {
   std::uint64_t entries = 0;
   std::uint64_t weak = 0;
   std::uint64_t pages = 0;
+  bool is_placed = false;  // version 2 or newer
+  std::size_t entry_size = kEntrySize;
+  std::size_t page_entries = kPageEntries;
   std::vector<Fingerprint> fences;  // each page's first fingerprint
   std::vector<SegmentUse> segments;
+  std::vector<plan::Placement> placements;
 
   struct CachedPage {
     std::uint64_t number = ~std::uint64_t{0};
@@ -203,7 +225,7 @@ struct IndexFileReader::Private {
 
   std::size_t entries_of(std::uint64_t page) const {
     return static_cast<std::size_t>(
-        std::min<std::uint64_t>(kPageEntries, entries - page * kPageEntries));
+        std::min<std::uint64_t>(page_entries, entries - page * page_entries));
   }
 
   // The place of the first entry that is not before `fingerprint`.
@@ -221,16 +243,16 @@ struct IndexFileReader::Private {
     const std::size_t low = count_before(
         count, even_guess(leading, fences[page].leading(), end, count), [&](std::size_t i) {
           Fingerprint there;
-          std::memcpy(there.bytes.data(), bytes.data() + i * kEntrySize, there.bytes.size());
+          std::memcpy(there.bytes.data(), bytes.data() + i * entry_size, there.bytes.size());
           return there < fingerprint;
         });
-    return page * kPageEntries + low;
+    return page * page_entries + low;
   }
 
   // The fingerprint there. Of a place that is valid.
   Result<Fingerprint> fingerprint_at(std::uint64_t i) {
-    DEDUP_ASSIGN(const auto bytes, load(i / kPageEntries));
-    Decoder in(bytes.subspan(i % kPageEntries * kEntrySize));
+    DEDUP_ASSIGN(const auto bytes, load(i / page_entries));
+    Decoder in(bytes.subspan(i % page_entries * entry_size));
     return in.get_fingerprint();
   }
 
@@ -259,6 +281,9 @@ struct IndexFileReader::Private {
     DEDUP_TRY(fs::read_at(file, 0, header));
     Decoder in(header);
     DEDUP_TRY(format::check_start(in, format::kIndex, file.path()));
+    is_placed = format::version_of(header) > 1;
+    entry_size = is_placed ? kEntrySize : kOldEntrySize;
+    page_entries = kPageBody / entry_size;
     const auto page_size = in.get<std::uint32_t>();
     in.get_id();
     attempt = in.get_id();
@@ -266,14 +291,17 @@ struct IndexFileReader::Private {
     const auto uses = in.get<std::uint64_t>();
     const auto tables_checksum = in.get<std::uint64_t>();
     weak = in.get<std::uint64_t>();
+    const auto placed = is_placed ? in.get<std::uint64_t>() : 0;
+    const auto placed_size = is_placed ? in.get<std::uint64_t>() : 0;
     DEDUP_ASSIGN(const fs::Info about, fs::info(file));
     // An entry takes more bytes than its share of the tables: with these bounds nothing overflows.
     const bool plausible = page_holds(header, 0) && page_size == kPageSize &&
-                           entries <= about.size / kEntrySize && uses <= entries && weak <= entries;
+                           entries <= about.size / entry_size && uses <= entries &&
+                           weak <= entries && placed <= placed_size && placed_size <= about.size;
     if (!plausible) return format::corrupt(file.path(), "index with a damaged header");
-    pages = pages_for(entries);
+    pages = (entries + page_entries - 1) / page_entries;
     const std::uint64_t tables_at = (pages + 1) * kPageSize;
-    const std::uint64_t tables_size = pages * kFenceSize + uses * kUseSize;
+    const std::uint64_t tables_size = pages * kFenceSize + uses * kUseSize + placed_size;
     if (about.size != tables_at + tables_size) {
       return format::corrupt(file.path(), "cut off or too long");
     }
@@ -290,6 +318,12 @@ struct IndexFileReader::Private {
       const auto segment = table.get<std::uint64_t>();
       segments.push_back({segment, table.get<std::uint64_t>()});
     }
+    // The first is of those that are not placed.
+    placements.emplace_back();
+    for (std::uint64_t i = 0; i < placed && table.ok(); ++i) {
+      placements.push_back(plan::Placement::decode(table));
+    }
+    if (!table.at_end()) return format::corrupt(file.path(), "placements that cannot be");
     return Status::ok();
   }
 };
@@ -314,11 +348,11 @@ const std::vector<IndexFileReader::SegmentUse>& IndexFileReader::segments() cons
   return p_->segments;
 }
 
-Result<ChunkLocation> IndexFileReader::find(const Fingerprint& fingerprint) const {
+Result<IndexEntry> IndexFileReader::find(const Fingerprint& fingerprint) const {
   DEDUP_ASSIGN(const std::uint64_t i, p_->lower_bound(fingerprint));
   if (i < p_->entries) {
     DEDUP_ASSIGN(const IndexEntry entry, at(i));
-    if (entry.fingerprint == fingerprint) return entry.location;
+    if (entry.fingerprint == fingerprint) return entry;
   }
   return p_->not_found(fingerprint);
 }
@@ -343,15 +377,19 @@ Result<Fingerprint> IndexFileReader::find_single(const FastHash& hash) const {
   return Status(Code::kNotFound, p_->file.path() + ": no single chunk with that hash");
 }
 
+const plan::Placement& IndexFileReader::placement(std::uint32_t number) const {
+  return p_->placements[number < p_->placements.size() ? number : IndexEntry::kNotPlaced];
+}
+
 bool IndexFileReader::has_strong() const {
   return p_->weak < p_->entries;
 }
 
 Result<IndexEntry> IndexFileReader::at(std::uint64_t i) const {
   if (i >= p_->entries) return Status(Code::kArgument, "an index has no such entry");
-  DEDUP_ASSIGN(const auto bytes, p_->load(i / kPageEntries));
-  Decoder in(bytes.subspan(i % kPageEntries * kEntrySize));
-  return get_entry(in);
+  DEDUP_ASSIGN(const auto bytes, p_->load(i / p_->page_entries));
+  Decoder in(bytes.subspan(i % p_->page_entries * p_->entry_size));
+  return get_entry(in, p_->is_placed);
 }
 
 }  // namespace dedup::store

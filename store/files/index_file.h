@@ -19,6 +19,7 @@ class IndexFileWriter final : public IndexWriter {
                                                          const Id128& identity,
                                                          const Id128& attempt);
   ~IndexFileWriter() override;
+  std::uint32_t number(const plan::Placement& placement) override;
   Status add(const IndexEntry& entry) override;
   Status finish(bool flush) override;
 
@@ -38,10 +39,11 @@ class IndexFileReader final : public IndexReader {
 
   std::uint64_t size() const override;
   const Id128& attempt() const override;
-  Result<ChunkLocation> find(const Fingerprint& fingerprint) const override;
+  Result<IndexEntry> find(const Fingerprint& fingerprint) const override;
   Result<std::uint64_t> position(const Fingerprint& fingerprint) const override;
   Result<IndexEntry> at(std::uint64_t i) const override;
   Result<Fingerprint> find_single(const FastHash& hash) const override;
+  const plan::Placement& placement(std::uint32_t number) const override;
   bool has_strong() const override;
   const std::vector<SegmentUse>& segments() const override;
 

@@ -138,7 +138,8 @@ class StoreDamage : public testing::Test {
       }
     }
     for (auto& node : nodes) {
-      const service::References references{identity_, record.attempt, names(chunks_)};
+      const NodeSet both{0, 1};
+      const auto references = service::refer_to(identity_, record.attempt, names(chunks_), both);
       DEDUP_TRY(node->on(references).status());
       DEDUP_TRY(node->on(service::WriteIndex{identity_, record.attempt, true}).status());
       DEDUP_TRY(node->on(service::Prepare{identity_, record.encode(), true}).status());

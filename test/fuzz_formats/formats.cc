@@ -319,39 +319,56 @@ void check_index(const std::string& path) {
   (void)(*index)->segments();
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>((*index)->size(), 300); ++i) {
     const auto entry = (*index)->at(i);
-    if (entry.is_ok()) (void)(*index)->find(entry->fingerprint);
+    if (!entry.is_ok()) continue;
+    (void)(*index)->find(entry->fingerprint);
+    (void)(*index)->placement(entry->placement).redundancy();
   }
   (void)(*index)->at((*index)->size());
   (void)(*index)->find(some_fingerprint(3));
 }
 
-// The input is what the file's header page has from byte 12 on (up to its checksum's place in the
-// input, byte 76), then page after page; what is cut off is zeros, as many as the header says.
+// The input is what the file's header page has of the ids and the numbers of entries and segments,
+// then those of placements and their bytes, then page after page; what is cut off is zeros, as many
+// as the header says. With the highest bit of the number of entries: version 1.
 Bytes mended_index(Input input) {
+  constexpr std::size_t kCountsAt = 48;      // entries, segments
+  constexpr std::size_t kChecksumAt = 64;    // of the tables
+  constexpr std::size_t kPlacementsAt = 80;  // placements, their bytes
+  constexpr std::size_t kFieldsAt = 16;
+  constexpr std::size_t kFields = kChecksumAt - kFieldsAt + 16;
+  Bytes fields(input.begin(),
+               input.begin() + static_cast<std::ptrdiff_t>(std::min(kFields, input.size())));
+  fields.resize(kFields);
+  const bool is_placed = number_at(fields, kCountsAt - kFieldsAt, 8) >> 63 == 0;
+  store::format::Kind kind = store::format::kIndex;
+  kind.version = is_placed ? 2 : 1;
   Encoder start;
-  store::format::put_start(start, store::format::kIndex);
+  store::format::put_start(start, kind);
   start.put(static_cast<std::uint32_t>(kPage));
   Bytes bytes = start.take();
-  constexpr std::size_t kFields = 16 + 16 + 8 + 8;  // ids, entries, segments
-  const std::size_t fields = std::min(kFields, input.size());
-  bytes.insert(bytes.end(), input.begin(), input.begin() + static_cast<std::ptrdiff_t>(fields));
   bytes.resize(kPage);
-  const std::size_t counts = 12 + 4 + 32;
-  const std::uint64_t entries = number_at(bytes, counts, 8) % 200;
-  const std::uint64_t segments = number_at(bytes, counts + 8, 8) % 8;
-  put_number_at(bytes, counts, entries);
-  put_number_at(bytes, counts + 8, segments);
-  const std::size_t pages = (entries + 77) / 78;
-  const Input rest = input.subspan(fields);
+  std::copy_n(fields.begin(), kChecksumAt - kFieldsAt, bytes.begin() + kFieldsAt);
+  if (is_placed) std::copy_n(fields.end() - 16, 16, bytes.begin() + kPlacementsAt);
+  const std::uint64_t entries = number_at(bytes, kCountsAt, 8) % 200;
+  const std::uint64_t segments = number_at(bytes, kCountsAt + 8, 8) % 8;
+  const std::uint64_t placements = number_at(bytes, kPlacementsAt, 8) % 8;
+  const std::uint64_t placements_size = number_at(bytes, kPlacementsAt + 8, 8) % 64;
+  put_number_at(bytes, kCountsAt, entries);
+  put_number_at(bytes, kCountsAt + 8, segments);
+  put_number_at(bytes, kPlacementsAt, placements);
+  put_number_at(bytes, kPlacementsAt + 8, placements_size);
+  const std::uint64_t entries_a_page = is_placed ? 73 : 78;
+  const std::size_t pages = (entries + entries_a_page - 1) / entries_a_page;
+  const Input rest = input.subspan(std::min(kFields, input.size()));
   bytes.insert(bytes.end(), rest.begin(), rest.end());
-  bytes.resize(kPage * (1 + pages) + 32 * pages + 16 * segments);
+  bytes.resize(kPage * (1 + pages) + 32 * pages + 16 * segments + placements_size);
   const std::uint64_t seed = number_at(bytes, 32, 8);  // of the attempt
   for (std::size_t page = 0; page < pages; ++page) {
     const std::size_t at = kPage * (1 + page);
     put_number_at(bytes, at + kPage - 8,
                   checksum(Input(bytes).subspan(at, kPage - 8), seed + page));
   }
-  put_number_at(bytes, counts + 16, checksum(Input(bytes).subspan(kPage * (1 + pages))));
+  put_number_at(bytes, kChecksumAt, checksum(Input(bytes).subspan(kPage * (1 + pages))));
   put_number_at(bytes, kPage - 8, checksum(Input(bytes).first(kPage - 8)));
   return bytes;
 }
@@ -373,12 +390,16 @@ std::vector<Bytes> index_seeds() {
     require(writer.is_ok(), "an index can be made");
     for (int i = 0; i < entries; ++i) {
       const auto number = static_cast<std::uint8_t>(i);
-      require((*writer)->add({some_fingerprint(number), {number % 3u, 100u * number, 50}}).is_ok(),
+      const std::uint32_t placement =
+          (*writer)->number(plan::Placement::copies_on({0, static_cast<NodeIndex>(number % 3)}));
+      const store::ChunkLocation location{number % 3u, 100u * number, 50};
+      require((*writer)->add({some_fingerprint(number), location, placement}).is_ok(),
               "an entry can be added");
     }
     require((*writer)->finish(false).is_ok(), "an index can be finished");
     const Bytes bytes = file_bytes(path);
-    Bytes short_form(bytes.begin() + 16, bytes.begin() + 16 + 48);
+    Bytes short_form(bytes.begin() + 16, bytes.begin() + 64);
+    short_form.insert(short_form.end(), bytes.begin() + 80, bytes.begin() + 96);
     short_form.insert(short_form.end(), bytes.begin() + kPage, bytes.end());
     seeds.push_back(bytes);
     seeds.push_back(short_form);

@@ -196,7 +196,7 @@ Script opened() {
   info.stores = {{some_id(2), "n"}, {some_id(3), "m"}};
   info.writable = true;
   Script script;
-  script.ask(OpenBegin{"/f"}).ask(Find{"/f", {}, "s"});
+  script.ask(OpenBegin{"/f"}).ask(Find{"/f", {}, "s", {}});
   script.ask(Attach{kFile, "/f", "s", {}, true, true, true});
   return script.ask(OpenEnd{"/f", true, some_id(0), info});
 }
@@ -221,7 +221,8 @@ Script committed() {
   Block block{{{0, 600, 0, 600, 0, some_fingerprint(1)}}, {plan::Placement::copies_on({0})}};
   const test::EncodedBlocks shard{{0, store::encode_block(block)}};
   script.ask(test::put_of(kFile, kAttempt, 0, shard));
-  script.ask(References{kFile, kAttempt, {some_fingerprint(1)}});
+  script.ask(
+      References{kFile, kAttempt, {plan::Placement::copies_on({0})}, {{some_fingerprint(1), 0}}});
   store::CommitRecord record;
   record.identity = kFile;
   record.number = 1;

@@ -23,7 +23,8 @@ def redundancy(mpirun, stores):
 
     def run(kind, size, shift=0, ranks=4, nodes=4, replication=2, **environment):
         environment["DEDUP_REPLICATION"] = replication
-        # What a file's generation before holds is not stored again: each run has its own file.
+        # What is there already is not stored again: each run has its own file, which shares nothing.
+        environment["DEDUP_BASE"] = "none"
         result = mpirun(ranks, "redundancy", stores.name(f"file{next(runs)}"), kind, size, shift, nodes=nodes,
                         env=environment)
         pairs = (line.split(" ", 1) for line in result.stdout.splitlines())

@@ -74,7 +74,7 @@ class Protocol : public testing::Test {
     const service::Look look{file.identity(), {}, {{}}, {1}, {fingerprint()}};
     const auto reply = file.client().call(node, look);
     EXPECT_TRUE(reply.is_ok()) << reply.status().message();
-    return reply.is_ok() && reply->held == std::vector<std::uint8_t>{1};
+    return reply.is_ok() && reply->held.front() != service::Held::kNot;
   }
 
   static Status commit(engine::JobFile& file, engine::RecipeFacts* facts = nullptr) {

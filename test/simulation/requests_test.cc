@@ -261,7 +261,11 @@ class DumpRequests : public Requests {
   engine::OwnStore store_{
       [this](std::uint64_t number) { return file_->local->create_segment(number); },
       [this](std::uint64_t number) { return file_->local->segment(number); },
-      [this] { return file_->local->index(file_->view()->base()); }};
+      [this]() -> Result<engine::OwnIndex> {
+        const auto view = file_->view();
+        DEDUP_ASSIGN(auto reader, file_->local->index(file_->identity(), view->base()));
+        return engine::OwnIndex{std::move(reader), view->nodes_of(view->base())};
+      }};
   plan::Placement here_ = plan::Placement::copies_on({job.client().self()});
   Result<Hasher> hasher_ = Hasher::create(FingerprintKind::kSha256);
   SingleNumbers singles_;

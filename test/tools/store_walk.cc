@@ -123,13 +123,13 @@ class FileWalk {
       const auto index =
           IndexFileReader::open(layout_of(*stores_[node]).index(record_.identity, record_.attempt));
       if (!index.is_ok()) continue;
-      const auto location = (*index)->find(fingerprint);
-      if (!location.is_ok()) continue;
+      const auto entry = (*index)->find(fingerprint);
+      if (!entry.is_ok()) continue;
       const auto segment = SegmentFileReader::open(
-          layout_of(*stores_[node]).segment(record_.identity, location->segment));
+          layout_of(*stores_[node]).segment(record_.identity, entry->location.segment));
       if (!segment.is_ok()) continue;
-      out.resize(location->length);
-      if ((*segment)->read(*location, fingerprint, out).is_ok()) return true;
+      out.resize(entry->location.length);
+      if ((*segment)->read(entry->location, fingerprint, out).is_ok()) return true;
     }
     return false;
   }

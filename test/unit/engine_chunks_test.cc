@@ -273,6 +273,30 @@ TEST(NodeChunks, RefusesAnswersThatCannotBe) {
   EXPECT_FALSE(read_answers(other, {1}, list).is_ok());
 }
 
+TEST(Judge, LeavesOutOfTheReductionWhatConcernsNobodyElse) {
+  const NodeIndex self = 4;
+  const plan::LiveNodes live(8);
+  const Fingerprint single = name_of_single({1, 2}, 3);
+  const Fingerprint single_too_few = name_of_single({2, 2}, 3);
+  const Fingerprint strong = named(~std::uint64_t{0}, 9);
+  NodeView view{self,
+                NodeChunks(records_of({{single, 10}, {single_too_few, 20}, {strong, 30}}), {3}),
+                KnownChunks(3)};
+  const auto on_two = plan::Placement::copies_on({4, 6});
+  view.known.hold(0, on_two, self, live);
+  view.known.hold(1, plan::Placement(), self, live);
+  view.known.hold(2, on_two, self, live);
+  const auto names_in = [&](unsigned copies) {
+    std::set<Fingerprint> names;
+    const plan::FrequentSet part = frequent_part(view, 0, {copies, 100, 8});
+    for (const auto& element : part.elements()) names.insert(element.fingerprint);
+    return names;
+  };
+  EXPECT_EQ(names_in(2), (std::set{single_too_few, strong}));
+  EXPECT_EQ(names_in(3), (std::set{single, single_too_few, strong}));
+  EXPECT_EQ(names_in(1), (std::set{strong}));
+}
+
 TEST(Sends, NeverExceedsNorFallsShortOfWhatWasAnnounced) {
   const std::vector<Send> list = {{3, 0}, {3, 1}, {5, 0}};
   const std::vector<Target> targets = {{3, 10, 4}, {4, 0, 0}, {5, 7, 1}};

@@ -14,10 +14,24 @@ struct MemoryDisk {
   std::map<Id128, MemoryFile> files;
   std::map<Id128, std::vector<Id128>> marks;
 
+  // A segment that several files have counts once.
   std::uint64_t taken() const {
     std::uint64_t sum = 0;
-    for (const auto& [identity, file] : files) sum += file.bytes();
+    std::set<const MemorySegment*> counted;
+    for (const auto& [identity, file] : files) {
+      sum += file.bytes();
+      for (const auto& [number, segment] : file.segments) {
+        if (!counted.insert(segment.get()).second) sum -= segment->size;
+      }
+    }
     return sum;
+  }
+  bool is_shared(const std::shared_ptr<MemorySegment>& segment) const {
+    std::size_t owners = 0;
+    for (const auto& [identity, file] : files) {
+      for (const auto& [number, one] : file.segments) owners += one == segment ? 1 : 0;
+    }
+    return owners > 1;
   }
 };
 
@@ -137,10 +151,9 @@ class MemoryStore final : public store::Store {
     return Status::ok();
   }
   Result<std::uint64_t> drop_file(const Id128& identity, std::unique_ptr<Lock>) override {
-    const MemoryFile* const file = look(identity);
-    const std::uint64_t freed = file == nullptr ? 0 : file->bytes();
+    const std::uint64_t before = disk_->taken();
     disk_->files.erase(identity);
-    return freed;
+    return before - disk_->taken();
   }
   Result<std::uint64_t> drop_file(const Id128& identity) override {
     auto whole = lock_whole(identity, nullptr);
@@ -180,7 +193,9 @@ class MemoryStore final : public store::Store {
   Result<std::vector<store::SegmentSize>> segments(const Id128& identity) const override {
     std::vector<store::SegmentSize> sizes;
     if (const MemoryFile* const file = look(identity)) {
-      for (const auto& [number, segment] : file->segments) sizes.push_back({number, segment->size});
+      for (const auto& [number, segment] : file->segments) {
+        sizes.push_back({number, segment->size, disk_->is_shared(segment)});
+      }
     }
     return sizes;
   }
@@ -225,6 +240,20 @@ class MemoryStore final : public store::Store {
     return std::shared_ptr<const store::LeaseTable>(leases_of(*found));
   }
   void close_readers(const Id128&) const override {}
+
+  Result<std::unique_ptr<store::IndexReader>> share_segments(const Id128& donor,
+                                                             const Id128& attempt,
+                                                             const Id128& identity) override {
+    const MemoryGeneration* const generation = look(donor, attempt);
+    if (generation == nullptr || !generation->committed) return not_here();
+    DEDUP_ASSIGN(MemoryFile* const file, get(identity));
+    DEDUP_ASSIGN(auto reader, index(donor, attempt));
+    for (const auto& use : reader->segments()) {
+      const auto segment = segment_of(donor, use.segment);
+      if (segment) file->segments[use.segment] = segment;
+    }
+    return reader;
+  }
 
   Result<std::uint64_t> segment_size(const Id128& identity, std::uint64_t number) const override {
     const auto found = segment_of(identity, number);
@@ -402,7 +431,7 @@ class MemoryStore final : public store::Store {
     const auto found = disk_->files.find(identity);
     if (found == disk_->files.end()) return std::uint64_t{0};
     MemoryFile& file = found->second;
-    const std::uint64_t before = file.bytes();
+    const std::uint64_t before = disk_->taken();
     const auto stays = [&](const Id128& attempt) {
       return std::find(keep.begin(), keep.end(), attempt) != keep.end();
     };
@@ -433,7 +462,7 @@ class MemoryStore final : public store::Store {
     }
     std::erase_if(file.segments, [&](const auto& entry) { return !live.contains(entry.first); });
     if (with_logs) file.logs.clear();
-    return before - file.bytes();
+    return before - disk_->taken();
   }
 
   // --- Space -------------------------------------------------------------------------------------

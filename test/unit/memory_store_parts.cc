@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hasher.h"
+#include "base/numbered.h"
 #include "base/piece.h"
 
 namespace dedup::test {
@@ -192,10 +193,16 @@ class IndexWriter final : public store::IndexWriter {
     index_->attempt = attempt;
   }
 
+  std::uint32_t number(const plan::Placement& placement) override {
+    return placements_.number(placement) + 1;
+  }
   Status add(const store::IndexEntry& entry) override {
     auto& entries = index_->entries;
     if (!entries.empty() && !(entries.back().fingerprint < entry.fingerprint)) {
       return {Code::kInternal, "chunk " + entry.fingerprint.hex() + " is not in its place"};
+    }
+    if (entry.placement > placements_.size()) {
+      return {Code::kInternal, "chunk " + entry.fingerprint.hex() + " has an unknown placement"};
     }
     entries.push_back(entry);
     uses_[entry.location.segment] += store::stored_size(entry.fingerprint, entry.location.length);
@@ -203,6 +210,7 @@ class IndexWriter final : public store::IndexWriter {
   }
   Status finish(bool) override {
     for (const auto& [segment, live] : uses_) index_->uses.push_back({segment, live});
+    for (plan::Placement& one : placements_.list()) index_->placements.push_back(std::move(one));
     finished_(std::move(index_));
     return Status::ok();
   }
@@ -211,6 +219,7 @@ class IndexWriter final : public store::IndexWriter {
   std::shared_ptr<MemoryIndex> index_;
   std::function<void(std::shared_ptr<const MemoryIndex>)> finished_;
   std::map<std::uint64_t, std::uint64_t> uses_;
+  Numbered<plan::Placement> placements_;
 };
 
 class IndexReader final : public store::IndexReader {
@@ -219,9 +228,12 @@ class IndexReader final : public store::IndexReader {
 
   std::uint64_t size() const override { return index_->entries.size(); }
   const Id128& attempt() const override { return index_->attempt; }
-  Result<ChunkLocation> find(const Fingerprint& fingerprint) const override {
+  Result<store::IndexEntry> find(const Fingerprint& fingerprint) const override {
     DEDUP_ASSIGN(const std::uint64_t i, position(fingerprint));
-    return index_->entries[i].location;
+    return index_->entries[i];
+  }
+  const plan::Placement& placement(std::uint32_t number) const override {
+    return index_->placements[number < index_->placements.size() ? number : 0];
   }
   Result<std::uint64_t> position(const Fingerprint& fingerprint) const override {
     const std::uint64_t i = lower_bound(fingerprint);

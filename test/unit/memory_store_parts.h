@@ -44,6 +44,7 @@ struct MemoryIndex {
   Id128 attempt;
   std::vector<store::IndexEntry> entries;
   std::vector<store::IndexReader::SegmentUse> uses;
+  std::vector<plan::Placement> placements{{}};  // by number in the entries; the first is of none
 };
 
 // Of a file or a generation: by one exclusively, or by any number.

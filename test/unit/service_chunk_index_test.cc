@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/piece.h"
-#include "service/fingerprint_set.h"
+#include "service/fingerprint_numbers.h"
 #include "test/unit/store_helpers.h"
 
 namespace dedup::service {
@@ -63,6 +63,7 @@ void expect_same(const ChunkIndex& index, const Reference& reference,
     const store::IndexEntry entry = index.at(number);
     marked.push_back(entry.fingerprint);
     EXPECT_EQ(entry.location, reference.chunks.at(entry.fingerprint).location);
+    EXPECT_EQ(index.placement(entry.placement), reference.chunks.at(entry.fingerprint).placement);
   }
   std::vector<Fingerprint> expected;
   for (const auto& [f, chunk] : reference.chunks) {
@@ -108,10 +109,15 @@ TEST(ServiceChunkIndex, AgreesWithAMap) {
           }
           break;
         }
-        case 4:
-          ASSERT_EQ(index.mark(f), reference.registered(f));
-          if (reference.registered(f)) it->second.marked = true;
+        case 4: {
+          const plan::Placement& placement = placements[below(random, placements.size())];
+          ASSERT_EQ(index.mark(f, index.intern(placement)), reference.registered(f));
+          if (reference.registered(f)) {
+            it->second.placement = placement;
+            it->second.marked = true;
+          }
           break;
+        }
         case 5:
           index.forget(f);
           if (reference.registered(f)) reference.chunks.erase(f);
@@ -193,33 +199,39 @@ TEST(ServiceChunkIndex, KnowsWhichPlacesItCannotTake) {
   EXPECT_EQ(found, last);
 }
 
-TEST(ServiceFingerprintSet, AgreesWithASet) {
+TEST(ServiceFingerprintNumbers, AgreeWithAMap) {
   Random random(7);
-  FingerprintSet set;
-  std::set<Fingerprint> reference;
-  for (int step = 0; step < 60000; ++step) {
-    const Fingerprint f = numbered(below(random, 40000));
-    set.insert(f);
-    reference.insert(f);
-    if (step % 10000 == 0) {
-      const auto sorted = set.sorted();
-      ASSERT_TRUE(std::equal(sorted.begin(), sorted.end(), reference.begin(), reference.end()));
+  FingerprintNumbers numbers;
+  std::map<Fingerprint, std::set<std::uint32_t>> reference;
+  const auto expect_same = [&] {
+    const auto sorted = numbers.sorted();
+    ASSERT_EQ(sorted.size(), reference.size());
+    auto expected = reference.begin();
+    for (const auto& item : sorted) {
+      ASSERT_EQ(item.fingerprint, expected->first);
+      ASSERT_TRUE(expected->second.contains(item.number));
+      ++expected;
     }
+  };
+  for (std::uint32_t step = 0; step < 60000; ++step) {
+    const Fingerprint f = numbered(below(random, 40000));
+    numbers.insert(f, step);
+    reference[f].insert(step);
+    if (step % 10000 == 0) expect_same();
   }
-  const auto sorted = set.sorted();
-  EXPECT_TRUE(std::equal(sorted.begin(), sorted.end(), reference.begin(), reference.end()));
+  expect_same();
 }
 
-TEST(ServiceFingerprintSet, TakesAtMost48BytesEachHoweverOftenTheyCome) {
-  FingerprintSet set;
+TEST(ServiceFingerprintNumbers, TakeAtMost54BytesEachHoweverOftenTheyCome) {
+  FingerprintNumbers numbers;
   std::uint64_t most = 0;
   for (std::uint64_t i = 0; i < 100000; ++i) {
-    for (int again = 0; again < 3; ++again) set.insert(numbered(i));
-    if (i + 1 >= 20000) most = std::max(most, set.memory() * 1000 / (i + 1));
+    for (int again = 0; again < 3; ++again) numbers.insert(numbered(i), 1);
+    if (i + 1 >= 20000) most = std::max(most, numbers.memory() * 1000 / (i + 1));
   }
-  EXPECT_LE(most, 48000u);
-  EXPECT_GE(most, 32000u);
-  EXPECT_EQ(set.sorted().size(), 100000u);
+  EXPECT_LE(most, 54000u);
+  EXPECT_GE(most, 36000u);
+  EXPECT_EQ(numbers.sorted().size(), 100000u);
 }
 
 }  // namespace

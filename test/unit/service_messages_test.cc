@@ -206,20 +206,34 @@ class Random {
     fill(hash.high);
   }
   void fill(LookReply& reply) {
-    fill(reply.placements);
-    fill(reply.placements.emplace_back());
-    const auto placement = [&] {
-      return static_cast<std::uint32_t>(up_to(reply.placements.size()));
+    fill(reply.base);
+    for (auto* placements : {&reply.placements, &reply.committed}) {
+      fill(*placements);
+      fill(placements->emplace_back());
+    }
+    const auto number_in = [&](const std::vector<plan::Placement>& placements) {
+      return static_cast<std::uint32_t>(up_to(placements.size()));
     };
     fill(reply.held);
-    for (const std::uint8_t held : reply.held) {
-      if (held) reply.placed.push_back(placement());
+    for (const Held held : reply.held) {
+      if (held == Held::kNot) continue;
+      reply.placed.push_back(number_in(held == Held::kSince ? reply.placements : reply.committed));
     }
     fill(reply.alike);
     for (const std::uint8_t alike : reply.alike) {
       if (!alike) continue;
       fill(reply.singles.emplace_back());
-      reply.singles.back().placement = placement();
+      reply.singles.back().placement = number_in(reply.placements);
+    }
+  }
+  void fill(References& request) {
+    fill(request.identity);
+    fill(request.attempt);
+    fill(request.placements);
+    fill(request.placements.emplace_back());
+    fill(request.chunks);
+    for (Reference& chunk : request.chunks) {
+      chunk.placement = static_cast<std::uint32_t>(up_to(request.placements.size()));
     }
   }
   void fill(Look& request) {
@@ -493,16 +507,23 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_TRUE(refused(Convert{{}, kNoNode, 1, {{0, one_chunk(), {5}}}}));
   EXPECT_TRUE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {}}}}));
   const auto on_two = plan::Placement::copies_on({0, 3});
-  EXPECT_TRUE(refused(LookReply{{}, {1, 0}, {}, {}, {}}));
-  EXPECT_TRUE(refused(LookReply{{on_two}, {1}, {1}, {}, {}}));
-  EXPECT_TRUE(refused(LookReply{{on_two}, {0, 0}, {}, {1, 0}, {}}));
-  EXPECT_TRUE(refused(LookReply{{on_two}, {0}, {}, {1}, {{{}, {}, 1}}}));
+  using enum Held;
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {on_two}, {kSince, kNot}, {}, {}, {}}));
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kSince}, {1}, {}, {}}));
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kCommitted}, {0}, {}, {}}));
+  EXPECT_TRUE(refused(LookReply{{}, {}, {on_two}, {kSince}, {0}, {}, {}}));
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kNot}, {0}, {}, {}}));
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kNot, kNot}, {}, {1, 0}, {}}));
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kNot}, {}, {1}, {{{}, {}, 1}}}));
+  EXPECT_TRUE(refused(References{{}, {}, {on_two}, {{{}, 1}}}));
+  EXPECT_FALSE(refused(References{{}, {}, {on_two}, {{{}, 0}}}));
   EXPECT_TRUE(refused(Look{{}, {}, {{}, {}}, {1}, {{}}}));
   EXPECT_TRUE(refused(Look{{}, {}, {{}, {}}, {1, 0}, {}}));
   EXPECT_FALSE(refused(Look{{}, {}, {{}, {}}, {1, 0}, {{}}}));
   EXPECT_TRUE(refused(ClaimReply{{2}}));
   EXPECT_TRUE(refused(Claim{{}, {{}, {}}, {}, {1}}));
-  EXPECT_FALSE(refused(LookReply{{on_two}, {1, 0}, {0}, {0, 1}, {{{}, {}, 0}}}));
+  EXPECT_FALSE(refused(LookReply{
+      {}, {on_two}, {on_two}, {kSince, kCommitted, kNot}, {0, 0}, {0, 0, 1}, {{{}, {}, 0}}}));
   EXPECT_FALSE(refused(Claim{{}, {{}, {}}, {}, {1, 0}}));
   const auto on_node_0 = plan::Placement::copies_on({0});
   EXPECT_TRUE(refused(Register{{}, {on_node_0}, {{{}, {}, 1}}}));

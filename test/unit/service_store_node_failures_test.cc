@@ -38,7 +38,7 @@ TEST_F(ServiceStoreNode, AbortLeavesWhatWasWrittenToBeCommittedLater) {
   EXPECT_EQ(files_in("generations"), std::set<std::string>{base_.hex()});
   expect_held(first);
   expect_held(second);
-  EXPECT_CODE(node_->on(References{identity_, failed->attempt, {}}), kArgument);
+  EXPECT_CODE(node_->on(References{identity_, failed->attempt, {}, {}}), kArgument);
   EXPECT_CODE(node_->on(Commit{identity_, failed->attempt, true}), kArgument);
   EXPECT_CODE(node_->on(Collect{identity_, failed->attempt}), kArgument);
 
@@ -201,7 +201,7 @@ TEST_P(ServiceStoreNodeOnAny, TakesOneCopyOfAChunkThatIsThereTwice) {
   ASSERT_OK(put(what));
   ASSERT_OK(commit(what));
   const Id128 attempt = random_id(random_);
-  ASSERT_OK(node_->on(References{identity_, attempt, names(what)}));
+  ASSERT_OK(node_->on(refer_to(identity_, attempt, names(what))));
   // A rank that never asked whether it is to store it.
   const auto segment = node_->on(OpenSegment{identity_});
   ASSERT_OK(segment);
@@ -257,7 +257,7 @@ TEST_F(ServiceStoreNode, ACommitRestoresWhatTheStoreLost) {
 
   both.insert(both.end(), third.begin(), third.end());
   const Id128 attempt = random_id(random_);
-  const auto reply = node_->on(References{identity_, attempt, names(both)});
+  const auto reply = node_->on(refer_to(identity_, attempt, names(both)));
   ASSERT_OK(reply);
   EXPECT_EQ(std::accumulate(reply->missing.begin(), reply->missing.end(), 0), 40);
   EXPECT_EQ(reply->missing[0], 1);
@@ -331,7 +331,7 @@ TEST_F(ServiceStoreNode, AStoreThatVanishesIsAnErrorAndNothingWorse) {
   EXPECT_EQ(code_of(node_->on(Space{identity_})), Code::kIo);
   const Id128 attempt = random_id(random_);
   EXPECT_EQ(code_of(node_->on(PutShard{identity_, attempt, 0, {}, true, true, {}, {}})), Code::kIo);
-  const auto references = node_->on(References{identity_, attempt, names(more)});
+  const auto references = node_->on(refer_to(identity_, attempt, names(more)));
   EXPECT_EQ(code_of(references), Code::kIo);
   EXPECT_NE(references.status().message().find("n1"), std::string::npos);
   store::CommitRecord record;

@@ -208,7 +208,7 @@ TEST_P(ServiceStoreNodeOnAny, StoresAgainWhatIsDistrusted) {
   expect_absent(bad);
   expect_held(slice(all, 5, 20));
   const auto attempt = random_id(random_);
-  const auto missing = node_->on(References{identity_, attempt, names(all)});
+  const auto missing = node_->on(refer_to(identity_, attempt, names(all)));
   ASSERT_OK(missing);
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(missing->missing[i], i >= 3 && i < 5 ? 1 : 0) << i;
@@ -384,11 +384,11 @@ TEST_P(ServiceStoreNodeOnAny, GrantsEachChunkOnce) {
   using Flags = std::vector<std::uint8_t>;
   EXPECT_EQ(node_->on(Claim{identity_, twice})->granted, (Flags{1, 1, 1, 1, 0}));
   EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, (Flags{0, 0, 0, 0}));
-  EXPECT_EQ(node_->on(look_at(identity_, names(what)))->held, (Flags{0, 0, 0, 0}));
+  EXPECT_EQ(held_of(*node_->on(look_at(identity_, names(what)))), (Flags{0, 0, 0, 0}));
   ASSERT_OK(node_->on(Release{identity_, {what[1].fingerprint, what[2].fingerprint}}));
   // Copies that other nodes send do not get in the way of whoever is storing the chunk.
   ASSERT_OK(put(what));
-  EXPECT_EQ(node_->on(look_at(identity_, names(what)))->held, (Flags{0, 1, 1, 0}));
+  EXPECT_EQ(held_of(*node_->on(look_at(identity_, names(what)))), (Flags{0, 1, 1, 0}));
   EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, (Flags{0, 0, 0, 0}));
   ASSERT_OK(node_->on(Release{identity_, names(what)}));  // nothing that is registered goes
   EXPECT_EQ(node_->on(Claim{identity_, names(what)})->granted, (Flags{1, 0, 0, 1}));
@@ -475,7 +475,7 @@ TEST_P(ServiceStoreNodeOnAny, FindsSingleChunksThatCameSinceTheCommit) {
   // Every other one is single. Those of the generation ranks find in its index.
   using Flags = std::vector<std::uint8_t>;
   EXPECT_EQ(reply->alike, (Flags{0, 1, 0, 1, 0, 0, 1, 0, 0}));
-  EXPECT_EQ(reply->held, (Flags{0, 0, 0, 0, 0, 1, 0, 0, 0}));
+  EXPECT_EQ(held_of(*reply), (Flags{0, 0, 0, 0, 0, 1, 0, 0, 0}));
   ASSERT_EQ(reply->singles.size(), 3u);
   const auto where = node_->on(Locate{identity_, names(all)});
   ASSERT_OK(where);
@@ -491,20 +491,22 @@ TEST_P(ServiceStoreNodeOnAny, FindsSingleChunksThatCameSinceTheCommit) {
   EXPECT_EQ(placements_of(*reply), std::vector{plan::Placement::copies_on({1, 3})});
 }
 
-TEST_P(ServiceStoreNodeOnAny, KnowsTheHoldersOfWhatCameSinceTheCommit) {
+TEST_P(ServiceStoreNodeOnAny, KnowsTheHoldersOfWhatItHas) {
   ASSERT_OK(attach(true));
   const auto first = chunks(2), second = chunks(2);
   ASSERT_OK(put(first, {0, 1, 3}));
   EXPECT_EQ(placements_of(*node_->on(look_at(identity_, names(first)))),
             std::vector(2, plan::Placement::copies_on({0, 1, 3})));
-  ASSERT_OK(commit(first));
+  ASSERT_OK(commit(first, {1, 2}));
   ASSERT_OK(store_as_rank(second, {1}));
   const auto held = node_->on(look_at(
       identity_, {second[0].fingerprint, random_fingerprint(random_), first[0].fingerprint}));
   ASSERT_OK(held);
-  EXPECT_EQ(held->held, (std::vector<std::uint8_t>{1, 0, 1}));
+  EXPECT_EQ(held->held, (std::vector{Held::kSince, Held::kNot, Held::kCommitted}));
+  // Of what is committed, as the recipe had it.
   EXPECT_EQ(placements_of(*held),
-            (std::vector{plan::Placement::copies_on({1}), plan::Placement()}));
+            (std::vector{plan::Placement::copies_on({1}), plan::Placement::copies_on({1, 2})}));
+  EXPECT_EQ(held->base, base_);
 }
 
 TEST_P(ServiceStoreNodeOnAny, RefusesRegistrationsThatCannotBe) {
@@ -523,7 +525,7 @@ TEST_P(ServiceStoreNodeOnAny, RefusesRegistrationsThatCannotBe) {
   EXPECT_CODE(try_it({*segment + 1, location.offset, 10}, 0, {1}), kArgument);
   EXPECT_CODE(try_it({*segment, location.offset, 0}, 0, {1}), kArgument);
   EXPECT_CODE(try_it({*segment, location.offset + 1, location.length}, 0, {1}), kIo);
-  EXPECT_EQ(node_->on(look_at(identity_, {f}))->held[0], 0);
+  EXPECT_EQ(node_->on(look_at(identity_, {f}))->held[0], Held::kNot);
   ASSERT_OK(try_it(location, 0, {1}));
   // Not its fingerprint: readers find out.
   EXPECT_TRUE((*get_chunks(*node_, identity_, {{f, what[0].data}}))[0].empty());

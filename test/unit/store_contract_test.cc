@@ -359,7 +359,8 @@ TYPED_TEST(StoreContract, IndexesSayWhereChunksAre) {
     live += stored_size(chunk.fingerprint, chunk.location.length);
     const auto found = (*index)->find(chunk.fingerprint);
     ASSERT_TRUE(found.is_ok());
-    EXPECT_EQ(*found, chunk.location);
+    EXPECT_EQ(found->location, chunk.location);
+    EXPECT_EQ((*index)->placement(found->placement), plan::Placement());
     const auto entry = (*index)->at(*(*index)->position(chunk.fingerprint));
     ASSERT_TRUE(entry.is_ok());
     EXPECT_EQ(entry->fingerprint, chunk.fingerprint);
@@ -377,6 +378,92 @@ TYPED_TEST(StoreContract, IndexesSayWhereChunksAre) {
   ASSERT_TRUE((*unsorted)->add({what[0].fingerprint, what[0].location}).is_ok());
   EXPECT_EQ((*unsorted)->add({what[0].fingerprint, what[0].location}).code(), Code::kInternal);
   EXPECT_FALSE(this->store_->index(this->identity_, attempt).is_ok());  // never finished
+}
+
+TYPED_TEST(StoreContract, IndexesSayHowChunksAreKept) {
+  const Id128 attempt = random_id(this->random_);
+  ASSERT_TRUE(this->store_->begin_attempt(this->identity_, attempt).is_ok());
+  const auto on_two = plan::Placement::copies_on({1, 4});
+  const auto on_three = plan::Placement::copies_on({0, 1, 2});
+  const auto writer = this->store_->create_index(this->identity_, attempt);
+  ASSERT_TRUE(writer.is_ok());
+  std::array<Fingerprint, 4> names;
+  for (std::uint8_t i = 0; i < names.size(); ++i) names[i].bytes[0] = i;
+  const std::uint32_t two = (*writer)->number(on_two);
+  const std::uint32_t three = (*writer)->number(on_three);
+  EXPECT_EQ((*writer)->number(on_two), two);
+  ASSERT_TRUE((*writer)->add({names[0], {5, 64, 1}, three}).is_ok());
+  ASSERT_TRUE((*writer)->add({names[1], {5, 65, 1}, two}).is_ok());
+  ASSERT_TRUE((*writer)->add({names[2], {5, 66, 1}}).is_ok());
+  EXPECT_EQ((*writer)->add({names[3], {5, 67, 1}, three + 1}).code(), Code::kInternal);
+  ASSERT_TRUE((*writer)->finish(false).is_ok());
+  const auto index = this->store_->index(this->identity_, attempt);
+  ASSERT_TRUE(index.is_ok());
+  const auto placement_of = [&](const Fingerprint& name) {
+    return (*index)->placement((*index)->find(name)->placement);
+  };
+  EXPECT_EQ(placement_of(names[0]), on_three);
+  EXPECT_EQ(placement_of(names[1]), on_two);
+  EXPECT_EQ(placement_of(names[2]), plan::Placement());
+}
+
+TYPED_TEST(StoreContract, SegmentsAreSharedAndStayWhenEitherFileGoes) {
+  auto what = this->chunks({1000, 2000});
+  this->put(*this->store_, 5, what);
+  auto more = this->chunks({3000});
+  this->put(*this->store_, 6, more);
+  auto unused = this->chunks({500});
+  this->put(*this->store_, 7, unused);
+  std::vector<Chunk> all = what;
+  all.insert(all.end(), more.begin(), more.end());
+  const CommitRecord r = this->commit(1, all);
+  const Id128 other = random_id(this->random_);
+  ASSERT_TRUE(this->store_->create_file(other, "/scratch/run/ckpt2.h5").is_ok());
+  const auto segments_of = [&](const Id128& identity) {
+    std::vector<std::pair<std::uint64_t, bool>> found;
+    for (const SegmentSize& one : *this->store_->segments(identity)) {
+      found.emplace_back(one.segment, one.is_shared);
+    }
+    return found;
+  };
+  using Segments = std::vector<std::pair<std::uint64_t, bool>>;
+  const Id128 begun = random_id(this->random_);
+  ASSERT_TRUE(this->store_->begin_attempt(this->identity_, begun).is_ok());
+  EXPECT_EQ(this->store_->share_segments(this->identity_, begun, other).status().code(),
+            Code::kNotFound);
+  EXPECT_EQ(this->store_->share_segments(this->identity_, random_id(this->random_), other)
+                .status()
+                .code(),
+            Code::kNotFound);
+  EXPECT_EQ(segments_of(other), Segments());
+  ASSERT_TRUE(this->store_->remove_segment(this->identity_, 6).is_ok());
+  {
+    // What is lost is not shared.
+    const auto index = this->store_->share_segments(this->identity_, r.attempt, other);
+    ASSERT_TRUE(index.is_ok()) << index.status().message();
+    EXPECT_EQ((*index)->attempt(), r.attempt);
+    EXPECT_TRUE((*index)->find(what[0].fingerprint).is_ok());
+  }
+  EXPECT_EQ(segments_of(other), (Segments{{5, true}}));
+  EXPECT_EQ(segments_of(this->identity_), (Segments{{5, true}, {7, false}}));
+  Bytes out;
+  for (const Chunk& chunk : what) {
+    ASSERT_TRUE(this->get(*this->store_, other, chunk, out).is_ok());
+    EXPECT_EQ(out, chunk.data);
+  }
+  // Nothing but what this file alone has is freed.
+  const auto taken = this->store_->taken_bytes();
+  const auto freed = this->store_->drop_file(this->identity_);
+  ASSERT_TRUE(taken.is_ok() && freed.is_ok());
+  EXPECT_LE(*this->store_->taken_bytes() + *freed, *taken);
+  EXPECT_EQ(segments_of(other), (Segments{{5, false}}));
+  for (const Chunk& chunk : what) {
+    ASSERT_TRUE(this->get(*this->store_, other, chunk, out).is_ok());
+    EXPECT_EQ(out, chunk.data);
+  }
+  // What no generation of the new file names goes like any segment.
+  ASSERT_TRUE(this->store_->collect(other, {}, {}, false).is_ok());
+  EXPECT_EQ(segments_of(other), Segments());
 }
 
 TYPED_TEST(StoreContract, ChecksWhatAGenerationNames) {

@@ -42,11 +42,28 @@ inline Look look_at(const Id128& identity, const std::vector<Fingerprint>& names
   return {identity, round, std::vector<FastHash>(names.size()),
           std::vector<std::uint8_t>(names.size(), 1), names};
 }
+// For each chunk 1 if it is held.
+inline std::vector<std::uint8_t> held_of(const LookReply& reply) {
+  std::vector<std::uint8_t> out;
+  for (const Held held : reply.held) out.push_back(held == Held::kNot ? 0 : 1);
+  return out;
+}
 // Of the chunks that are held, in order.
 inline std::vector<plan::Placement> placements_of(const LookReply& reply) {
   std::vector<plan::Placement> out;
-  for (const std::uint32_t number : reply.placed) out.push_back(reply.placements[number]);
+  for (const Held held : reply.held) {
+    if (held == Held::kNot) continue;
+    const std::uint32_t number = reply.placed[out.size()];
+    out.push_back(held == Held::kSince ? reply.placements[number] : reply.committed[number]);
+  }
   return out;
+}
+// What a recipe says of these chunks: all are kept on `nodes`.
+inline References refer_to(const Id128& identity, const Id128& attempt,
+                           const std::vector<Fingerprint>& names, const NodeSet& nodes = {1}) {
+  References request{identity, attempt, {plan::Placement::copies_on(nodes)}, {}};
+  for (const Fingerprint& name : names) request.chunks.push_back({name, 0});
+  return request;
 }
 
 // What the node has of these chunks; no bytes for those that it does not have.
@@ -124,7 +141,9 @@ class StoreJob {
   }
 
   // Everything of a commit up to phase 1: a recipe with all of `what` in one shard, kept here.
-  Result<store::CommitRecord> begin_commit(const Id128& attempt, const std::vector<Chunk>& what) {
+  // `nodes`: those that each chunk is said to be on.
+  Result<store::CommitRecord> begin_commit(const Id128& attempt, const std::vector<Chunk>& what,
+                                           const NodeSet& nodes = {1}) {
     Block block;
     block.placements = {plan::Placement::copies_on({0})};
     std::uint32_t at = 0;
@@ -135,7 +154,7 @@ class StoreJob {
     }
     const test::EncodedBlocks blocks{{3, store::encode_block(block)}, {7, rest_of_recipe()}};
     DEDUP_TRY(put_shard(attempt, blocks));
-    DEDUP_ASSIGN(const auto reply, node_->on(References{identity_, attempt, names(what)}));
+    DEDUP_ASSIGN(const auto reply, node_->on(refer_to(identity_, attempt, names(what), nodes)));
     const auto missing = std::accumulate(reply.missing.begin(), reply.missing.end(), 0);
     if (missing != 0) {
       return Status(Code::kNotFound, std::to_string(missing) + " chunks are missing");
@@ -168,8 +187,8 @@ class StoreJob {
     return Status::ok();
   }
   // A whole commit of a file that consists of `what`; the bytes that it freed.
-  Result<std::uint64_t> commit(const std::vector<Chunk>& what) {
-    DEDUP_ASSIGN(const auto record, begin_commit(random_id(random_), what));
+  Result<std::uint64_t> commit(const std::vector<Chunk>& what, const NodeSet& nodes = {1}) {
+    DEDUP_ASSIGN(const auto record, begin_commit(random_id(random_), what, nodes));
     DEDUP_ASSIGN(const WriteIndexReply prepared, prepare(record));
     EXPECT_EQ(prepared.chunks, what.size());
     DEDUP_TRY(finish_commit(record));

@@ -86,7 +86,7 @@ class ServiceStoreNode : public testing::Test, protected StoreJob {
     }
     const auto held = node_->on(look_at(identity_, names(what)));
     ASSERT_OK(held);
-    EXPECT_EQ(held->held, std::vector<std::uint8_t>(what.size(), 1));
+    EXPECT_EQ(held_of(*held), std::vector<std::uint8_t>(what.size(), 1));
   }
   void expect_absent(const std::vector<Chunk>& what) {
     const auto reply = get_chunks(*node_, identity_, what);
@@ -94,7 +94,7 @@ class ServiceStoreNode : public testing::Test, protected StoreJob {
     for (const Bytes& chunk : *reply) EXPECT_TRUE(chunk.empty());
     const auto held = node_->on(look_at(identity_, names(what)));
     ASSERT_OK(held);
-    EXPECT_EQ(held->held, std::vector<std::uint8_t>(what.size(), 0));
+    EXPECT_EQ(held_of(*held), std::vector<std::uint8_t>(what.size(), 0));
     const auto located = node_->on(Locate{identity_, names(what)});
     ASSERT_OK(located);
     for (const auto& location : located->locations) EXPECT_EQ(location.length, 0u);

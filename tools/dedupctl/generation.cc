@@ -60,7 +60,7 @@ std::optional<std::vector<store::ChunkLocation>> Part::Reader::locate(
   locations.reserve(fingerprints.size());
   for (const Fingerprint& fingerprint : fingerprints) {
     const auto found = part_.index_->find(fingerprint);
-    locations.push_back(found.is_ok() ? *found : store::ChunkLocation{});
+    locations.push_back(found.is_ok() ? found->location : store::ChunkLocation{});
   }
   return locations;
 }

@@ -16,6 +16,9 @@ std::vector<std::string> remarks(const Session& session, const FileRow& file) {
   std::vector<std::string> out;
   const Json json = json_of(session, file);
   if (json["open"] != "no") out.push_back("open for " + json["open"].get<std::string>());
+  if (const auto shared = json.value("shared_bytes", std::uint64_t{0}); shared != 0) {
+    out.push_back("shares " + human(shared) + " with other files");
+  }
   switch (file.at_path) {
     case AtPath::kMoved:
       out.push_back("stands at " + file.stands_at);

@@ -96,16 +96,19 @@ Json json_of(const Session& session, const FileRow& file) {
   out["chunk_size"] = record.chunk_size;
   out["fingerprint"] = record.fingerprint;
   std::uint64_t stored = 0;
+  std::uint64_t shared = 0;
   std::uint64_t disk = 0;
   bool writing = false;
   bool reading = false;
   for (const FileOnStore& on : file.on) {
     stored += on.survey.segment_bytes;
+    shared += on.survey.shared_bytes;
     disk += on.survey.disk_bytes;
     writing = writing || on.survey.writing;
     reading = reading || on.survey.reading;
   }
   out["stored_bytes"] = stored;
+  out["shared_bytes"] = shared;
   out["disk_bytes"] = disk;
   out["open"] = writing ? "writing" : reading ? "reading" : "no";
   Json stores = Json::array();

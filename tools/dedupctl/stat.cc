@@ -1,6 +1,8 @@
 // stat: what a file consists of, what deduplication saves, and each node's part.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "tools/dedupctl/generation.h"
 #include "tools/dedupctl/output.h"
@@ -97,6 +99,13 @@ std::string text_of(const Session& session, const FileRow& file, const Holding& 
   line("copies",
        fmt::format("{}; wanted on {}", copies.empty() ? "no chunks" : copies, record.replication));
   if (holding.tally.lost_bytes() > 0) line("lost", human(holding.tally.lost_bytes()));
+  const Json json = json_of(session, file);
+  const auto shared = json["shared_bytes"].get<std::uint64_t>();
+  const auto disk = json["disk_bytes"].get<std::uint64_t>();
+  if (shared > 0) {
+    line("shared", fmt::format("{} with other files; to remove this one frees about {}",
+                               human(shared), human(disk - std::min(disk, shared))));
+  }
   Table table({"NODE", "CHUNKS", "LIVE", "STORED", "LOGS", "STORE", ""}, {1, 2, 3, 4});
   for (const NodeLoad& load : loads(session, file)) {
     table.add({load.node, std::to_string(load.chunks), human(load.live_bytes),

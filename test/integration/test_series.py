@@ -1,0 +1,207 @@
+"""Numbered files share what is the same (dedup_base), and none depends on another one."""
+
+import json
+
+import pytest
+
+import ctl
+from stores import Model, Script, noise, parts, shared_site
+
+CHUNK = 4096
+NODES = ["n0", "n1", "n2"]
+RANKS = 3
+SIZE = RANKS * 40 * CHUNK
+
+
+class Series:
+    """Files step_1, step_2, ... in one directory, of three ranks on three nodes."""
+
+    def __init__(self, tmp_path):
+        self.site = shared_site(tmp_path)
+        self.models = {}
+
+    def path(self, step):
+        return self.site.path.parent / f"step_{step}.h5"
+
+    def write(self, step, content, copies=2, nodes=None, ranks=RANKS, mode="wc", **hints):
+        """What the report says of the commit."""
+        pieces = parts(content, ranks)
+        report = self.site.root / f"report{self.site.jobs}"
+        self.site.run(Script().open(mode).write("all-at", pieces).close(), nodes or NODES, ranks,
+                      {"replication": copies, "chunk_size": CHUNK, **hints},
+                      {"DEDUP_REPORT": str(report)}, path=self.path(step)).check()
+        self.models[step] = Model()
+        self.models[step].write(pieces)
+        line = json.loads(report.read_text().splitlines()[-1])
+        return {figure: value["total"] for figure, value in line.items() if isinstance(value, dict)}
+
+    def expect(self, step, nodes=None):
+        path = self.site.path
+        self.site.path = self.path(step)
+        self.site.expect(self.models[step], nodes or NODES, len(nodes or NODES))
+        self.site.path = path
+
+    def expect_all(self, lost=()):
+        self.site.lose(*lost)
+        for step in self.models:
+            self.expect(step, [node for node in NODES if node not in lost])
+        self.site.bring_back(*lost)
+
+    def dedupctl(self, *arguments):
+        return ctl.dedupctl(self.site, *arguments)
+
+    def remove(self, step):
+        self.site.run(Script().add("delete"), NODES, RANKS, path=self.path(step)).check()
+        del self.models[step]
+
+    def segment_bytes(self):
+        """Each segment once, however many names it has."""
+        sizes = {path.stat().st_ino: path.stat().st_size for path in self.site.stores.rglob("*.seg")}
+        return sum(sizes.values())
+
+
+@pytest.fixture(name="series")
+def fixture_series(tmp_path):
+    return Series(tmp_path)
+
+
+def changed(content, seed, every=10):
+    out = bytearray(content)
+    for chunk in range(0, len(content) // CHUNK, every):
+        out[chunk * CHUNK:(chunk + 1) * CHUNK] = noise(f"{seed} {chunk}", CHUNK)
+    return bytes(out)
+
+
+def content_of(kind):
+    return noise(1, SIZE) if kind == "unique" else noise(1, SIZE // RANKS) * RANKS
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["unique", "shared"])
+def test_what_is_the_same_is_neither_stored_nor_sent(series, kind, copies):
+    content = content_of(kind)
+    first = series.write(1, content, copies)
+    assert first["bytes_stored"] > 0
+    before = series.segment_bytes()
+    second = series.write(2, content, copies)
+    assert (second["bytes_written"], second["bytes_stored"], second["bytes_sent"]) == (SIZE, 0, 0)
+    assert series.segment_bytes() == before
+    series.expect_all(NODES[1:copies])
+
+
+def test_ten_steps_take_what_changed(series):
+    content = content_of("unique")
+    for step in range(1, 11):
+        series.write(step, content)
+        content = changed(content, step)
+    # 10 % of the chunks each time, and what stands beside them.
+    assert series.segment_bytes() < 2 * SIZE * (1 + 9 * 0.11)
+    series.expect_all()
+    series.expect_all(["n1"])
+    # Any of them may go.
+    for step in (1, 5, 10):
+        series.remove(step)
+    series.expect_all(["n2"])
+    for step in (2, 3, 4, 6, 7, 8):
+        series.remove(step)
+    series.expect_all(["n0"])
+    assert series.segment_bytes() < 2 * SIZE * (1 + 9 * 0.11)
+    series.remove(9)
+    assert series.segment_bytes() == 0
+
+
+@pytest.mark.parametrize("base", ["auto", "none", "path"])
+def test_the_hint_says_with_whom(series, base):
+    content, other = content_of("unique"), noise(2, SIZE)
+    series.write("a", content)  # no number: of no series with the others
+    series.write(1, other)
+    stored = series.write(2, content, base=series.path("a") if base == "path" else base)["bytes_stored"]
+    assert stored == (0 if base == "path" else 2 * SIZE)
+    stored = series.write(3, content, base=base if base != "path" else series.path("a"))["bytes_stored"]
+    assert stored == (2 * SIZE if base == "none" else 0)
+    series.expect_all(["n1"])
+
+
+def test_a_base_that_is_not_there_is_said(series):
+    job = series.site.run(Script().open("wc").write("all-at", parts(b"x" * CHUNK, RANKS)).close(), NODES, RANKS,
+                          {"base": "/no/such/file"}).check()
+    assert "shares nothing with /no/such/file" in job.stderr
+    job = series.site.run(Script().open("wc"), NODES, RANKS, {"base": "relative"})
+    assert "dedup_base" in f"{job}" and "absolute path" in f"{job}"
+
+
+def test_the_first_file_is_rewritten_or_healed(series):
+    content = content_of("unique")
+    series.write(1, content)
+    series.write(2, changed(content, 2))
+    series.write(1, noise(3, SIZE), mode="w")
+    series.expect_all(["n0"])
+    # A file that goes on from a step is the same as any other.
+    series.write(2, changed(content, 4), mode="w")
+    series.expect_all(["n1"])
+    series.site.lose("n2")
+    nodes = ["n0", "n1", "n3"]
+    for step in (1, 2):
+        job = series.site.run(Script().add("heal", 0, 0), nodes, 3, path=series.path(step))
+        assert job.code == 0, f"{job}"
+    series.site.lose("n0")
+    for step in (1, 2):
+        series.expect(step, ["n1", "n3"])
+
+
+def test_a_step_after_a_node_was_lost(series):
+    """What is carried over is on as many nodes as what is new."""
+    content = content_of("unique")
+    series.write(1, content)
+    series.site.lose("n1")
+    nodes = ["n0", "n2", "n3"]
+    series.write(2, changed(content, 2), nodes=nodes)
+    series.site.lose("n0")
+    series.expect(2, ["n2", "n3"])
+
+
+def test_a_segment_that_both_have_is_lost(series):
+    content = content_of("unique")
+    series.write(1, content)
+    for path in series.site.store("n1").rglob("*.seg"):
+        path.unlink()
+    series.write(2, content)
+    series.site.lose("n0")
+    series.expect(2, ["n1", "n2"])
+
+
+@pytest.mark.parametrize("step", ["dump.hashed", "dump.stored", "commit.prepared"])
+def test_a_job_that_is_killed_takes_nothing_along(series, step):
+    content = content_of("unique")
+    series.write(1, content)
+    before = series.segment_bytes()
+    job = series.site.run(Script().open("wc").write("all-at", parts(changed(content, 2), RANKS)).close(), NODES, RANKS,
+                          {"chunk_size": CHUNK}, {"DEDUP_TEST_KILL": f"{step}:1:1"}, path=series.path(2))
+    assert job.code != 0
+    series.expect_all(["n1"])
+    series.write(2, changed(content, 5))
+    series.expect_all(["n2"])
+    series.remove(1)
+    series.expect_all(["n0"])
+    series.remove(2)
+    assert series.dedupctl("gc", "--unnamed").code == 0
+    assert series.segment_bytes() == 0 and before > 0
+
+
+def test_tools_say_what_is_shared(series):
+    content = content_of("unique")
+    series.write(1, content)
+    assert "shares" not in series.dedupctl("ls").out
+    series.write(2, changed(content, 2))
+    listed = json.loads(series.dedupctl("ls", "--json").out)["files"]
+    shared = {file["path"]: file["shared_bytes"] for file in listed}
+    assert set(shared) == {str(series.path(1)), str(series.path(2))}
+    assert all(bytes_ >= 2 * SIZE for bytes_ in shared.values())
+    assert series.dedupctl("ls").out.count("with other files") == 2
+    assert "to remove this one frees" in series.dedupctl("stat", series.path(2)).out
+    before = series.segment_bytes()
+    series.dedupctl("rm", series.path(1))
+    del series.models[1]
+    assert series.segment_bytes() == before
+    assert "shares" not in series.dedupctl("ls").out
+    series.expect_all(["n1"])
