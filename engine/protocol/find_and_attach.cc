@@ -144,8 +144,9 @@ class FindAndAttach {
     std::pair<Id128, Id128> identities{state.placeholder.identity,
                                        donor_ ? donor_->identity : Id128{}};
     DEDUP_TRY(file_.ranks().share(status, identities));
-    DEDUP_ASSIGN(SearchResult found, search(file_.client(), file_.ranks(), file_.path,
-                                            identities.first, file_.hints.store, identities.second));
+    DEDUP_ASSIGN(SearchResult found,
+                 search(file_.client(), file_.ranks(), file_.path, identities.first,
+                        file_.hints.store, identities.second));
     if (file_.rank() != 0) return Status::ok();
     if (file_.writable) DEDUP_TRY(check_stores_differ(found, file_.hints.store));
     hide(found, begun_.aside);

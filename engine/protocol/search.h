@@ -20,9 +20,8 @@ struct SearchResult {
   std::vector<store::CommitRecord> donors;  // the newest of the donor that was asked for
 };
 
-// What the stores have of the path and of `identity`, and the first few of `donor`, unless these are
-// zero.
-// Collective: the speaker of each node asks it. The result is on rank 0, empty elsewhere.
+// What the stores have of the path and of `identity`, and the first few of `donor`, unless these
+// are zero. Collective: the speaker of each node asks it. The result is on rank 0, empty elsewhere.
 Result<SearchResult> search(service::Client& client, const Ranks& ranks, const std::string& path,
                             const Id128& identity, const std::string& store_template,
                             const Id128& donor);

@@ -88,7 +88,8 @@ enum class Opcode : std::uint8_t {
 bool may_repeat(Opcode opcode);
 
 // Whether a request to the service of the own process is handled when it is sent, not when it is
-// waited for: what is done beside the service, and what its sender should not go on without in vain.
+// waited for: what is done beside the service, and what its sender should not go on without in
+// vain.
 bool is_handled_at_once(Opcode opcode);
 
 struct Empty {};
