@@ -25,8 +25,6 @@ std::vector<std::uint64_t> find_sparse(const store::Store& store, const Id128& i
   const auto sizes = store.segments(identity);
   if (!counted.is_ok() || !sizes.is_ok()) return sparse;
   for (const auto& size : *sizes) {
-    // To copy what is shared frees nothing.
-    if (size.is_shared) continue;
     const auto it = bytes.find(size.segment);
     if (it != bytes.end() && it->second < size.bytes / 2) sparse.push_back(size.segment);
   }

@@ -110,6 +110,19 @@ def test_ten_steps_take_what_changed(series):
     assert series.segment_bytes() == 0
 
 
+def test_a_few_chunks_do_not_keep_a_whole_file(series):
+    """What is left of a file that was deleted, for others' sake, is no more than what they have of it."""
+    content = content_of("unique")
+    series.write(1, content)
+    for step in range(2, 6):
+        content = content[:len(content) // 5] + noise(step, len(content) - len(content) // 5)
+        content = changed(content, f"{step} again", 7)
+        series.write(step, content)
+        series.remove(step - 1)
+        series.expect_all(["n1"])
+        assert series.segment_bytes() < 2.1 * SIZE
+
+
 @pytest.mark.parametrize("base", ["auto", "none", "path"])
 def test_the_hint_says_with_whom(series, base):
     content, other = content_of("unique"), noise(2, SIZE)
