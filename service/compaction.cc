@@ -12,6 +12,10 @@
 namespace dedup::service {
 namespace {
 
+// A segment is sparse if less than one of so many parts of it is live. What another file has, too,
+// is copied later: as long as that one is there, a copy takes space and frees none.
+constexpr std::uint64_t kSparse = 2;
+constexpr std::uint64_t kSparseIfShared = 4;
 constexpr std::size_t kCopyBytes = std::size_t{4} << 20;
 
 std::vector<std::uint64_t> find_sparse(const store::Store& store, const Id128& identity,
@@ -26,7 +30,8 @@ std::vector<std::uint64_t> find_sparse(const store::Store& store, const Id128& i
   if (!counted.is_ok() || !sizes.is_ok()) return sparse;
   for (const auto& size : *sizes) {
     const auto it = bytes.find(size.segment);
-    if (it != bytes.end() && it->second < size.bytes / 2) sparse.push_back(size.segment);
+    const std::uint64_t parts = size.is_shared ? kSparseIfShared : kSparse;
+    if (it != bytes.end() && it->second < size.bytes / parts) sparse.push_back(size.segment);
   }
   return sparse;
 }

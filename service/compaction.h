@@ -1,6 +1,7 @@
 // Frees the space of chunks that nobody refers to any more: what is left in segments that are less
 // than half live is copied to a new segment. Of a segment that another file has, too, only this
-// file's name goes: what the other one leaves of it some day is not kept for a few chunks.
+// file's name goes, if less than a quarter of it is live: what the other one leaves of it some day
+// is not kept for a few chunks.
 #pragma once
 
 #include <cstdint>
