@@ -42,9 +42,7 @@ Result<FileView> FileView::from(service::FileInfo info) {
 std::vector<service::StoreRef> store_table(std::vector<service::StoreRef> nodes,
                                            const store::CommitRecord& record) {
   for (const store::StoreEntry& entry : record.stores) {
-    const bool here = std::any_of(nodes.begin(), nodes.end(),
-                                  [&](const auto& store) { return store.uuid == entry.uuid; });
-    if (!here) nodes.push_back({entry.uuid, entry.node});
+    if (position_of(entry.uuid, nodes) == kNoNode) nodes.push_back({entry.uuid, entry.node});
   }
   return nodes;
 }
