@@ -143,7 +143,9 @@ void FileHome::give_turn(Path& path, Answers& answers) {
       answers.push_back({std::move(claim.responder), Status::ok(), encoded(reply)});
     } else {
       path.turn = Turn::kOpen;
-      const OpenBeginReply reply{path.known, path.info, set_aside(claim.path)};
+      const store::LineageEntry* const ended = ended_.find(claim.path);
+      const OpenBeginReply reply{path.known, path.info, set_aside(claim.path),
+                                 ended == nullptr ? store::LineageEntry{} : *ended};
       answers.push_back({std::move(claim.responder), Status::ok(), encoded(reply)});
     }
     path.turn_connection = connection;
@@ -161,7 +163,10 @@ void FileHome::end_turn(const std::string& name, Answers& answers) {
 }
 
 void FileHome::forget(Path& path, Answers& answers) {
-  names_.erase(path.info.identity);
+  const auto name = names_.extract(path.info.identity);
+  if (path.last_number != 0 && name.mapped() == path.info.path) {
+    ended_.insert(path.info.path, {path.info.session, path.last_number});
+  }
   for (LockQueue* queue : {&path.commits, &path.atomics}) {
     for (LockClaim& claim : queue->waiting) {
       answers.push_back({std::move(claim.responder), not_open(path.info.identity), {}});

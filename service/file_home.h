@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/lru.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "service/messages/file_home.h"
@@ -42,6 +43,9 @@ class FileHome {
   void closed(ConnectionId connection);
 
  private:
+  // Of a path beyond these a session ends with the last close, which costs 24 bytes of each record.
+  static constexpr std::size_t kEndedSessions = 4096;
+
   // Answers are collected while state changes and given when it is whole again.
   struct Answer {
     std::unique_ptr<Responder> responder;
@@ -81,7 +85,7 @@ class FileHome {
     FileInfo info;  // empty unless known
     bool known = false;
     bool deleted = false;
-    std::uint64_t last_number = 0;                     // that an attempt of this session was given
+    std::uint64_t last_number = 0;                     // that an attempt was given in this time
     std::unordered_map<Id128, std::uint64_t> handles;  // and their shared file pointers
     LockQueue commits;                                 // kDump and kCommit
     LockQueue atomics;
@@ -113,6 +117,8 @@ class FileHome {
   // A file that was set aside stays known under a name that is no path.
   std::unordered_map<std::string, Path> paths_;
   std::unordered_map<Id128, std::string> names_;  // of known files
+  // By path: the job's last session there that made attempts, once it has ended.
+  Lru<std::string, store::LineageEntry> ended_{kEndedSessions};
 };
 
 }  // namespace dedup::service

@@ -32,8 +32,9 @@ struct StoreEntry {
 };
 
 // A job that had the file open for writing and committed generations up to `last`. Generations of
-// one session form one line (it holds the exclusive lock), so (session, number) tells ancestry:
-// record R descends from record A if R's lineage has A's session with last >= A's number.
+// one session form one line, so (session, number) tells ancestry: record R descends from record A
+// if R's lineage has A's session with last >= A's number. They form one since a session holds the
+// exclusive lock, and goes on after it was closed only from the very last that it tried.
 struct LineageEntry {
   Id128 session;
   std::uint64_t last = 0;

@@ -317,7 +317,14 @@ class FindAndAttach {
 
   void make_writable(service::FileInfo& info) const {
     info.writable = true;
-    info.session = Id128::random();
+    info.session = continues_session(info) ? begun_.ended.session : Id128::random();
+  }
+
+  // Nobody has written since this job did, and the last that it tried is what was committed.
+  bool continues_session(const service::FileInfo& info) const {
+    if (info.record.empty()) return false;
+    const auto record = store::CommitRecord::decode(info.record);
+    return record.is_ok() && !record->lineage.empty() && record->lineage.back() == begun_.ended;
   }
 
   Status exists() const {

@@ -9,6 +9,7 @@
 #include "service/messages/file_info.h"
 #include "service/messages/lease.h"
 #include "service/messages/request.h"
+#include "store/commit_record.h"
 
 namespace dedup::service {
 
@@ -18,6 +19,10 @@ struct OpenBeginReply {
   bool known = false;  // this job has the file open already: info says as what
   FileInfo info;
   std::vector<Id128> aside;  // files of that path which were set aside and are still open
+  // The session in which this job wrote to the path last and the largest number that an attempt of
+  // it was given, if the home still knows: a generation that is just that can be followed by others
+  // of the session.
+  store::LineageEntry ended;
 };
 struct OpenBegin {
   std::string path;

@@ -36,7 +36,7 @@ class Protocol : public testing::Test {
     return file;
   }
 
-  Status open(engine::JobFile& file) {
+  static Status open(engine::JobFile& file) {
     bool created = false;
     DEDUP_TRY(engine::find_and_attach(file, {true, false}, created));
     DEDUP_ASSIGN(file.local,
@@ -235,6 +235,53 @@ TEST_F(Protocol, WhatWasClaimedAndNotStoredMayBeStoredByTheNextCommit) {
   };
   EXPECT_EQ(commit(*file).code(), Code::kIo);
   EXPECT_EQ(file->client().call(1, claim)->granted, std::vector<std::uint8_t>{1});
+}
+
+class Sessions : public Protocol {
+ protected:
+  // Opens, tries to commit and closes; the lineage of what is committed then.
+  static std::vector<store::LineageEntry> write_once(Job& job, int commits = 1) {
+    const auto file = new_handle(job);
+    const Status opened = open(*file);
+    EXPECT_TRUE(opened.is_ok()) << opened.message();
+    EXPECT_TRUE(write(*file, {0, 1}, {0, 1}).is_ok());
+    for (int i = 0; i < commits; ++i) (void)commit(*file);
+    EXPECT_TRUE(file->refresh_view().is_ok());
+    const auto lineage = file->view()->record.lineage;
+    const Status left = engine::leave(*file);
+    EXPECT_TRUE(left.is_ok()) << left.message();
+    return lineage;
+  }
+};
+
+TEST_F(Sessions, GoOnWhenTheirJobOpensTheFileAgain) {
+  ASSERT_EQ(write_once(job, 2).size(), 1u);
+  const auto lineage = write_once(job);
+  ASSERT_EQ(lineage.size(), 1u);
+  EXPECT_EQ(lineage.front().last, 3u);
+}
+
+TEST_F(Sessions, EndWhenAnotherJobHasWritten) {
+  write_once(job);
+  Job other(cluster, 2, {0, 1}, 1);
+  ASSERT_EQ(write_once(other).size(), 2u);
+  const auto lineage = write_once(job);
+  ASSERT_EQ(lineage.size(), 3u);
+  EXPECT_NE(lineage[0].session, lineage[2].session);
+}
+
+// What is left of the attempt somewhere has the number that would be next.
+TEST_F(Sessions, EndWithAnAttemptThatFailed) {
+  write_once(job);
+  job.intercept = [](NodeIndex, Opcode opcode) -> std::optional<Result<Bytes>> {
+    if (opcode != Opcode::kPrepare) return std::nullopt;
+    return Status(Code::kIo, "the disk is full");
+  };
+  ASSERT_EQ(write_once(job).size(), 1u);
+  job.intercept = nullptr;
+  const auto lineage = write_once(job);
+  ASSERT_EQ(lineage.size(), 2u);
+  EXPECT_NE(lineage[0].session, lineage[1].session);
 }
 
 }  // namespace

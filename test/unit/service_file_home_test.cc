@@ -98,6 +98,28 @@ TEST_F(FileHomeTest, AFailedOpenChangesNothing) {
   EXPECT_TRUE(close(11).last);
 }
 
+TEST_F(FileHomeTest, KnowsWhichNumberASessionThatEndedHasGivenLast) {
+  const auto begin = [&] { return reply_of<OpenBeginReply>(ask(OpenBegin{"/f"})).ended; };
+  const auto end_open = [&](std::uint8_t session) {
+    FileInfo writable = info(1);
+    writable.writable = true;
+    writable.session = id(session);
+    ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(11), writable}).is_ok());
+  };
+  EXPECT_EQ(begin(), store::LineageEntry{});
+  end_open(21);
+  EXPECT_EQ(home.on(NextGeneration{id(1), 6})->number, 7u);
+  EXPECT_EQ(home.on(NextGeneration{id(1), 6})->number, 8u);
+  close(11);
+  const store::LineageEntry ended{id(21), 8};
+  EXPECT_EQ(begin(), ended);
+  // One in which nothing was tried.
+  end_open(22);
+  close(11);
+  EXPECT_EQ(begin(), ended);
+  EXPECT_EQ(reply_of<OpenBeginReply>(ask(OpenBegin{"/g"})).ended, store::LineageEntry{});
+}
+
 TEST_F(FileHomeTest, OneTurnAtATimeInOrderOfArrival) {
   open(11);
   open(12);
