@@ -17,6 +17,9 @@ bool has_private_paths();
 // A request of this kind (service::Opcode) goes to the service of this process, and over no socket.
 void note_local_request(std::uint8_t kind);
 
+// An index with fewer entries is written anew by each commit, which is as good as nothing: 1024.
+std::uint64_t entries_worth_keeping();
+
 // Whether a variable of the environment, DEDUP_..., is one that tests set: no.
 bool is_test_variable(std::string_view name);
 

@@ -40,4 +40,33 @@ class Numbered {
   std::uint32_t last_ = 0;
 };
 
+// Of numbered values those that one message after the other has, by numbers of their own in each.
+// Not thread-safe. `all` must outlive it, and not grow.
+template <typename Value>
+class NumberedInMessages {
+ public:
+  explicit NumberedInMessages(const Numbered<Value>& all)
+      : all_(all), number_(all.size(), kUnused) {}
+
+  // Of the value that has the number `one` among all; `values` are those of the message.
+  std::uint32_t number(std::uint32_t one, std::vector<Value>& values) {
+    if (number_[one] == kUnused) {
+      number_[one] = static_cast<std::uint32_t>(values.size());
+      used_.push_back(one);
+      values.push_back(all_[one]);
+    }
+    return number_[one];
+  }
+  void next_message() {
+    for (const std::uint32_t one : used_) number_[one] = kUnused;
+    used_.clear();
+  }
+
+ private:
+  static constexpr std::uint32_t kUnused = 0xffffffff;
+  const Numbered<Value>& all_;
+  std::vector<std::uint32_t> number_;
+  std::vector<std::uint32_t> used_;
+};
+
 }  // namespace dedup

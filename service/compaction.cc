@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -19,19 +18,16 @@ constexpr std::uint64_t kSparseIfShared = 4;
 constexpr std::size_t kCopyBytes = std::size_t{4} << 20;
 
 std::vector<std::uint64_t> find_sparse(const store::Store& store, const Id128& identity,
-                                       LiveChunks& live) {
-  std::unordered_map<std::uint64_t, std::uint64_t> bytes;
-  const Status counted = live.for_each([&](const store::IndexEntry& entry) {
-    bytes[entry.location.segment] += store::stored_size(entry.fingerprint, entry.location.length);
-    return Status::ok();
-  });
+                                       const LiveChunks::Space& space) {
   std::vector<std::uint64_t> sparse;
   const auto sizes = store.segments(identity);
-  if (!counted.is_ok() || !sizes.is_ok()) return sparse;
+  if (!sizes.is_ok()) return sparse;
   for (const auto& size : *sizes) {
-    const auto it = bytes.find(size.segment);
+    const auto it = space.by_segment.find(size.segment);
     const std::uint64_t parts = size.is_shared ? kSparseIfShared : kSparse;
-    if (it != bytes.end() && it->second < size.bytes / parts) sparse.push_back(size.segment);
+    if (it != space.by_segment.end() && it->second < size.bytes / parts) {
+      sparse.push_back(size.segment);
+    }
   }
   return sparse;
 }
@@ -104,8 +100,8 @@ Status copy_all(const store::Store& store, const Id128& identity, store::Segment
 }  // namespace
 
 Compaction compact(store::Store& store, FileChunks& chunks, const Id128& identity, LiveChunks& live,
-                   bool flush) {
-  const std::vector<std::uint64_t> sparse = find_sparse(store, identity, live);
+                   const LiveChunks::Space& space, bool flush) {
+  const std::vector<std::uint64_t> sparse = find_sparse(store, identity, space);
   if (sparse.empty()) return {};
   const auto number = chunks.open_segment();
   if (!number.is_ok()) return {};

@@ -20,14 +20,14 @@ struct Compaction {
   std::vector<store::IndexEntry> moved;  // with their new places, in order of fingerprints
 };
 
-// Copies the live chunks of sparse segments to a new one, which is complete and, with `flush`, on
-// disk. Each chunk's checksum is checked on the way.
+// Copies the live chunks, which take `space`, of sparse segments to a new one, which is complete
+// and, with `flush`, on disk. Each chunk's checksum is checked on the way.
 //
 // This only saves space, so it never fails: of a segment with a chunk that cannot be read the rest
 // stays where it is, and if the new one cannot be written (the disk is full), everything does.
 // Reads and writes fewer bytes than it frees; memory: about 4 MiB, and 112 bytes for each chunk
 // that is moved.
 Compaction compact(store::Store& store, FileChunks& chunks, const Id128& identity, LiveChunks& live,
-                   bool flush);
+                   const LiveChunks::Space& space, bool flush);
 
 }  // namespace dedup::service

@@ -36,6 +36,10 @@ class FileChunks {
   // committed.
   void set_donor(std::unique_ptr<store::IndexReader> index);
 
+  // Of the committed generation, or of the donor as long as there is none; null if there is none
+  // here, or none that can be read.
+  const store::IndexReader* base_index();
+
   // --- What is here -----------------------------------------------------------------------------
   // Where each chunk is; length 0: not here.
   std::vector<store::ChunkLocation> locate(std::span<const Fingerprint> fingerprints);
@@ -49,6 +53,7 @@ class FileChunks {
   Result<std::uint64_t> open_log();
   std::vector<std::uint8_t> claim(const Claim& request);
   void release(std::span<const Fingerprint> fingerprints);
+  bool distrusts_any() const { return !distrusted_.empty(); }
   // What the committed generation has of these here is bad: from now on they are not here, unless
   // they were stored again since. Good until set_base(). Those that read well but are not what they
   // are named after are made unreadable for good.
@@ -92,7 +97,6 @@ class FileChunks {
     bool sorted = true;
   };
 
-  const store::IndexReader* base_index();  // null if there is none
   std::vector<std::uint8_t> claim(std::span<const Fingerprint> fingerprints);
   // Of what came since the commit; null if there is none.
   std::optional<FoundSingle> find_single(const FastHash& hash, const plan::Placement*& placement);

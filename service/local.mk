@@ -24,6 +24,8 @@ libdedup_core_la_SOURCES += \
   service/fingerprint_numbers.h \
   service/frame_mac.cc \
   service/frame_mac.h \
+  service/index_writing.cc \
+  service/index_writing.h \
   service/live_chunks.cc \
   service/live_chunks.h \
   service/local_calls.cc \

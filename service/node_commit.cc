@@ -1,10 +1,11 @@
 #include "service/node_commit.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
-#include "store/index.h"
+#include "service/compaction.h"
+#include "service/index_writing.h"
+#include "service/live_chunks.h"
 #include "store/shard.h"
 
 namespace dedup::service {
@@ -45,6 +46,7 @@ Result<PutShardReply> NodeCommit::put_shard(const PutShard& request) {
 }
 
 std::vector<std::uint8_t> NodeCommit::refer(const References& request) {
+  dropped_ += request.dropped;
   std::vector<std::uint32_t> numbers;
   for (const plan::Placement& placement : request.placements) {
     numbers.push_back(chunks_.intern(placement));
@@ -77,45 +79,29 @@ Status NodeCommit::check_shards(const store::CommitRecord& record) const {
 }
 
 // Not flushed here: Store::prepare does so, for all of the attempt's files.
-Status NodeCommit::write_entries(LiveChunks& live, const Compaction& compaction) {
-  DEDUP_ASSIGN(const auto index, store_.create_index(identity_, id_));
-  index_ = {};
-  std::set<std::uint64_t> segments;
-  auto moved = compaction.moved.begin();
-  // By number in the chunk index; not known yet if not placed.
-  std::vector<std::uint32_t> numbers;
-  const auto number_of = [&](std::uint32_t placement) {
-    if (placement >= numbers.size()) numbers.resize(placement + 1, store::IndexEntry::kNotPlaced);
-    std::uint32_t& number = numbers[placement];
-    if (number == store::IndexEntry::kNotPlaced) {
-      number = index->number(chunks_.index().placement(placement));
-    }
-    return number;
-  };
-  const Status status = live.for_each([&](const store::IndexEntry& chunk) {
-    const bool is_moved =
-        moved != compaction.moved.end() && moved->fingerprint == chunk.fingerprint;
-    store::IndexEntry entry = is_moved ? *moved++ : chunk;
-    entry.placement = number_of(chunk.placement);
-    ++index_.chunks;
-    index_.bytes += entry.location.length;
-    segments.insert(entry.location.segment);
-    return index->add(entry);
-  });
-  if (!status.is_ok()) return status.with_context(store_.directory() + ": file " + identity_.hex());
-  live_segments_.assign(segments.begin(), segments.end());
-  return index->finish(false);
-}
-
-Result<WriteIndexReply> NodeCommit::write_index(bool flush) {
-  if (indexed_) return index_;
+Result<WriteIndexReply> NodeCommit::write_index(const WriteIndex& request) {
+  if (indexed_ && (has_all_ || !request.all)) return index_;
   LiveChunks live(chunks_, carried_.sorted());
   chunks_.close_own_segment();
-  const Compaction compaction = compact(store_, chunks_, identity_, live, flush);
-  compacted_ = compaction.segment;
   DEDUP_ASSIGN(first_open_, chunks_.next_number());
-  DEDUP_TRY(write_entries(live, compaction));
+  IndexWriting writing(store_, chunks_, identity_, id_);
+  Status status;
+  if (request.all) {
+    DEDUP_ASSIGN(const LiveChunks::Space space, live.measure());
+    const Compaction compaction = compact(store_, chunks_, identity_, live, space, request.flush);
+    compacted_ = compaction.segment;
+    DEDUP_ASSIGN(first_open_, chunks_.next_number());
+    status = writing.write_all(live, space, compaction, request.base);
+  } else {
+    const auto written = writing.write_changes(live, request.base, dropped_);
+    status = written.status();
+    if (status.is_ok() && !*written) return WriteIndexReply{true, 0};
+  }
+  if (!status.is_ok()) return status.with_context(store_.directory() + ": file " + identity_.hex());
+  live_segments_ = writing.live_segments();
+  index_ = {false, writing.chunks()};
   indexed_ = true;
+  has_all_ = request.all;
   return index_;
 }
 

@@ -14,10 +14,8 @@
 
 #include "base/status.h"
 #include "base/types.h"
-#include "service/compaction.h"
 #include "service/file_chunks.h"
 #include "service/fingerprint_numbers.h"
-#include "service/live_chunks.h"
 #include "service/messages/store_node.h"
 #include "store/commit_record.h"
 #include "store/shard.h"
@@ -40,7 +38,7 @@ class NodeCommit {
   // Remembers these chunks, and how they are kept; 1 for each that is not here.
   std::vector<std::uint8_t> refer(const References& request);
   // See WriteIndex in messages/store_node.h. Again: does nothing.
-  Result<WriteIndexReply> write_index(bool flush);
+  Result<WriteIndexReply> write_index(const WriteIndex& request);
   // Phase 1: see Prepare in messages/store_node.h. kCorrupt or kNotFound if a shard that the record
   // says is here is not, or not whole.
   Status prepare(const store::CommitRecord& record, bool flush);
@@ -57,8 +55,6 @@ class NodeCommit {
   NodeCommit(store::Store& store, FileChunks& chunks, const Id128& identity, const Id128& id)
       : store_(store), chunks_(chunks), identity_(identity), id_(id) {}
 
-  // Also fills live_segments_.
-  Status write_entries(LiveChunks& live, const Compaction& compaction);
   Status check_shards(const store::CommitRecord& record) const;
 
   store::Store& store_;
@@ -70,8 +66,10 @@ class NodeCommit {
   std::uint64_t compacted_ = 0;   // segment that write_index() wrote; 0: none
   std::uint64_t first_open_ = 0;  // segments below it were written before write_index()
   std::vector<std::uint64_t> live_segments_;  // ascending
+  std::uint64_t dropped_ = 0;                 // see References
   WriteIndexReply index_;                     // what the index has
   bool indexed_ = false;
+  bool has_all_ = false;  // the index was written after all chunks were referred to
   bool flushed_ = false;
   bool prepared_ = false;
   bool committed_ = false;

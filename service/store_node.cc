@@ -315,7 +315,7 @@ Result<ReferencesReply> StoreNode::on(const References& request) {
 Result<WriteIndexReply> StoreNode::on(const WriteIndex& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<WriteIndexReply> {
     DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
-    return commit->write_index(request.flush);
+    return commit->write_index(request);
   });
 }
 

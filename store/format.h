@@ -28,7 +28,7 @@ inline constexpr Kind kPathEntry{"DEDUPPTH", 1, "path entry"};
 inline constexpr Kind kMark{"DEDUPMRK", 1, "mark"};
 inline constexpr Kind kSegment{"DEDUPSEG", 2, "segment", 2};
 inline constexpr Kind kLog{"DEDUPLOG", 1, "log"};
-inline constexpr Kind kIndex{"DEDUPIDX", 2, "index"};
+inline constexpr Kind kIndex{"DEDUPIDX", 3, "index"};
 inline constexpr Kind kShard{"DEDUPSHD", 2, "recipe shard"};
 inline constexpr Kind kRecord{"DEDUPREC", 1, "commit record"};
 inline constexpr Kind kPlaceholder{"DEDUPPLH", 1, "placeholder"};

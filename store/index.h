@@ -4,6 +4,11 @@
 // segment that no generation's index names is garbage. And it says how each chunk is kept, on the
 // other nodes too, as the recipe had it when it was committed: whoever writes the same content
 // again need not ask them. That may be outdated; what holds is in the recipe.
+//
+// An index consists of runs, each sorted by fingerprint. What is as it was in the generation before
+// stays where it is: a commit writes one run of what is new, and takes over runs of the base whole,
+// as second names (as tables of an LSM tree: O'Neil et al., The Log-Structured Merge-Tree, 1996).
+// A chunk of an older run may not belong to the generation any more.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +31,15 @@ struct IndexEntry {
   std::uint32_t placement = kNotPlaced;  // a number that the index' reader or writer knows
 };
 
-// Writes an index front to back. Memory: 1 MiB, 0.5 bytes an entry, and the placements, each once.
-// One thread.
+// Of a file, the index of which another begins with, by its oldest runs.
+struct IndexBase {
+  Id128 attempt;           // zero: none
+  std::size_t runs = 0;    // how many of them
+  std::uint64_t dead = 0;  // of what they name so many bytes at most are not live (stored_size())
+};
+
+// Writes an index' newest run, front to back. Memory: 1 MiB, 0.5 bytes an entry, and the
+// placements, each once. One thread.
 class IndexWriter {
  public:
   virtual ~IndexWriter() = default;
@@ -37,24 +49,33 @@ class IndexWriter {
   // In ascending order of fingerprints, each once, with a placement that number() gave or none:
   // kInternal otherwise.
   virtual Status add(const IndexEntry& entry) = 0;
-  // Without it the index is none; makes it durable if asked.
+  // Without it the index is none; makes the run durable if asked.
   virtual Status finish(bool flush) = 0;
 };
 
-// Looks chunks up in an index, which is never loaded as a whole: 0.5 bytes of memory a chunk, 4 MiB
-// and the placements, each once. One thread at a time.
+// Looks chunks up in an index, which is never loaded as a whole: 0.5 bytes of memory a chunk, and
+// for each run 4 MiB and its placements, each once. One thread at a time.
 class IndexReader {
  public:
   virtual ~IndexReader() = default;
 
-  virtual std::uint64_t size() const = 0;  // entries
+  virtual std::uint64_t size() const = 0;  // entries, of all runs
   virtual const Id128& attempt() const = 0;
+  // Oldest first; their entries have places in that order.
+  struct Run {
+    Id128 attempt;  // which wrote it
+    std::uint64_t entries = 0;
+  };
+  virtual std::vector<Run> runs() const = 0;
+  // Of what the index names so many bytes at most are not live.
+  virtual std::uint64_t dead_bytes() const = 0;
   // kNotFound if the store does not hold the chunk in this generation; kCorrupt if what would say
   // so is damaged.
   virtual Result<IndexEntry> find(const Fingerprint& fingerprint) const = 0;
-  // The chunk's place in the order of fingerprints, as at() takes it; fails as find() does.
+  // The chunk's place, as at() takes it; fails as find() does. Of several runs' the newest's
+  // counts.
   virtual Result<std::uint64_t> position(const Fingerprint& fingerprint) const = 0;
-  virtual Result<IndexEntry> at(std::uint64_t i) const = 0;  // in order of fingerprints
+  virtual Result<IndexEntry> at(std::uint64_t i) const = 0;  // of a run in order of fingerprints
   // A chunk whose name says that it had no twin and that it has this fast hash; fails as find().
   virtual Result<Fingerprint> find_single(const FastHash& hash) const = 0;
   // How a chunk is kept whose entry has this number: on stores of the generation's record, by their
@@ -62,10 +83,11 @@ class IndexReader {
   virtual const plan::Placement& placement(std::uint32_t number) const = 0;
   // Whether there are chunks with strong fingerprints (also if the writer did not say).
   virtual bool has_strong() const = 0;
-  // Segments that the index names, each with the bytes of its live chunks (stored_size()).
+  // Segments that the index names, ascending, each with the bytes of its chunks (stored_size()).
   struct SegmentUse {
-    std::uint64_t segment;
-    std::uint64_t live_bytes;
+    std::uint64_t segment = 0;
+    std::uint64_t live_bytes = 0;
+    std::uint64_t end = 0;  // of the last of them in the segment (chunk_end()); 0: not known
   };
   virtual const std::vector<SegmentUse>& segments() const = 0;
 };

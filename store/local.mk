@@ -37,6 +37,8 @@ libdedup_core_la_SOURCES += \
   store/fs.cc \
   store/fs.h \
   store/index.h \
+  store/index_runs.cc \
+  store/index_runs.h \
   store/lease_table.cc \
   store/lease_table.h \
   store/log.h \

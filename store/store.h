@@ -124,8 +124,9 @@ class Store {
 
   // Gives `identity`, which has no segments yet, those that this generation of another file names,
   // under their numbers: from then on they are both files', and stay when either goes. Their names
-  // are durable when a generation that needs them is. Returns that generation's index. kNotFound,
-  // kFileInUse as lock_generation(); after another error some may be shared.
+  // are durable when a generation that needs them is. So is the generation's index: it is the one
+  // of an attempt by the same id, which is not committed, for others to begin with. Returns it.
+  // kNotFound, kFileInUse as lock_generation(); after another error some may be shared.
   virtual Result<std::unique_ptr<IndexReader>> share_segments(const Id128& donor,
                                                               const Id128& attempt,
                                                               const Id128& identity) = 0;
@@ -190,9 +191,11 @@ class Store {
   virtual Status begin_attempt(const Id128& identity, const Id128& attempt) = 0;
   // Whether the attempt has been begun here, or more than that.
   virtual Result<bool> has_attempt(const Id128& identity, const Id128& attempt) const = 0;
-  // The index of an attempt, or of a generation; one that is there already is replaced.
+  // The index of an attempt, or of a generation; one that is there already is replaced. It begins
+  // with runs of `base`, an attempt of this file, which may go afterwards.
   virtual Result<std::unique_ptr<IndexWriter>> create_index(const Id128& identity,
-                                                            const Id128& attempt) = 0;
+                                                            const Id128& attempt,
+                                                            const IndexBase& base = {}) = 0;
   // kCorrupt if it is damaged, or another attempt's.
   virtual Result<std::unique_ptr<IndexReader>> index(const Id128& identity,
                                                      const Id128& attempt) const = 0;

@@ -13,32 +13,6 @@ constexpr std::size_t kRegistrationsAtOnce = 32768;
 // A new segment is begun beyond this, so that space is freed in parts.
 constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
 
-// The placements that one message refers to, and their numbers in it.
-class PlacementsOfMessage {
- public:
-  explicit PlacementsOfMessage(const Numbered<plan::Placement>& all)
-      : all_(all), number_(all.size(), kUnused) {}
-
-  std::uint32_t number(std::uint32_t one, std::vector<plan::Placement>& placements) {
-    if (number_[one] == kUnused) {
-      number_[one] = static_cast<std::uint32_t>(placements.size());
-      used_.push_back(one);
-      placements.push_back(all_[one]);
-    }
-    return number_[one];
-  }
-  void next_message() {
-    for (const std::uint32_t one : used_) number_[one] = kUnused;
-    used_.clear();
-  }
-
- private:
-  static constexpr std::uint32_t kUnused = 0xffffffff;
-  const Numbered<plan::Placement>& all_;
-  std::vector<std::uint32_t> number_;
-  std::vector<std::uint32_t> used_;
-};
-
 }  // namespace
 
 Status ChunkWriter::open_segment() {
@@ -137,7 +111,7 @@ Status ChunkWriter::write_out() {
 }
 
 Status ChunkWriter::register_all() {
-  PlacementsOfMessage numbers(placements_);
+  NumberedInMessages numbers(placements_);
   std::size_t part = 0;
   for (std::size_t begin = 0; begin < taken_.size(); begin += kRegistrationsAtOnce) {
     service::Register request{identity_, {}, {}};
@@ -184,7 +158,7 @@ Status ChunkWriter::settle(bool succeeded) {
 }
 
 Status ChunkWriter::put(NodeIndex node, std::span<const StoredChunk> chunks) {
-  PlacementsOfMessage numbers(placements_);
+  NumberedInMessages numbers(placements_);
   while (!chunks.empty()) {
     service::PutChunks request{identity_, {}, {}};
     std::size_t bytes = 0;

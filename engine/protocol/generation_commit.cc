@@ -17,12 +17,6 @@
 namespace dedup::engine {
 namespace {
 
-// What a rank has built, for rank 0.
-struct Part {
-  RecipeFacts facts;
-  std::vector<std::pair<std::uint32_t, store::ShardEntry>> shards;  // by number
-};
-
 // One request to each node that this rank speaks for; all at once.
 template <typename Request>
 class AtMyNodes {
@@ -33,18 +27,22 @@ class AtMyNodes {
     }
   }
 
-  // `succeeded` counts the nodes that did. The first error.
-  Status wait(std::uint64_t* succeeded = nullptr) {
+  // Calls each(reply) for the nodes that succeed. The first error.
+  template <typename Each>
+  Status wait(const Each& each) {
     Status status;
     for (auto& p : pending_) {
       const auto reply = p.wait();
       if (reply.is_ok()) {
-        if (succeeded != nullptr) ++*succeeded;
+        each(*reply);
       } else if (status.is_ok()) {
         status = reply.status();
       }
     }
     return status;
+  }
+  Status wait() {
+    return wait([](const auto&) {});
   }
 
  private:
@@ -79,13 +77,17 @@ Status GenerationCommit::run(const std::function<Status()>& wait_for_data) {
 
 // What takes the processor goes before what waits for the disk, which has the data to write.
 Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
-  DEDUP_TRY(build_shards());
-  failpoint("commit.shards");
-  DEDUP_TRY(make_record());
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
-  const Status indexed = at_my_nodes(file_, service::WriteIndex{file_.identity(), id_, flush});
-  const Status durable = wait_for_data();
-  DEDUP_TRY(file_.ranks().agree(indexed.is_ok() ? durable : indexed, Waiting::kPatient));
+  const Id128 base = index_base();
+  const bool all = base.is_zero() || base != file_.view()->base();
+  ShardBuild build(file_, id_, all ? Referring::kToAll : Referring::kToChanges);
+  bool needs_all = false;
+  DEDUP_TRY(build_shards(build, needs_all));
+  failpoint("commit.shards");
+  DEDUP_TRY(write_indexes(build, {file_.identity(), id_, flush, base, all}, needs_all));
+  part_.facts = build.facts();
+  DEDUP_TRY(make_record());
+  DEDUP_TRY(file_.ranks().agree(wait_for_data(), Waiting::kPatient));
   failpoint("commit.indexed");
   AtMyNodes nodes(file_, service::Prepare{file_.identity(), encoded_, flush});
   const Status fence = file_.rank() == 0 ? fence_.prepare(record_) : Status::ok();
@@ -93,9 +95,20 @@ Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
   return file_.ranks().agree(prepared.is_ok() ? fence : prepared, Waiting::kPatient);
 }
 
-Status GenerationCommit::build_shards() {
-  ShardBuild build(file_, id_);
-  Part part;
+Id128 GenerationCommit::index_base() const {
+  // Healing looks at everything anew.
+  if (file_.on_loss != OnLoss::kGoOn) return {};
+  const auto view = file_.view();
+  const Id128 base = view->committed ? view->base() : view->info.donor.attempt;
+  const auto numbers = view->nodes_of(base);
+  if (numbers.size() != file_.nodes()) return {};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] != i) return {};
+  }
+  return base;
+}
+
+Status GenerationCommit::build_shards(ShardBuild& build, bool& needs_all) {
   Status status;
   for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
     const NodeIndex home = service::block_home(file_.identity(), shard, file_.nodes());
@@ -103,17 +116,36 @@ Status GenerationCommit::build_shards() {
     auto entry = build.build(shard);
     status = entry.status();
     if (!status.is_ok()) break;
-    part.shards.emplace_back(shard, *std::move(entry));
+    part_.shards.emplace_back(shard, *std::move(entry));
   }
-  DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
-  part.facts = build.facts();
-  part_ = encoded(part);
+  std::uint64_t has_cut_off = build.has_cut_off() ? 1 : 0;
+  DEDUP_TRY(file_.ranks().agree_max(status, has_cut_off, Waiting::kPatient));
+  needs_all = has_cut_off != 0;
   return Status::ok();
+}
+
+// When all have referred to what they have to refer to.
+Status GenerationCommit::write_indexes(ShardBuild& build, service::WriteIndex request,
+                                       bool needs_all) {
+  if (request.all) {
+    return file_.ranks().agree(at_my_nodes(file_, request), Waiting::kPatient);
+  }
+  if (!needs_all) {
+    std::uint64_t is_needed = 0;
+    const Status status = AtMyNodes(file_, request).wait([&](const service::WriteIndexReply& node) {
+      if (node.needs_all) is_needed = 1;
+    });
+    DEDUP_TRY(file_.ranks().agree_max(status, is_needed, Waiting::kPatient));
+    if (is_needed == 0) return Status::ok();
+  }
+  DEDUP_TRY(file_.ranks().agree(build.refer_to_rest(), Waiting::kPatient));
+  request.all = true;
+  return file_.ranks().agree(at_my_nodes(file_, request), Waiting::kPatient);
 }
 
 // What a rank says of the shards that it built.
 Status GenerationCommit::take_part(const Bytes& part) {
-  auto told = decoded<Part>(part);
+  auto told = decoded<RecipePart>(part);
   const auto is_known = [&](const auto& shard) { return shard.first < record_.shards.size(); };
   if (!told || !std::all_of(told->shards.begin(), told->shards.end(), is_known)) {
     return {Code::kInternal, "a rank sent a part of the recipe that cannot be"};
@@ -145,7 +177,7 @@ Status GenerationCommit::check_loss() const {
 
 // Rank 0 writes the record; all get it.
 Status GenerationCommit::make_record() {
-  const std::vector<Bytes> parts = file_.ranks().gather(part_);
+  const std::vector<Bytes> parts = file_.ranks().gather(encoded(part_));
   Status status;
   if (file_.rank() == 0) {
     status = fill_record(parts);
@@ -194,7 +226,9 @@ Status GenerationCommit::decide() {
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
   std::uint64_t committed = 0;
   const Status mine =
-      AtMyNodes(file_, service::Commit{file_.identity(), id_, flush}).wait(&committed);
+      AtMyNodes(file_, service::Commit{file_.identity(), id_, flush}).wait([&](const auto&) {
+        ++committed;
+      });
   failpoint("commit.renamed");
   const Status all = file_.ranks().agree(mine);
   if (!all.is_ok() && file_.ranks().largest(committed) == 0) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -13,13 +14,19 @@
 
 namespace dedup::engine {
 
+// What a rank has built of the recipe.
+struct RecipePart {
+  RecipeFacts facts;
+  std::vector<std::pair<std::uint32_t, store::ShardEntry>> shards;  // by number
+};
+
 // Everything is collective. The caller has the file's commit lock; everything that is to be
 // committed is in chunks, and the view is rank 0's newest.
 class GenerationCommit {
  public:
   explicit GenerationCommit(JobFile& file);
 
-  // `wait_for_data` is called on each rank once, before any node is prepared: it returns when the
+  // `wait_for_data` is called on each rank, before any node is prepared: it returns when the
   // chunks that the rank stored are as durable as they are to be. On failure what stood before
   // stands, and what was dumped is still there to be committed.
   Status run(const std::function<Status()>& wait_for_data);
@@ -28,13 +35,18 @@ class GenerationCommit {
 
  private:
   Status prepare(const std::function<Status()>& wait_for_data);
-  Status build_shards();
+  // `needs_all`: all chunks have to be referred to, which were not.
+  Status build_shards(ShardBuild& build, bool& needs_all);
+  Status write_indexes(ShardBuild& build, service::WriteIndex request, bool needs_all);
   Status make_record();
   Status fill_record(const std::vector<Bytes>& parts);
   Status take_part(const Bytes& part);
   Status check_loss() const;
   Status decide();
   Status install();
+  // The base, or the donor, whose indexes those of the generation may begin with: its stores have
+  // the same numbers. Zero: none.
+  Id128 index_base() const;
   void give_up();
   void end_commit(bool committed);
 
@@ -43,7 +55,7 @@ class GenerationCommit {
   Id128 id_;
   store::CommitRecord record_;  // on rank 0
   Bytes encoded_;
-  Bytes part_;         // what this rank built
+  RecipePart part_;    // what this rank built
   RecipeFacts facts_;  // on rank 0
 };
 

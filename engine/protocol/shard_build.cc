@@ -4,6 +4,7 @@
 
 #include "engine/protocol/base_recipe.h"
 #include "plan/block.h"
+#include "service/base_block.h"
 #include "service/messages/block_home.h"
 #include "service/messages/homes.h"
 #include "service/messages/store_node.h"
@@ -20,8 +21,13 @@ constexpr std::size_t kBlocksAhead = 8;
 
 }  // namespace
 
-ShardBuild::ShardBuild(JobFile& file, const Id128& attempt)
-    : file_(file), view_(file.view()), attempt_(attempt), nodes_(file.nodes()), restores_(file) {}
+ShardBuild::ShardBuild(JobFile& file, const Id128& attempt, Referring referring)
+    : file_(file),
+      view_(file.view()),
+      attempt_(attempt),
+      nodes_(file.nodes()),
+      restores_(file),
+      referring_(referring) {}
 
 Result<std::vector<std::uint64_t>> ShardBuild::base_blocks(std::uint32_t shard) {
   if (!view_->committed) return std::vector<std::uint64_t>{};
@@ -105,7 +111,11 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
       std::vector<std::uint64_t> batch;
       while (next_base < base.size() && base[next_base] < limit &&
              batch.size() < kBaseBlocksAtOnce) {
-        if (base[next_base] * kBlockSpan < page.base_limit) batch.push_back(base[next_base]);
+        if (base[next_base] * kBlockSpan < page.base_limit) {
+          batch.push_back(base[next_base]);
+        } else {
+          has_cut_off_ = true;
+        }
         ++next_base;
       }
       std::vector<BaseRecipe::BaseBlock> contents;
@@ -225,12 +235,19 @@ Status ShardBuild::finish_block(Added added) {
     facts_.lowest = std::min(facts_.lowest, placement.redundancy());
     facts_.placements.insert(placement);
   }
-  refer(block);
-  if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
   store::EncodedBlock encoded = store::with_checksum(added.number, store::encode_block(block));
   // Equal bytes mean the same with this record's stores, whatever was done to the block: if the
   // stores are not numbered as they were, or copies have come to other nodes, the bytes differ.
   const bool is_carried = !base_.attempt.is_zero() && encoded.bytes == added.base;
+  if (referring_ == Referring::kToAll) {
+    refer(block);
+  } else if (is_carried) {
+    not_referred_to_.push_back(added.number);
+  } else {
+    refer(block);
+    DEDUP_TRY(count_dropped(added.number, std::move(added.base), block));
+  }
+  if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
   return write(std::move(encoded), is_carried);
 }
 
@@ -272,19 +289,69 @@ void ShardBuild::refer(const Block& block) {
   }
 }
 
-service::References ShardBuild::references_to(const std::vector<std::uint32_t>& chunks) const {
+Status ShardBuild::count_dropped(std::uint64_t number, Bytes encoded, const Block& block) {
+  if (encoded.empty()) return Status::ok();
+  DEDUP_ASSIGN(
+      const Block before,
+      service::open_base_block(store::with_checksum(number, std::move(encoded)), view_->store_of));
+  // On which nodes a chunk is now, and was before: each way of keeping it once.
+  using Kept = std::pair<Fingerprint, std::uint32_t>;
+  const auto kept_in = [](const Block& of) {
+    std::vector<Kept> kept;
+    for (const Piece& piece : of.pieces) {
+      if (!piece.is_zero()) kept.emplace_back(piece.fingerprint, piece.placement);
+    }
+    std::sort(kept.begin(), kept.end());
+    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+    return kept;
+  };
+  const std::vector<Kept> now = kept_in(block);
+  const auto is_still_on = [&](const Fingerprint& fingerprint, NodeIndex node) {
+    auto at = std::lower_bound(now.begin(), now.end(), Kept{fingerprint, 0});
+    for (; at != now.end() && at->first == fingerprint; ++at) {
+      const auto& nodes = block.placements[at->second].nodes();
+      if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) return true;
+    }
+    return false;
+  };
+  std::map<Fingerprint, std::uint32_t> lengths;
+  for (const Piece& piece : before.pieces) lengths[piece.fingerprint] = piece.chunk_length;
+  for (const auto& [fingerprint, placement] : kept_in(before)) {
+    for (const NodeIndex node : before.placements[placement].nodes()) {
+      if (node >= nodes_ || is_still_on(fingerprint, node)) continue;
+      dropped_[node] += store::stored_size(fingerprint, lengths[fingerprint]);
+      references_[node];  // is told of it, if of no chunk
+    }
+  }
+  return Status::ok();
+}
+
+Status ShardBuild::refer_to_rest() {
+  referring_ = Referring::kToAll;
+  std::span<const std::uint64_t> rest = not_referred_to_;
+  while (!rest.empty()) {
+    const auto batch = rest.first(std::min(rest.size(), kBaseBlocksAtOnce));
+    rest = rest.subspan(batch.size());
+    DEDUP_ASSIGN(const auto contents, read_base(batch));
+    for (const BaseRecipe::BaseBlock& base : contents) refer(base.block);
+    if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
+  }
+  DEDUP_TRY(send_references());
+  not_referred_to_.clear();
+  facts_.copies_made = restores_.copies_made();
+  return Status::ok();
+}
+
+service::References ShardBuild::references_to(NodeIndex node,
+                                              const std::vector<std::uint32_t>& chunks) {
   service::References request{file_.identity(), attempt_, {}, {}};
-  constexpr std::uint32_t kUnused = 0xffffffff;
-  std::vector<std::uint32_t> numbers(referred_placements_.size(), kUnused);
+  if (const auto dropped = dropped_.extract(node)) request.dropped = dropped.mapped();
+  NumberedInMessages numbers(referred_placements_);
   request.chunks.reserve(chunks.size());
   for (const std::uint32_t chunk : chunks) {
     const Referred& referred = referred_[chunk];
-    std::uint32_t& number = numbers[referred.placement];
-    if (number == kUnused) {
-      number = static_cast<std::uint32_t>(request.placements.size());
-      request.placements.push_back(referred_placements_[referred.placement]);
-    }
-    request.chunks.push_back({referred.fingerprint, number});
+    request.chunks.push_back(
+        {referred.fingerprint, numbers.number(referred.placement, request.placements)});
   }
   return request;
 }
@@ -292,7 +359,7 @@ service::References ShardBuild::references_to(const std::vector<std::uint32_t>& 
 Result<ShardBuild::ByNode> ShardBuild::ask_references(const ByNode& references) {
   std::vector<service::Client::Pending<service::References>> pending;
   for (const auto& [node, chunks] : references) {
-    pending.push_back(file_.client().start(node, references_to(chunks)));
+    pending.push_back(file_.client().start(node, references_to(node, chunks)));
   }
   Status status;
   ByNode missing;

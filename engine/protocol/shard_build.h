@@ -32,6 +32,10 @@ struct RecipeFacts {
   std::uint64_t copies_made = 0;                            // of chunks that nodes lacked
 };
 
+// Which blocks' chunks the nodes are told of: of all; or of those that are not as in the base,
+// where the nodes' indexes of it may stay as they are.
+enum class Referring { kToAll, kToChanges };
+
 // Merges the base's blocks with what was dumped since, brings every chunk to enough copies, tells
 // the nodes which of their chunks the generation refers to, and writes the shard to its nodes:
 // blocks that are, byte for byte, what the base's shard has are only named. The nodes get copies
@@ -39,10 +43,16 @@ struct RecipeFacts {
 // some ten blocks, and as they are encoded; fingerprints for about 4 MiB.
 class ShardBuild {
  public:
-  ShardBuild(JobFile& file, const Id128& attempt);
+  ShardBuild(JobFile& file, const Id128& attempt, Referring referring);
 
   // Shard `shard` of as many as the job has nodes. Returns what the record says of it.
   Result<store::ShardEntry> build(std::uint32_t shard);
+
+  // Of the shards built with kToChanges: whether the base had blocks that are gone altogether, so
+  // that the nodes were not told what is dead.
+  bool has_cut_off() const { return has_cut_off_; }
+  // After all shards of all ranks were built with kToChanges: tells the nodes of the other blocks.
+  Status refer_to_rest();
 
   const RecipeFacts& facts() const { return facts_; }
 
@@ -78,10 +88,12 @@ class ShardBuild {
                           std::uint32_t fresh);
   void make_room_to_refer(std::size_t pieces);
   void refer(const Block& block);
+  // Counts what `block` refers to no more, of what the base's block `encoded` does.
+  Status count_dropped(std::uint64_t number, Bytes encoded, const Block& block);
   Status send_references();
   // By the nodes that should have them: numbers in referred_.
   using ByNode = std::map<NodeIndex, std::vector<std::uint32_t>>;
-  service::References references_to(const std::vector<std::uint32_t>& chunks) const;
+  service::References references_to(NodeIndex node, const std::vector<std::uint32_t>& chunks);
   Result<ByNode> ask_references(const ByNode& references);  // those that are missing
   Status restore_missing(const ByNode& missing);
   // A chunk, by its number in referred_, and nodes that should have it.
@@ -108,6 +120,9 @@ class ShardBuild {
   NodeIndex nodes_;
   RecipeFacts facts_;
   Restores restores_;
+  Referring referring_;
+  std::vector<std::uint64_t> not_referred_to_;  // blocks
+  bool has_cut_off_ = false;
   std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards
   bool have_all_base_blocks_ = false;
 
@@ -144,6 +159,7 @@ class ShardBuild {
   std::size_t referred_room_ = 0;  // in the table
   Numbered<plan::Placement> referred_placements_;
   std::size_t reference_count_ = 0;
+  std::map<NodeIndex, std::uint64_t> dropped_;  // bytes that the nodes were not told of yet
 };
 
 }  // namespace dedup::engine

@@ -397,20 +397,33 @@ struct References {
   Id128 attempt;
   std::vector<plan::Placement> placements;  // as the attempt's record numbers the stores
   std::vector<Reference> chunks;
+  // Chunks that this node has take so many bytes (store::stored_size()) to which blocks that
+  // changed referred in the base, and do not any more; others may.
+  std::uint64_t dropped = 0;
   static constexpr Opcode kOpcode = Opcode::kReferences;
   using Reply = ReferencesReply;
   bool possible() const { return all_are_placed(chunks, placements); }
 };
-// All chunks are referred to: moves live ones out of segments that are less than half live (with
-// `flush`, to the disk), and writes the index of the chunks referred to.
+// Everything is referred to that has to be: writes what is new in the index.
+//
+// `all`: every chunk of the generation was referred to; the others go, and live ones are moved out
+// of segments that are less than half live (with `flush`, to the disk). Otherwise blocks of the
+// recipe that are as in the base were left out, and what this node's index of it names stays. If
+// that cannot be relied on, or too much of it is dead (References::dropped), nothing is written:
+// all chunks have to be referred to, then this is asked again.
+//
+// `base`: the base, or the donor, of whose index runs may stay, since its stores have the numbers
+// that they have in this generation. Zero: none; then `all`.
 struct WriteIndexReply {
-  std::uint64_t chunks = 0;  // that the generation has on this node
-  std::uint64_t bytes = 0;
+  bool needs_all = false;
+  std::uint64_t chunks = 0;  // that the index names
 };
 struct WriteIndex {
   Id128 identity;
   Id128 attempt;
   bool flush = true;
+  Id128 base;
+  bool all = true;
   static constexpr Opcode kOpcode = Opcode::kWriteIndex;
   using Reply = WriteIndexReply;
 };

@@ -142,6 +142,16 @@ Result<std::unique_ptr<IndexReader>> FileStore::share_segments(const Id128& dono
     // One that was lost: its chunks are not here.
     if (linked.code() != Code::kNoSuchFile) DEDUP_TRY(linked);
   }
+  DEDUP_TRY(begin_attempt(identity, attempt));
+  const std::vector<IndexReader::Run> runs = reader->runs();
+  for (const IndexReader::Run& run : runs) {
+    const bool is_newest = &run == &runs.back();
+    const auto path_in = [&](const Id128& file) {
+      return is_newest ? layout_.index(file, attempt)
+                       : layout_.index_run(file, attempt, run.attempt);
+    };
+    DEDUP_TRY(fs::link(path_in(donor), path_in(identity)));
+  }
   return reader;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/files/index_file.h"
 #include "store/files/layout.h"
 #include "store/files/reader_cache.h"
 #include "store/files/shard_file.h"
@@ -76,8 +77,8 @@ class FileStore final : public Store {
   Result<Generations> generations(const Id128& identity) const override;
   Status begin_attempt(const Id128& identity, const Id128& attempt) override;
   Result<bool> has_attempt(const Id128& identity, const Id128& attempt) const override;
-  Result<std::unique_ptr<IndexWriter>> create_index(const Id128& identity,
-                                                    const Id128& attempt) override;
+  Result<std::unique_ptr<IndexWriter>> create_index(const Id128& identity, const Id128& attempt,
+                                                    const IndexBase& base) override;
   Result<std::unique_ptr<IndexReader>> index(const Id128& identity,
                                              const Id128& attempt) const override;
   Result<std::shared_ptr<const ShardReader>> shard(const Id128& identity, const Id128& attempt,
@@ -109,6 +110,12 @@ class FileStore final : public Store {
   Result<Records> records(const Id128& identity) const;
   // Attempts that have a directory, committed or not.
   Result<std::vector<Id128>> attempt_ids(const Id128& identity) const;
+
+  // Second names, in the attempt's directory, for runs of `base`; what the new one says of them.
+  Result<std::vector<OlderRun>> link_runs(const Id128& identity, const Id128& attempt,
+                                          const IndexBase& base);
+  // All runs.
+  Status remove_index(const Id128& identity, const Id128& attempt);
 
   Layout layout_;
   Id128 uuid_;

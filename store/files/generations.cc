@@ -7,6 +7,7 @@
 #include "store/files/shard_file.h"
 #include "store/flush.h"
 #include "store/format.h"
+#include "store/index_runs.h"
 
 namespace dedup::store {
 namespace {
@@ -130,24 +131,77 @@ Status FileStore::begin_attempt(const Id128& identity, const Id128& attempt) {
   return fs::open_or_create(layout_.generation_lock(identity, attempt)).status();
 }
 
+Result<std::vector<OlderRun>> FileStore::link_runs(const Id128& identity, const Id128& attempt,
+                                                   const IndexBase& base) {
+  std::vector<OlderRun> runs;
+  if (base.runs == 0) return runs;
+  const std::string newest = layout_.index(identity, base.attempt);
+  DEDUP_ASSIGN(const auto reader, IndexFileReader::open(newest));
+  runs = reader->older();
+  runs.push_back({reader->attempt(), reader->checksum()});
+  if (base.runs > runs.size()) return Status(Code::kArgument, newest + ": has fewer runs");
+  for (std::size_t r = 0; r < base.runs; ++r) {
+    const Id128& run = runs[r].attempt;
+    const bool is_newest = r + 1 == runs.size();
+    DEDUP_TRY(fs::link(is_newest ? newest : layout_.index_run(identity, base.attempt, run),
+                       layout_.index_run(identity, attempt, run)));
+  }
+  runs.resize(base.runs);
+  return runs;
+}
+
 Result<std::unique_ptr<IndexWriter>> FileStore::create_index(const Id128& identity,
-                                                             const Id128& attempt) {
+                                                             const Id128& attempt,
+                                                             const IndexBase& base) {
   const std::string path = layout_.index(identity, attempt);
-  DEDUP_TRY(fs::remove_file(path));
-  DEDUP_ASSIGN(auto writer, IndexFileWriter::create(path, identity, attempt));
-  return std::unique_ptr<IndexWriter>(std::move(writer));
+  DEDUP_ASSIGN(const bool is_there, fs::exists(path));
+  if (is_there) DEDUP_TRY(remove_index(identity, attempt));
+  auto older = link_runs(identity, attempt, base);
+  Status status = older.status();
+  if (status.is_ok()) {
+    auto writer = IndexFileWriter::create(path, identity, attempt, *std::move(older), base.dead);
+    if (writer.is_ok()) return std::unique_ptr<IndexWriter>(*std::move(writer));
+    status = writer.status();
+  }
+  if (base.runs != 0) (void)remove_index(identity, attempt);
+  return status;
+}
+
+Status FileStore::remove_index(const Id128& identity, const Id128& attempt) {
+  const std::string directory = layout_.generation(identity, attempt);
+  DEDUP_ASSIGN(const auto names, fs::list(directory));
+  for (const std::string& name : names) {
+    if (name.starts_with("index")) DEDUP_TRY(fs::remove_file(directory + "/" + name));
+  }
+  return Status::ok();
 }
 
 Result<std::unique_ptr<IndexReader>> FileStore::index(const Id128& identity,
                                                       const Id128& attempt) const {
   const std::string path = layout_.index(identity, attempt);
-  auto reader = IndexFileReader::open(path);
-  if (reader.status().code() == Code::kNoSuchFile) {
-    return Status(Code::kNotFound, reader.status().message());
+  auto newest = IndexFileReader::open(path);
+  if (newest.status().code() == Code::kNoSuchFile) {
+    return Status(Code::kNotFound, newest.status().message());
   }
-  DEDUP_TRY(reader.status());
-  if ((*reader)->attempt() != attempt) return format::corrupt(path, "index of another attempt");
-  return std::unique_ptr<IndexReader>(std::move(*reader));
+  DEDUP_TRY(newest.status());
+  if ((*newest)->attempt() != attempt) return format::corrupt(path, "index of another attempt");
+  const std::vector<OlderRun> older = (*newest)->older();
+  if (older.empty()) return std::unique_ptr<IndexReader>(std::move(*newest));
+  std::vector<std::unique_ptr<IndexReader>> runs;
+  for (const OlderRun& run : older) {
+    const std::string of_run = layout_.index_run(identity, attempt, run.attempt);
+    auto reader = IndexFileReader::open(of_run);
+    if (reader.status().code() == Code::kNoSuchFile) {
+      return format::corrupt(path, "a run of it is missing: " + of_run);
+    }
+    DEDUP_TRY(reader.status());
+    if ((*reader)->attempt() != run.attempt || (*reader)->checksum() != run.checksum) {
+      return format::corrupt(of_run, "another run than the index names");
+    }
+    runs.push_back(std::move(*reader));
+  }
+  runs.push_back(std::move(*newest));
+  return std::unique_ptr<IndexReader>(std::make_unique<IndexRuns>(std::move(runs)));
 }
 
 Result<std::shared_ptr<const ShardFileReader>> FileStore::shard_file(const Id128& identity,
@@ -282,10 +336,10 @@ Result<std::uint64_t> FileStore::collect(const Id128& identity, const std::vecto
   bool all_known = true;
   std::set<std::uint64_t> live(open_segments.begin(), open_segments.end());
   for (const auto& attempt : remaining) {
-    const auto index = IndexFileReader::open(layout_.index(identity, attempt));
-    if (index.is_ok()) {
-      for (const auto& use : (*index)->segments()) live.insert(use.segment);
-    } else if (index.status().code() != Code::kNoSuchFile) {
+    const auto named = index(identity, attempt);
+    if (named.is_ok()) {
+      for (const auto& use : (*named)->segments()) live.insert(use.segment);
+    } else if (named.status().code() != Code::kNotFound) {
       all_known = false;
     }
   }

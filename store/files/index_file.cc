@@ -7,6 +7,7 @@
 #include "base/numbered.h"
 #include "store/format.h"
 #include "store/fs.h"
+#include "store/index_runs.h"
 
 namespace dedup::store {
 namespace {
@@ -19,7 +20,9 @@ constexpr std::size_t kOldEntrySize = 32 + 8 + 8 + 4;
 constexpr std::size_t kEntrySize = kOldEntrySize + 4;
 constexpr std::size_t kPageEntries = kPageBody / kEntrySize;
 constexpr std::size_t kFenceSize = 32;
-constexpr std::size_t kUseSize = 8 + 8;
+constexpr std::size_t kUseSize = 8 + 8 + 8;
+constexpr std::size_t kOldUseSize = 8 + 8;  // before version 3
+constexpr std::size_t kOlderSize = 16 + 8;
 // Pages kept in memory by a reader: 4 MiB.
 constexpr std::size_t kCachedPages = 1024;
 constexpr std::size_t kWrittenAtOnce = std::size_t{1} << 20;
@@ -106,10 +109,13 @@ struct IndexFileWriter::Private {
   Fingerprint last;
   Encoder page;
   std::uint64_t pages = 0;
-  Encoder tables;  // each page's first fingerprint, then the segments, then the placements
-  std::map<std::uint64_t, std::uint64_t> uses;
+  // Each page's first fingerprint, then the segments, the placements, the other runs.
+  Encoder tables;
+  std::map<std::uint64_t, IndexReader::SegmentUse> uses;
   Numbered<plan::Placement> placements;
   std::uint64_t placements_size = 0;  // bytes
+  std::vector<OlderRun> older;
+  std::uint64_t dead = 0;
   Bytes buffer;
   std::uint64_t written = kPageSize;
 
@@ -144,6 +150,8 @@ struct IndexFileWriter::Private {
     out.put(weak);
     out.put(static_cast<std::uint64_t>(placements.size()));
     out.put(placements_size);
+    out.put(static_cast<std::uint64_t>(older.size()));
+    out.put(dead);
     seal_page(out, 0);
     return out.take();
   }
@@ -154,11 +162,15 @@ IndexFileWriter::~IndexFileWriter() = default;
 
 Result<std::unique_ptr<IndexFileWriter>> IndexFileWriter::create(const std::string& path,
                                                                  const Id128& identity,
-                                                                 const Id128& attempt) {
+                                                                 const Id128& attempt,
+                                                                 std::vector<OlderRun> older,
+                                                                 std::uint64_t dead) {
   auto p = std::make_unique<Private>();
   DEDUP_ASSIGN(p->file, fs::create_new(path));
   p->identity = identity;
   p->attempt = attempt;
+  p->older = std::move(older);
+  p->dead = dead;
   return std::unique_ptr<IndexFileWriter>(new IndexFileWriter(std::move(p)));
 }
 
@@ -180,7 +192,10 @@ Status IndexFileWriter::add(const IndexEntry& entry) {
     p_->tables.put(entry.fingerprint);
   }
   put_entry(p_->page, entry);
-  p_->uses[entry.location.segment] += stored_size(entry.fingerprint, entry.location.length);
+  const std::uint64_t segment = entry.location.segment;
+  auto& use = p_->uses.try_emplace(segment, IndexReader::SegmentUse{segment, 0}).first->second;
+  use.live_bytes += stored_size(entry.fingerprint, entry.location.length);
+  use.end = std::max(use.end, chunk_end(entry.fingerprint, entry.location));
   p_->last = entry.fingerprint;
   ++p_->entries;
   if (!is_strong(kind_of(entry.fingerprint))) ++p_->weak;
@@ -189,15 +204,20 @@ Status IndexFileWriter::add(const IndexEntry& entry) {
 
 Status IndexFileWriter::finish(bool flush) {
   if (p_->entries > 0) DEDUP_TRY(p_->end_page());
-  for (const auto& [segment, live] : p_->uses) {
+  for (const auto& [segment, use] : p_->uses) {
     p_->tables.put(segment);
-    p_->tables.put(live);
+    p_->tables.put(use.live_bytes);
+    p_->tables.put(use.end);
   }
   const std::size_t before = p_->tables.size();
   for (std::uint32_t i = 0; i < p_->placements.size(); ++i) {
     p_->placements[i].encode(p_->tables);
   }
   p_->placements_size = p_->tables.size() - before;
+  for (const OlderRun& run : p_->older) {
+    p_->tables.put(run.attempt);
+    p_->tables.put(run.checksum);
+  }
   DEDUP_TRY(p_->write(p_->tables.bytes()));
   DEDUP_TRY(p_->write_out());
   DEDUP_TRY(fs::write_at(p_->file, 0, p_->header()));
@@ -216,6 +236,9 @@ struct IndexFileReader::Private {
   std::vector<Fingerprint> fences;  // each page's first fingerprint
   std::vector<SegmentUse> segments;
   std::vector<plan::Placement> placements;
+  std::vector<OlderRun> older;
+  std::uint64_t checksum = 0;
+  std::uint64_t dead = 0;
 
   struct CachedPage {
     std::uint64_t number = ~std::uint64_t{0};
@@ -281,7 +304,8 @@ struct IndexFileReader::Private {
     DEDUP_TRY(fs::read_at(file, 0, header));
     Decoder in(header);
     DEDUP_TRY(format::check_start(in, format::kIndex, file.path()));
-    is_placed = format::version_of(header) > 1;
+    const std::uint32_t version = format::version_of(header);
+    is_placed = version > 1;
     entry_size = is_placed ? kEntrySize : kOldEntrySize;
     page_entries = kPageBody / entry_size;
     const auto page_size = in.get<std::uint32_t>();
@@ -289,25 +313,30 @@ struct IndexFileReader::Private {
     attempt = in.get_id();
     entries = in.get<std::uint64_t>();
     const auto uses = in.get<std::uint64_t>();
-    const auto tables_checksum = in.get<std::uint64_t>();
+    checksum = in.get<std::uint64_t>();
     weak = in.get<std::uint64_t>();
     const auto placed = is_placed ? in.get<std::uint64_t>() : 0;
     const auto placed_size = is_placed ? in.get<std::uint64_t>() : 0;
+    const auto runs = version > 2 ? in.get<std::uint64_t>() : 0;
+    dead = version > 2 ? in.get<std::uint64_t>() : 0;
+    const std::size_t use_size = version > 2 ? kUseSize : kOldUseSize;
     DEDUP_ASSIGN(const fs::Info about, fs::info(file));
     // An entry takes more bytes than its share of the tables: with these bounds nothing overflows.
     const bool plausible = page_holds(header, 0) && page_size == kPageSize &&
                            entries <= about.size / entry_size && uses <= entries &&
-                           weak <= entries && placed <= placed_size && placed_size <= about.size;
+                           weak <= entries && placed <= placed_size && placed_size <= about.size &&
+                           runs < IndexRuns::kMost;
     if (!plausible) return format::corrupt(file.path(), "index with a damaged header");
     pages = (entries + page_entries - 1) / page_entries;
     const std::uint64_t tables_at = (pages + 1) * kPageSize;
-    const std::uint64_t tables_size = pages * kFenceSize + uses * kUseSize + placed_size;
+    const std::uint64_t tables_size =
+        pages * kFenceSize + uses * use_size + placed_size + runs * kOlderSize;
     if (about.size != tables_at + tables_size) {
       return format::corrupt(file.path(), "cut off or too long");
     }
     Bytes tables(tables_size);
     DEDUP_TRY(fs::read_at(file, tables_at, tables));
-    if (format::checksum(tables) != tables_checksum) {
+    if (format::checksum(tables) != checksum) {
       return format::corrupt(file.path(), "damaged tables");
     }
     Decoder table(tables);
@@ -315,15 +344,21 @@ struct IndexFileReader::Private {
     for (std::uint64_t i = 0; i < pages; ++i) fences.push_back(table.get_fingerprint());
     segments.reserve(uses);
     for (std::uint64_t i = 0; i < uses; ++i) {
-      const auto segment = table.get<std::uint64_t>();
-      segments.push_back({segment, table.get<std::uint64_t>()});
+      SegmentUse& use = segments.emplace_back();
+      use.segment = table.get<std::uint64_t>();
+      use.live_bytes = table.get<std::uint64_t>();
+      if (version > 2) use.end = table.get<std::uint64_t>();
     }
     // The first is of those that are not placed.
     placements.emplace_back();
     for (std::uint64_t i = 0; i < placed && table.ok(); ++i) {
       placements.push_back(plan::Placement::decode(table));
     }
-    if (!table.at_end()) return format::corrupt(file.path(), "placements that cannot be");
+    for (std::uint64_t i = 0; i < runs && table.ok(); ++i) {
+      const Id128 run = table.get_id();
+      older.push_back({run, table.get<std::uint64_t>()});
+    }
+    if (!table.at_end()) return format::corrupt(file.path(), "tables that cannot be");
     return Status::ok();
   }
 };
@@ -346,6 +381,18 @@ const Id128& IndexFileReader::attempt() const {
 }
 const std::vector<IndexFileReader::SegmentUse>& IndexFileReader::segments() const {
   return p_->segments;
+}
+std::vector<IndexReader::Run> IndexFileReader::runs() const {
+  return {{p_->attempt, p_->entries}};
+}
+std::uint64_t IndexFileReader::dead_bytes() const {
+  return p_->dead;
+}
+const std::vector<OlderRun>& IndexFileReader::older() const {
+  return p_->older;
+}
+std::uint64_t IndexFileReader::checksum() const {
+  return p_->checksum;
 }
 
 Result<IndexEntry> IndexFileReader::find(const Fingerprint& fingerprint) const {

@@ -1,4 +1,4 @@
-// An index as a file: checksummed per page of entries.
+// A run of an index as a file: checksummed per page of entries. The newest one names the others.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,21 @@
 
 namespace dedup::store {
 
+// Another run of the same index.
+struct OlderRun {
+  Id128 attempt;               // which wrote it
+  std::uint64_t checksum = 0;  // of its tables, by which it is known again
+};
+
 class IndexFileWriter final : public IndexWriter {
  public:
-  // kFileExists if there is a file.
+  // `older`: the other runs of the index, oldest first; `dead`: see IndexBase. kFileExists if there
+  // is a file.
   static Result<std::unique_ptr<IndexFileWriter>> create(const std::string& path,
                                                          const Id128& identity,
-                                                         const Id128& attempt);
+                                                         const Id128& attempt,
+                                                         std::vector<OlderRun> older = {},
+                                                         std::uint64_t dead = 0);
   ~IndexFileWriter() override;
   std::uint32_t number(const plan::Placement& placement) override;
   Status add(const IndexEntry& entry) override;
@@ -34,11 +43,18 @@ class IndexFileWriter final : public IndexWriter {
 // there.)
 class IndexFileReader final : public IndexReader {
  public:
+  // That file alone, whatever other runs it names.
   static Result<std::unique_ptr<IndexFileReader>> open(const std::string& path);
   ~IndexFileReader() override;
 
+  // Oldest first.
+  const std::vector<OlderRun>& older() const;
+  std::uint64_t checksum() const;  // of its tables
+
   std::uint64_t size() const override;
   const Id128& attempt() const override;
+  std::vector<Run> runs() const override;
+  std::uint64_t dead_bytes() const override;
   Result<IndexEntry> find(const Fingerprint& fingerprint) const override;
   Result<std::uint64_t> position(const Fingerprint& fingerprint) const override;
   Result<IndexEntry> at(std::uint64_t i) const override;

@@ -72,6 +72,10 @@ struct Layout {
   std::string index(const Id128& identity, const Id128& attempt) const {
     return generation(identity, attempt) + "/index";
   }
+  // An older run of it.
+  std::string index_run(const Id128& identity, const Id128& attempt, const Id128& run) const {
+    return index(identity, attempt) + "-" + run.hex();
+  }
   std::string shard(const Id128& identity, const Id128& attempt, std::uint32_t number) const {
     return generation(identity, attempt) + "/shard-" + std::to_string(number);
   }

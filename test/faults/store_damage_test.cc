@@ -141,7 +141,7 @@ class StoreDamage : public testing::Test {
       const NodeSet both{0, 1};
       const auto references = service::refer_to(identity_, record.attempt, names(chunks_), both);
       DEDUP_TRY(node->on(references).status());
-      DEDUP_TRY(node->on(service::WriteIndex{identity_, record.attempt, true}).status());
+      DEDUP_TRY(node->on(service::WriteIndex{identity_, record.attempt, true, {}, true}).status());
       DEDUP_TRY(node->on(service::Prepare{identity_, record.encode(), true}).status());
       DEDUP_TRY(node->on(service::Commit{identity_, record.attempt, true}).status());
       DEDUP_TRY(node->on(service::Collect{identity_, record.attempt}).status());

@@ -1,9 +1,10 @@
 #include "test/faults/store_world.h"
 
+#include <cstdlib>
 #include <set>
 
+#include "base/hooks.h"
 #include "service/messages/store_node.h"
-#include "store/files/index_file.h"
 #include "store/files/layout.h"
 #include "store/files/path_entries.h"
 #include "store/files/shard_file.h"
@@ -18,6 +19,9 @@ StoreWorld::StoreWorld() : StoreJob("/n1/store", "/shared/ckpt") {
   memory_.mount(kDisk);
   memory_.mount(kShared);
   memory_.set_process(process_);
+  // A file of a few chunks: its index is to be taken over in part all the same.
+  ::setenv("DEDUP_TEST_WORTH_KEEPING", "1", 1);
+  EXPECT_EQ(entries_worth_keeping(), 1u);
   faulty_.on_failed_sync = [this](int fd) { memory_.fail_sync(fd); };
 }
 
@@ -246,8 +250,14 @@ std::string StoreWorld::check_files() {
   for (const store::ShardDonor& donor : (*shard)->table().donors) {
     expected.insert(store::donor_path(generation + "shard-0", donor.attempt));
   }
-  const auto index = store::IndexFileReader::open(layout.generation(identity_, base_) + "/index");
+  const auto store = store::Store::open("/n1/store", false);
+  if (!store.is_ok()) return "store: " + store.status().message();
+  const auto index = (*store)->index(identity_, base_);
   if (!index.is_ok()) return "index: " + index.status().message();
+  const auto runs = (*index)->runs();
+  for (std::size_t r = 0; r + 1 < runs.size(); ++r) {
+    expected.insert(generation + "index-" + runs[r].attempt.hex());
+  }
   for (const auto& use : (*index)->segments()) {
     expected.insert(file + "segments/" + store::number_name(use.segment, store::kSegmentSuffix));
   }

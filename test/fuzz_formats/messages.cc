@@ -234,7 +234,7 @@ Script committed() {
   record.lineage = {{some_id(1), 1}};
   Bytes bytes = record.encode();
   bytes.resize(bytes.size() - sizeof(store::Digest));
-  script.ask(WriteIndex{kFile, kAttempt, true}).ask(ForgetSegment{kFile, 1});
+  script.ask(WriteIndex{kFile, kAttempt, true, kAttempt, false}).ask(ForgetSegment{kFile, 1});
   script.ask(Prepare{kFile, bytes, true}).ask(Commit{kFile, kAttempt, true});
   script.ask(CommitDone{kFile, bytes, {{some_id(2), "n"}, {some_id(3), "m"}}});
   script.ask(EndCommit{kFile, kAttempt, true}).ask(Collect{kFile, kAttempt});

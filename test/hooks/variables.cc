@@ -24,6 +24,12 @@ void note_local_request(std::uint8_t kind) {
   if (note != nullptr) note(kind);
 }
 
+// DEDUP_TEST_WORTH_KEEPING: that number of entries.
+std::uint64_t entries_worth_keeping() {
+  const char* entries = std::getenv("DEDUP_TEST_WORTH_KEEPING");
+  return entries == nullptr ? 1024 : std::strtoull(entries, nullptr, 10);
+}
+
 bool is_test_variable(std::string_view name) {
   return name.starts_with("DEDUP_TEST_");
 }

@@ -60,6 +60,13 @@ class Series:
         return sum(sizes.values())
 
 
+@pytest.fixture(autouse=True, params=[None, "1"], ids=["whole", "runs"])
+def fixture_indexes(request, monkeypatch):
+    """Files as small as these have their index written whole each time; and as if they were not."""
+    if request.param:
+        monkeypatch.setenv("DEDUP_TEST_WORTH_KEEPING", request.param)
+
+
 @pytest.fixture(name="series")
 def fixture_series(tmp_path):
     return Series(tmp_path)

@@ -12,6 +12,13 @@ RANKS = 4
 SIZE = RANKS * 40 * CHUNK
 
 
+@pytest.fixture(autouse=True, params=[None, "1"], ids=["whole", "runs"])
+def fixture_indexes(request, monkeypatch):
+    """Files as small as these have their index written whole each time; and as if they were not."""
+    if request.param:
+        monkeypatch.setenv("DEDUP_TEST_WORTH_KEEPING", request.param)
+
+
 @pytest.fixture(name="site")
 def fixture_site(tmp_path):
     return shared_site(tmp_path)

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "base/hooks.h"
 #include "service/executor.h"
 #include "service/messages/file_home.h"
 #include "test/hooks/forwarding_system.h"
@@ -149,6 +151,9 @@ Cluster::Cluster(Breakage breakage)
       faulty_(std::make_unique<store::FaultySystem>(*broken_, plan_)) {
   faulty_->on_failed_sync = [this](int fd) { memory_.fail_sync(fd); };
   before_ = &store::use_system(*faulty_);
+  // Files here have a few chunks: also their indexes are to be taken over in part.
+  ::setenv("DEDUP_TEST_WORTH_KEEPING", "1", 1);
+  if (entries_worth_keeping() != 1) std::abort();
   memory_.mount("/shared");
   memory_.mkdir("/frozen", 0700);
   for (NodeIndex n = 0; n < kNodes; ++n) memory_.mount(disk(n));

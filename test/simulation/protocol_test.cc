@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/fields.h"
 #include "engine/protocol/find_and_attach.h"
@@ -235,6 +236,142 @@ TEST_F(Protocol, WhatWasClaimedAndNotStoredMayBeStoredByTheNextCommit) {
   };
   EXPECT_EQ(commit(*file).code(), Code::kIo);
   EXPECT_EQ(file->client().call(1, claim)->granted, std::vector<std::uint8_t>{1});
+}
+
+// A file of many chunks in two blocks, committed.
+class Changes : public Protocol {
+ protected:
+  static constexpr std::uint32_t kLength = 16;
+  static constexpr std::uint32_t kChunks = 100;  // in each block
+
+  static Bytes content_of(std::uint64_t name) {
+    Bytes data(kLength);
+    std::memcpy(data.data(), &name, sizeof name);
+    return data;
+  }
+  static Fingerprint name_of(std::uint64_t name) {
+    Fingerprint out;
+    const store::Digest digest = store::format::sha256(content_of(name));
+    std::copy(digest.begin(), digest.end(), out.bytes.begin());
+    return out;
+  }
+  // One chunk at the place of the i-th of a block, on both nodes.
+  static Status write(engine::JobFile& file, std::uint64_t block, std::uint32_t i,
+                      std::uint64_t name) {
+    const auto placement = plan::Placement::copies_on({0, 1});
+    const service::PutChunks put{file.identity(),
+                                 {placement},
+                                 {service::PutChunk::sealed(name_of(name), 0, content_of(name))}};
+    for (const NodeIndex node : {0, 1}) DEDUP_TRY(file.client().call(node, put).status());
+    const Block content{{{64 + i * kLength, kLength, 0, kLength, 0, name_of(name)}}, {placement}};
+    const NodeIndex home = service::block_home(file.identity(), block, file.nodes());
+    const service::WriteChunks chunks{file.identity(), {{block, content}}, false};
+    DEDUP_TRY(file.client().call(home, chunks).status());
+    const std::uint64_t end = block * kBlockSpan + 64 + (i + 1) * kLength;
+    return file.client().call(file.home, service::ExtendSize{file.identity(), end}).status();
+  }
+
+  std::unique_ptr<engine::JobFile> first() {
+    auto file = new_handle();
+    EXPECT_TRUE(open(*file).is_ok());
+    for (std::uint64_t block = 0; block < 2; ++block) {
+      for (std::uint32_t i = 0; i < kChunks; ++i) {
+        EXPECT_TRUE(write(*file, block, i, block * kChunks + i).is_ok());
+      }
+    }
+    const Status committed = commit(*file);
+    EXPECT_TRUE(committed.is_ok()) << committed.message();
+    job.listen = [this](NodeIndex, Opcode opcode, std::span<const std::byte> body) {
+      if (opcode == Opcode::kWriteIndex) ++indexes;
+      if (opcode != Opcode::kReferences) return;
+      const auto request = decoded<service::References>(body);
+      ASSERT_TRUE(request.has_value());
+      referred += request->chunks.size();
+    };
+    return file;
+  }
+
+  static std::unique_ptr<store::Store> store_of(NodeIndex node) {
+    auto store = store::Store::open(Cluster::disk(node) + "/s", false);
+    EXPECT_TRUE(store.is_ok());
+    return *std::move(store);
+  }
+  static std::size_t runs_on(const engine::JobFile& file, NodeIndex node) {
+    const auto index = store_of(node)->index(file.identity(), file.view()->base());
+    EXPECT_TRUE(index.is_ok()) << index.status().message();
+    return (*index)->runs().size();
+  }
+
+  std::size_t indexes = 0;
+  std::size_t referred = 0;
+};
+
+TEST_F(Changes, AreWhatACommitRefersTo) {
+  const auto file = first();
+  ASSERT_TRUE(commit(*file).is_ok());
+  EXPECT_EQ(referred, 0u);
+  EXPECT_EQ(indexes, 2u);
+  // The chunks of one block, on two nodes.
+  ASSERT_TRUE(write(*file, 1, 7, 1000).is_ok());
+  ASSERT_TRUE(commit(*file).is_ok());
+  EXPECT_EQ(referred, 2 * kChunks);
+  EXPECT_EQ(indexes, 4u);
+  for (const NodeIndex node : {0, 1}) EXPECT_EQ(runs_on(*file, node), 2u);
+}
+
+// One chunk after the other is replaced, each in a commit of its own.
+TEST_F(Changes, AreCountedUntilTooMuchIsDead) {
+  const auto file = first();
+  std::size_t whole = 0;
+  for (std::uint32_t i = 0; i < 30; ++i) {
+    referred = 0;
+    ASSERT_TRUE(write(*file, 0, i, 1000 + i).is_ok());
+    const Status committed = commit(*file);
+    ASSERT_TRUE(committed.is_ok()) << committed.message();
+    if (referred > 2 * kChunks) ++whole;
+    EXPECT_LE(store_of(0)->index(file->identity(), file->view()->base()).value()->size(),
+              2 * kChunks * 17 / 16 + 1);
+  }
+  // A sixteenth of 200 chunks.
+  EXPECT_EQ(whole, 2u);
+}
+
+TEST_F(Changes, AreNotAllIfANodeLostSomething) {
+  const auto file = first();
+  {
+    const auto store = store_of(1);
+    const auto segments = store->segments(file->identity());
+    ASSERT_TRUE(segments.is_ok());
+    for (const auto& one : *segments) {
+      ASSERT_TRUE(store->remove_segment(file->identity(), one.segment).is_ok());
+    }
+  }
+  const Status committed = commit(*file);
+  ASSERT_TRUE(committed.is_ok()) << committed.message();
+  EXPECT_GE(referred, 4 * kChunks);
+  const service::Look look{file->identity(), {}, {{}}, {1}, {name_of(3)}};
+  const auto reply = file->client().call(1, look);
+  ASSERT_TRUE(reply.is_ok());
+  EXPECT_NE(reply->held.front(), service::Held::kNot);
+}
+
+TEST_F(Changes, AreNotAllIfTheFileWasCut) {
+  const auto file = first();
+  for (const NodeIndex node : {0, 1}) {
+    ASSERT_TRUE(file->client().call(node, service::Truncate{file->identity(), 64}).is_ok());
+  }
+  ASSERT_TRUE(file->client().call(file->home, service::SetSize{file->identity(), 64}).is_ok());
+  const Status committed = commit(*file);
+  ASSERT_TRUE(committed.is_ok()) << committed.message();
+  EXPECT_EQ(store_of(0)->index(file->identity(), file->view()->base()).value()->size(), 0u);
+}
+
+TEST_F(Changes, AreNotAllIfItIsHealed) {
+  const auto file = first();
+  file->on_loss = engine::OnLoss::kRefuse;
+  ASSERT_TRUE(commit(*file).is_ok());
+  EXPECT_EQ(referred, 4 * kChunks);
+  EXPECT_EQ(runs_on(*file, 0), 1u);
 }
 
 class Sessions : public Protocol {

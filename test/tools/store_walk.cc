@@ -27,7 +27,6 @@
 
 #include "base/hasher.h"
 #include "base/piece.h"
-#include "store/files/index_file.h"
 #include "store/files/layout.h"
 #include "store/files/segment_file.h"
 #include "store/files/shard_file.h"
@@ -120,8 +119,7 @@ class FileWalk {
     const auto chunk = chunks_.find(fingerprint);
     if (chunk == chunks_.end()) return false;
     for (const NodeIndex node : chunk->second.held) {
-      const auto index =
-          IndexFileReader::open(layout_of(*stores_[node]).index(record_.identity, record_.attempt));
+      const auto index = stores_[node]->index(record_.identity, record_.attempt);
       if (!index.is_ok()) continue;
       const auto entry = (*index)->find(fingerprint);
       if (!entry.is_ok()) continue;
@@ -275,9 +273,7 @@ class FileWalk {
   Status read_index(NodeIndex node, Json& out, std::set<std::uint64_t>& live,
                     std::map<Fingerprint, ChunkLocation>& in_use) {
     const Store& store = *stores_[node];
-    DEDUP_ASSIGN(const auto index,
-                 IndexFileReader::open(layout_of(store).index(record_.identity, record_.attempt)));
-    if (index->attempt() != record_.attempt) return {Code::kCorrupt, "of another attempt"};
+    DEDUP_ASSIGN(const auto index, store.index(record_.identity, record_.attempt));
     std::map<std::uint64_t, std::unique_ptr<SegmentReader>> readers;
     std::uint64_t live_bytes = 0;
     for (const IndexReader::SegmentUse& use : index->segments()) {
@@ -294,13 +290,13 @@ class FileWalk {
     out["live_bytes"] = live_bytes;
     out["chunks"] = index->size();
     Bytes data;
+    std::uint64_t dead = 0;
     for (std::uint64_t i = 0; i < index->size(); ++i) {
       DEDUP_ASSIGN(const IndexEntry entry, index->at(i));
       in_use.emplace(entry.fingerprint, entry.location);
       const auto chunk = chunks_.find(entry.fingerprint);
       if (chunk == chunks_.end()) {
-        problem(record_.stores[node].node + " indexes " + entry.fingerprint.hex() +
-                ", to which the recipe does not refer");
+        dead += stored_size(entry.fingerprint, entry.location.length);
         continue;
       }
       const auto reader = readers.find(entry.location.segment);
@@ -319,6 +315,11 @@ class FileWalk {
       } else {
         chunk->second.held.insert(node);
       }
+    }
+    if (dead > index->dead_bytes()) {
+      problem(record_.stores[node].node + " indexes " + std::to_string(dead) +
+              " bytes of chunks to which the recipe does not refer, and says that it is " +
+              std::to_string(index->dead_bytes()) + " at most");
     }
     return Status::ok();
   }

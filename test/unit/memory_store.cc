@@ -252,6 +252,7 @@ class MemoryStore final : public store::Store {
       const auto segment = segment_of(donor, use.segment);
       if (segment) file->segments[use.segment] = segment;
     }
+    file->generations[attempt].index = generation->index;
     return reader;
   }
 
@@ -355,13 +356,24 @@ class MemoryStore final : public store::Store {
     return look(identity, attempt) != nullptr;
   }
   Result<std::unique_ptr<store::IndexWriter>> create_index(const Id128& identity,
-                                                           const Id128& attempt) override {
+                                                           const Id128& attempt,
+                                                           const store::IndexBase& base) override {
     MemoryGeneration* const generation = look(identity, attempt);
     if (generation == nullptr) return not_here(Code::kNoSuchFile);
+    std::vector<std::shared_ptr<const MemoryIndex>> older;
+    if (base.runs != 0) {
+      const MemoryGeneration* const begins = look(identity, base.attempt);
+      if (begins == nullptr || !begins->index) return not_here(Code::kNoSuchFile);
+      older = begins->index->older;
+      older.push_back(begins->index);
+      if (base.runs > older.size()) return Status(Code::kArgument, "the base has fewer runs");
+      older.resize(base.runs);
+    }
     generation->index.reset();
-    return write_index(attempt, [disk = disk_, identity, attempt](auto index) {
+    const auto keep = [disk = disk_, identity, attempt](auto index) {
       disk->files[identity].generations[attempt].index = std::move(index);
-    });
+    };
+    return write_index(attempt, std::move(older), base.dead, keep);
   }
   Result<std::unique_ptr<store::IndexReader>> index(const Id128& identity,
                                                     const Id128& attempt) const override {
@@ -458,7 +470,8 @@ class MemoryStore final : public store::Store {
     std::set<std::uint64_t> live(open_segments.begin(), open_segments.end());
     for (const auto& [attempt, generation] : file.generations) {
       if (!generation.index) continue;
-      for (const auto& use : generation.index->uses) live.insert(use.segment);
+      const auto index = read_from(generation.index);
+      for (const auto& use : index->segments()) live.insert(use.segment);
     }
     std::erase_if(file.segments, [&](const auto& entry) { return !live.contains(entry.first); });
     if (with_logs) file.logs.clear();

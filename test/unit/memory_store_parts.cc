@@ -7,6 +7,7 @@
 #include "base/hasher.h"
 #include "base/numbered.h"
 #include "base/piece.h"
+#include "store/index_runs.h"
 
 namespace dedup::test {
 namespace {
@@ -187,10 +188,12 @@ class LogReader final : public store::LogReader {
 
 class IndexWriter final : public store::IndexWriter {
  public:
-  IndexWriter(const Id128& attempt,
-              std::function<void(std::shared_ptr<const MemoryIndex>)> finished)
+  IndexWriter(const Id128& attempt, std::vector<std::shared_ptr<const MemoryIndex>> older,
+              std::uint64_t dead, std::function<void(std::shared_ptr<const MemoryIndex>)> finished)
       : index_(std::make_shared<MemoryIndex>()), finished_(std::move(finished)) {
     index_->attempt = attempt;
+    index_->older = std::move(older);
+    index_->dead = dead;
   }
 
   std::uint32_t number(const plan::Placement& placement) override {
@@ -205,11 +208,14 @@ class IndexWriter final : public store::IndexWriter {
       return {Code::kInternal, "chunk " + entry.fingerprint.hex() + " has an unknown placement"};
     }
     entries.push_back(entry);
-    uses_[entry.location.segment] += store::stored_size(entry.fingerprint, entry.location.length);
+    const std::uint64_t segment = entry.location.segment;
+    auto& use = uses_.try_emplace(segment, Use{segment}).first->second;
+    use.live_bytes += store::stored_size(entry.fingerprint, entry.location.length);
+    use.end = std::max(use.end, store::chunk_end(entry.fingerprint, entry.location));
     return Status::ok();
   }
   Status finish(bool) override {
-    for (const auto& [segment, live] : uses_) index_->uses.push_back({segment, live});
+    for (const auto& [segment, use] : uses_) index_->uses.push_back(use);
     for (plan::Placement& one : placements_.list()) index_->placements.push_back(std::move(one));
     finished_(std::move(index_));
     return Status::ok();
@@ -218,16 +224,20 @@ class IndexWriter final : public store::IndexWriter {
  private:
   std::shared_ptr<MemoryIndex> index_;
   std::function<void(std::shared_ptr<const MemoryIndex>)> finished_;
-  std::map<std::uint64_t, std::uint64_t> uses_;
+  using Use = store::IndexReader::SegmentUse;
+  std::map<std::uint64_t, Use> uses_;
   Numbered<plan::Placement> placements_;
 };
 
+// Of one run.
 class IndexReader final : public store::IndexReader {
  public:
   explicit IndexReader(std::shared_ptr<const MemoryIndex> index) : index_(std::move(index)) {}
 
   std::uint64_t size() const override { return index_->entries.size(); }
   const Id128& attempt() const override { return index_->attempt; }
+  std::vector<Run> runs() const override { return {{attempt(), size()}}; }
+  std::uint64_t dead_bytes() const override { return index_->dead; }
   Result<store::IndexEntry> find(const Fingerprint& fingerprint) const override {
     DEDUP_ASSIGN(const std::uint64_t i, position(fingerprint));
     return index_->entries[i];
@@ -376,12 +386,17 @@ std::unique_ptr<store::LeaseTable> leases_of(const MemoryLog& log) {
 }
 
 std::unique_ptr<store::IndexWriter> write_index(
-    const Id128& attempt, std::function<void(std::shared_ptr<const MemoryIndex>)> finished) {
-  return std::make_unique<IndexWriter>(attempt, std::move(finished));
+    const Id128& attempt, std::vector<std::shared_ptr<const MemoryIndex>> older, std::uint64_t dead,
+    std::function<void(std::shared_ptr<const MemoryIndex>)> finished) {
+  return std::make_unique<IndexWriter>(attempt, std::move(older), dead, std::move(finished));
 }
 
 std::unique_ptr<store::IndexReader> read_from(std::shared_ptr<const MemoryIndex> index) {
-  return std::make_unique<IndexReader>(std::move(index));
+  if (index->older.empty()) return std::make_unique<IndexReader>(std::move(index));
+  std::vector<std::unique_ptr<store::IndexReader>> runs;
+  for (const auto& run : index->older) runs.push_back(std::make_unique<IndexReader>(run));
+  runs.push_back(std::make_unique<IndexReader>(std::move(index)));
+  return std::make_unique<store::IndexRuns>(std::move(runs));
 }
 
 std::unique_ptr<store::ShardWriter> write_shard(

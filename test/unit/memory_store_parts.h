@@ -40,8 +40,11 @@ struct MemoryLog {
   std::shared_ptr<std::vector<std::uint64_t>> leases;  // null: no table
 };
 
+// The newest run of an index.
 struct MemoryIndex {
   Id128 attempt;
+  std::vector<std::shared_ptr<const MemoryIndex>> older;  // runs, oldest first
+  std::uint64_t dead = 0;                                 // bytes of what these name
   std::vector<store::IndexEntry> entries;
   std::vector<store::IndexReader::SegmentUse> uses;
   std::vector<plan::Placement> placements{{}};  // by number in the entries; the first is of none
@@ -88,7 +91,9 @@ std::shared_ptr<const store::LogReader> read_from(std::shared_ptr<const MemoryLo
 std::unique_ptr<store::LeaseTable> leases_of(const MemoryLog& log);
 // `finished` gets it.
 std::unique_ptr<store::IndexWriter> write_index(
-    const Id128& attempt, std::function<void(std::shared_ptr<const MemoryIndex>)> finished);
+    const Id128& attempt, std::vector<std::shared_ptr<const MemoryIndex>> older, std::uint64_t dead,
+    std::function<void(std::shared_ptr<const MemoryIndex>)> finished);
+// All runs of it.
 std::unique_ptr<store::IndexReader> read_from(std::shared_ptr<const MemoryIndex> index);
 // `finished` gets it. `base`: null if there is none.
 std::unique_ptr<store::ShardWriter> write_shard(

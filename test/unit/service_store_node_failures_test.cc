@@ -167,7 +167,7 @@ TEST_P(ServiceStoreNodeOnAny, ForgetsASegmentThatARankCouldNotFlush) {
   ASSERT_OK(store_as_rank(kept));
   const auto record = begin_commit(random_id(random_), lost);
   ASSERT_OK(record);
-  ASSERT_OK(node_->on(WriteIndex{identity_, record->attempt, true}));
+  ASSERT_OK(node_->on(WriteIndex{identity_, record->attempt, true, {}, true}));
   ASSERT_OK(node_->on(ForgetSegment{identity_, *segment}));
   ASSERT_OK(node_->on(Abort{identity_, record->attempt}));
   expect_absent(lost);
@@ -185,7 +185,7 @@ TEST_P(ServiceStoreNodeOnAny, PreparesWhatHasAnIndexOnly) {
   ASSERT_OK(record);
   EXPECT_CODE(node_->on(Prepare{identity_, record->encode(), true}), kArgument);
   for (int i = 0; i < 2; ++i) {
-    const auto index = node_->on(WriteIndex{identity_, record->attempt, true});
+    const auto index = node_->on(WriteIndex{identity_, record->attempt, true, {}, true});
     ASSERT_OK(index);
     EXPECT_EQ(index->chunks, 10u);
   }

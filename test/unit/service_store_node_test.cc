@@ -648,6 +648,137 @@ TEST_F(ServiceStoreNode, DropsAMarkedFileThatIsStillThere) {
   EXPECT_FALSE(std::filesystem::exists(file_directory()));
 }
 
+// ---- What a commit writes of the index ----------------------------------------------------------
+
+class IndexOfAGeneration : public ServiceStoreNode {
+ protected:
+  std::vector<store::IndexReader::Run> runs() {
+    const auto index = (*open_store())->index(identity_, base_);
+    return index.is_ok() ? (*index)->runs() : std::vector<store::IndexReader::Run>();
+  }
+  // Stores and commits a first generation of so many chunks.
+  std::vector<Chunk> first(std::size_t count) {
+    auto all = chunks(count, 64);
+    EXPECT_TRUE(attach(true).is_ok());
+    EXPECT_TRUE(store_as_rank(all).is_ok());
+    EXPECT_TRUE(commit(all).is_ok());
+    return all;
+  }
+  // Others in the place of the first so many; as committed then.
+  std::vector<Chunk> replace(const std::vector<Chunk>& all, std::size_t count) {
+    std::vector<Chunk> next = slice(all, count, all.size());
+    const auto fresh = chunks(count, 64);
+    EXPECT_TRUE(store_as_rank(fresh).is_ok());
+    next.insert(next.end(), fresh.begin(), fresh.end());
+    EXPECT_TRUE(commit(next).is_ok());
+    return next;
+  }
+};
+
+TEST_F(IndexOfAGeneration, IsWhatIsNewBesideRunsOfTheBase) {
+  auto all = first(3000);
+  const Id128 base = base_;
+  ASSERT_EQ(runs().size(), 1u);
+  all = replace(all, 20);
+  ASSERT_EQ(runs().size(), 2u);
+  EXPECT_EQ(runs()[0].attempt, base);
+  EXPECT_EQ(runs()[1].entries, 20u);
+  expect_held(all);
+  // The next job finds the same.
+  restart();
+  ASSERT_OK(attach(true));
+  expect_held(all);
+  ASSERT_OK(commit(all));
+  ASSERT_EQ(runs().size(), 3u);
+  EXPECT_EQ(runs()[2].entries, 0u);
+  expect_held(all);
+}
+
+TEST_F(IndexOfAGeneration, IsWholeAgainWhenMuchOfTheBaseIsDead) {
+  auto all = first(3000);
+  all = replace(all, 60);
+  EXPECT_EQ(runs().size(), 2u);
+  // With what was dead before it is more than one in 32.
+  all = replace(all, 50);
+  ASSERT_EQ(runs().size(), 1u);
+  EXPECT_EQ(runs()[0].entries, all.size());
+  expect_held(all);
+}
+
+TEST_F(IndexOfAGeneration, IsWholeIfItIsSmallOrStoresHaveOtherNumbers) {
+  auto all = first(1000);
+  all = replace(all, 1);
+  EXPECT_EQ(runs().size(), 1u);
+  const auto more = chunks(2000, 64);
+  ASSERT_OK(store_as_rank(more));
+  all.insert(all.end(), more.begin(), more.end());
+  ASSERT_OK(commit(all));
+  EXPECT_EQ(runs().size(), 1u);
+  keeps_numbers_ = false;
+  replace(all, 1);
+  EXPECT_EQ(runs().size(), 1u);
+}
+
+TEST_F(IndexOfAGeneration, IsWholeIfASegmentIsGone) {
+  auto all = first(3000);
+  const auto more = chunks(100, 64);
+  const auto segment = store_as_rank(more);
+  ASSERT_OK(segment);
+  auto with_more = all;
+  with_more.insert(with_more.end(), more.begin(), more.end());
+  ASSERT_OK(commit(with_more));
+  ASSERT_EQ(runs().size(), 2u);
+  for (const bool is_restored : {true, false}) {
+    restart();
+    const auto names = files_in("segments");
+    std::filesystem::remove(file_directory() + "/segments/" + *names.rbegin());
+    ASSERT_OK(attach(true));
+    if (is_restored) ASSERT_OK(store_as_rank(more));
+    ASSERT_OK(commit(is_restored ? with_more : all));
+    ASSERT_EQ(runs().size(), 1u);
+    expect_held(all);
+    if (is_restored) expect_held(more);
+  }
+}
+
+TEST_F(IndexOfAGeneration, IsWholeIfChunksWereMoved) {
+  auto all = first(3000);
+  auto few = chunks(100, 64);
+  ASSERT_OK(store_as_rank(few));
+  auto with_few = all;
+  with_few.insert(with_few.end(), few.begin(), few.end());
+  ASSERT_OK(commit(with_few));
+  ASSERT_EQ(runs().size(), 2u);
+  // Less than half of the segment.
+  all.insert(all.end(), few.begin(), few.begin() + 30);
+  ASSERT_OK(commit(all));
+  EXPECT_EQ(runs().size(), 1u);
+  EXPECT_EQ(files_in("segments").size(), 2u);
+  expect_held(all);
+}
+
+// Runs are merged as they grow: there are never many, and what is written goes with what is new.
+TEST_F(IndexOfAGeneration, HasFewRuns) {
+  auto all = first(2000);
+  std::uint64_t written = 0;
+  std::uint64_t added = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto fresh = chunks(1 + test::below(random_, 40), 64);
+    ASSERT_OK(store_as_rank(fresh));
+    all.insert(all.end(), fresh.begin(), fresh.end());
+    ASSERT_OK(commit(all));
+    EXPECT_LE(runs().size(), 8u);
+    added += fresh.size();
+    written += runs().back().entries;
+  }
+  // Each entry some log2(1200) times at most.
+  EXPECT_LE(written, 10 * added);
+  expect_held(all);
+  restart();
+  ASSERT_OK(attach(true));
+  expect_held(all);
+}
+
 // ---- All of it, at random ----------------------------------------------------------------------
 
 TEST_F(ServiceStoreNode, KeepsExactlyWhatGenerationsReferTo) {

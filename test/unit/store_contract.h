@@ -124,12 +124,17 @@ class StoreContract : public testing::Test {
     out.assign(chunk.data.size(), std::byte{0});
     return reader->read(chunk.location, chunk.fingerprint, out);
   }
-  Status write_index(const Id128& attempt, const std::vector<Chunk>& what) {
+  Status write_index(const Id128& attempt, const std::vector<Chunk>& what,
+                     const IndexBase& base = {}) {
+    return write_index(identity_, attempt, what, base);
+  }
+  Status write_index(const Id128& identity, const Id128& attempt, const std::vector<Chunk>& what,
+                     const IndexBase& base) {
     std::vector<IndexEntry> entries;
     for (const Chunk& chunk : what) entries.push_back({chunk.fingerprint, chunk.location});
     std::sort(entries.begin(), entries.end(),
               [](const auto& a, const auto& b) { return a.fingerprint < b.fingerprint; });
-    DEDUP_ASSIGN(const auto writer, store_->create_index(identity_, attempt));
+    DEDUP_ASSIGN(const auto writer, store_->create_index(identity, attempt, base));
     for (const IndexEntry& entry : entries) DEDUP_TRY(writer->add(entry));
     return writer->finish(true);
   }

@@ -407,6 +407,111 @@ TYPED_TEST(StoreContract, IndexesSayHowChunksAreKept) {
   EXPECT_EQ(placement_of(names[2]), plan::Placement());
 }
 
+TYPED_TEST(StoreContract, IndexesBeginWithRunsOfAnother) {
+  std::vector<std::vector<Chunk>> parts;
+  const auto put = [&] {
+    parts.push_back(this->chunks({100, 200, 300}));
+    this->put(*this->store_, parts.size(), parts.back());
+  };
+  put();
+  const CommitRecord first = this->commit(1, parts[0]);
+  const auto begin = [&](std::uint64_t number, const Id128& parent) {
+    put();
+    const CommitRecord r = this->record(number, parent);
+    EXPECT_TRUE(this->store_->begin_attempt(this->identity_, r.attempt).is_ok());
+    return r;
+  };
+  const auto finish = [&](const CommitRecord& r) {
+    EXPECT_TRUE(this->store_->prepare(r, true).is_ok());
+    EXPECT_TRUE(this->store_->commit(this->identity_, r.attempt, true).is_ok());
+    EXPECT_TRUE(this->store_->collect(this->identity_, {r.attempt}, {}, false).is_ok());
+  };
+  const CommitRecord second = begin(2, first.attempt);
+  EXPECT_FALSE(this->write_index(second.attempt, parts[1], {first.attempt, 2}).is_ok());
+  ASSERT_TRUE(this->write_index(second.attempt, parts[1], {first.attempt, 1}).is_ok());
+  // In place of the other, which had the same run.
+  ASSERT_TRUE(this->write_index(second.attempt, parts[1], {first.attempt, 1}).is_ok());
+  finish(second);
+  const CommitRecord third = begin(3, second.attempt);
+  ASSERT_TRUE(this->write_index(third.attempt, parts[2], {second.attempt, 2}).is_ok());
+  finish(third);
+
+  const auto index = this->store_->index(this->identity_, third.attempt);
+  ASSERT_TRUE(index.is_ok()) << index.status().message();
+  EXPECT_EQ((*index)->attempt(), third.attempt);
+  EXPECT_EQ((*index)->size(), 9u);
+  const auto runs = (*index)->runs();
+  ASSERT_EQ(runs.size(), 3u);
+  EXPECT_EQ(runs[0].attempt, first.attempt);
+  EXPECT_EQ(runs[1].attempt, second.attempt);
+  EXPECT_EQ(runs[2].attempt, third.attempt);
+  for (const auto& run : runs) EXPECT_EQ(run.entries, 3u);
+  for (const std::vector<Chunk>& part : parts) {
+    for (const Chunk& chunk : part) {
+      const auto found = (*index)->find(chunk.fingerprint);
+      ASSERT_TRUE(found.is_ok()) << found.status().message();
+      EXPECT_EQ(found->location, chunk.location);
+      const auto place = (*index)->position(chunk.fingerprint);
+      ASSERT_TRUE(place.is_ok());
+      EXPECT_EQ((*index)->at(*place)->fingerprint, chunk.fingerprint);
+      if (kind_of(chunk.fingerprint) == NameKind::kSingle) {
+        EXPECT_EQ(*(*index)->find_single(fast_hash(chunk.data)), chunk.fingerprint);
+      }
+    }
+  }
+  EXPECT_EQ((*index)->find(random_fingerprint(this->random_)).status().code(), Code::kNotFound);
+  EXPECT_EQ((*index)->at(9).status().code(), Code::kArgument);
+  EXPECT_TRUE((*index)->has_strong());
+  ASSERT_EQ((*index)->segments().size(), 3u);
+  for (std::uint64_t n = 1; n <= 3; ++n) EXPECT_EQ((*index)->segments()[n - 1].segment, n);
+  // Segments that older runs name stay.
+  EXPECT_EQ(this->store_->segments(this->identity_)->size(), 3u);
+
+  // A file that shares begins with the runs that it was given, also if the other one is gone.
+  const Id128 other = random_id(this->random_);
+  ASSERT_TRUE(this->store_->create_file(other, "/scratch/run/ckpt2.h5").is_ok());
+  ASSERT_TRUE(this->store_->share_segments(this->identity_, third.attempt, other).is_ok());
+  ASSERT_TRUE(this->store_->drop_file(this->identity_).is_ok());
+  const Id128 attempt = random_id(this->random_);
+  ASSERT_TRUE(this->store_->begin_attempt(other, attempt).is_ok());
+  ASSERT_TRUE(this->write_index(other, attempt, {}, {third.attempt, 3}).is_ok());
+  ASSERT_TRUE(this->store_->collect(other, {attempt}, {}, false).is_ok());
+  const auto shared = this->store_->index(other, attempt);
+  ASSERT_TRUE(shared.is_ok()) << shared.status().message();
+  EXPECT_EQ((*shared)->size(), 9u);
+  Bytes out;
+  for (const Chunk& chunk : parts[1]) {
+    ASSERT_TRUE((*shared)->find(chunk.fingerprint).is_ok());
+    EXPECT_TRUE(this->get(*this->store_, other, chunk, out).is_ok());
+  }
+}
+
+TYPED_TEST(StoreContract, RunsOfAnIndexSayHowTheirChunksAreKept) {
+  const auto on_two = plan::Placement::copies_on({1, 4});
+  const auto on_three = plan::Placement::copies_on({0, 1, 2});
+  Fingerprint older;
+  Fingerprint newer;
+  newer.bytes[0] = 1;
+  Id128 base;
+  for (const bool is_newer : {false, true}) {
+    const Id128 attempt = random_id(this->random_);
+    ASSERT_TRUE(this->store_->begin_attempt(this->identity_, attempt).is_ok());
+    const auto writer =
+        this->store_->create_index(this->identity_, attempt, {base, is_newer ? std::size_t{1} : 0});
+    ASSERT_TRUE(writer.is_ok());
+    const std::uint32_t number = (*writer)->number(is_newer ? on_three : on_two);
+    ASSERT_TRUE((*writer)->add({is_newer ? newer : older, {5, 64, 1}, number}).is_ok());
+    ASSERT_TRUE((*writer)->finish(false).is_ok());
+    base = attempt;
+  }
+  const auto index = this->store_->index(this->identity_, base);
+  ASSERT_TRUE(index.is_ok());
+  EXPECT_EQ((*index)->placement((*index)->find(older)->placement), on_two);
+  EXPECT_EQ((*index)->placement((*index)->find(newer)->placement), on_three);
+  EXPECT_EQ((*index)->placement((*index)->at(1)->placement), on_three);
+  EXPECT_EQ((*index)->placement(IndexEntry::kNotPlaced), plan::Placement());
+}
+
 TYPED_TEST(StoreContract, SegmentsAreSharedAndStayWhenEitherFileGoes) {
   auto what = this->chunks({1000, 2000});
   this->put(*this->store_, 5, what);

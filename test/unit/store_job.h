@@ -175,7 +175,8 @@ class StoreJob {
     return record;
   }
   Result<WriteIndexReply> prepare(const store::CommitRecord& record, bool flush = true) {
-    DEDUP_ASSIGN(const auto reply, node_->on(WriteIndex{identity_, record.attempt, flush}));
+    DEDUP_ASSIGN(const auto reply, node_->on(WriteIndex{identity_, record.attempt, flush,
+                                                        keeps_numbers_ ? base_ : Id128{}, true}));
     DEDUP_TRY(node_->on(Prepare{identity_, record.encode(), flush}).status());
     return reply;
   }
@@ -242,6 +243,7 @@ class StoreJob {
   Id128 base_;                   // the newest generation that was committed
   store::Digest base_digest_{};  // of its shard
   std::uint64_t number_ = 0;
+  bool keeps_numbers_ = true;  // so that WriteIndex names the base
 };
 
 }  // namespace dedup::service
