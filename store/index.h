@@ -77,7 +77,7 @@ class IndexReader {
   virtual Result<std::uint64_t> position(const Fingerprint& fingerprint) const = 0;
   virtual Result<IndexEntry> at(std::uint64_t i) const = 0;  // of a run in order of fingerprints
   // A chunk whose name says that it had no twin and that it has this fast hash; fails as find().
-  virtual Result<Fingerprint> find_single(const FastHash& hash) const = 0;
+  virtual Result<IndexEntry> find_single(const FastHash& hash) const = 0;
   // How a chunk is kept whose entry has this number: on stores of the generation's record, by their
   // numbers there. On none if it is not known.
   virtual const plan::Placement& placement(std::uint32_t number) const = 0;

@@ -72,9 +72,12 @@ Result<IndexEntry> IndexRuns::at(std::uint64_t i) const {
   return entry;
 }
 
-Result<Fingerprint> IndexRuns::find_single(const FastHash& hash) const {
-  return ask_newest_first(
-      [&](const IndexReader& run, std::size_t) { return run.find_single(hash); });
+Result<IndexEntry> IndexRuns::find_single(const FastHash& hash) const {
+  return ask_newest_first([&](const IndexReader& run, std::size_t r) {
+    auto entry = run.find_single(hash);
+    if (entry.is_ok()) entry->placement = numbered(entry->placement, r);
+    return entry;
+  });
 }
 
 const plan::Placement& IndexRuns::placement(std::uint32_t number) const {

@@ -73,11 +73,10 @@ void StoredChunks::find_committed(NamedChunks& chunks, std::vector<std::uint8_t>
   std::vector<Candidate> candidates;
   for (const std::uint32_t i : order) {
     if (committed->has_strong()) may_have_twin[i] = 1;
-    const auto name = committed->find_single(fast_part(chunks.name(i)));
-    if (!name.is_ok()) continue;
+    const auto entry = committed->find_single(fast_part(chunks.name(i)));
+    if (!entry.is_ok()) continue;
     may_have_twin[i] = 1;
-    const auto entry = committed->find(*name);
-    if (entry.is_ok()) candidates.push_back({i, *name, entry->location, entry->placement});
+    candidates.push_back({i, entry->fingerprint, entry->location, entry->placement});
   }
   // In the order of the data, in which they mostly stand in the segments.
   std::sort(candidates.begin(), candidates.end(),

@@ -413,13 +413,13 @@ Result<std::uint64_t> IndexFileReader::position(const Fingerprint& fingerprint) 
   return p_->not_found(fingerprint);
 }
 
-Result<Fingerprint> IndexFileReader::find_single(const FastHash& hash) const {
+Result<IndexEntry> IndexFileReader::find_single(const FastHash& hash) const {
   DEDUP_ASSIGN(std::uint64_t i, p_->lower_bound(name_of_single(hash, 0)));
   // Strong fingerprints may begin alike.
   for (; i < p_->entries; ++i) {
     DEDUP_ASSIGN(const Fingerprint found, p_->fingerprint_at(i));
     if (fast_part(found) != hash) break;
-    if (kind_of(found) == NameKind::kSingle) return found;
+    if (kind_of(found) == NameKind::kSingle) return at(i);
   }
   return Status(Code::kNotFound, p_->file.path() + ": no single chunk with that hash");
 }

@@ -254,11 +254,11 @@ class IndexReader final : public store::IndexReader {
     if (i >= size()) return Status(Code::kArgument, "an index has no such entry");
     return index_->entries[i];
   }
-  Result<Fingerprint> find_single(const FastHash& hash) const override {
+  Result<store::IndexEntry> find_single(const FastHash& hash) const override {
     for (std::uint64_t i = lower_bound(name_of_single(hash, 0)); i < size(); ++i) {
       const Fingerprint& found = index_->entries[i].fingerprint;
       if (fast_part(found) != hash) break;
-      if (kind_of(found) == NameKind::kSingle) return found;
+      if (kind_of(found) == NameKind::kSingle) return index_->entries[i];
     }
     return not_found();
   }

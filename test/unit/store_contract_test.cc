@@ -365,7 +365,7 @@ TYPED_TEST(StoreContract, IndexesSayWhereChunksAre) {
     ASSERT_TRUE(entry.is_ok());
     EXPECT_EQ(entry->fingerprint, chunk.fingerprint);
     if (kind_of(chunk.fingerprint) == NameKind::kSingle) {
-      EXPECT_EQ(*(*index)->find_single(fast_hash(chunk.data)), chunk.fingerprint);
+      EXPECT_EQ((*index)->find_single(fast_hash(chunk.data))->fingerprint, chunk.fingerprint);
     }
   }
   EXPECT_EQ((*index)->find(random_fingerprint(this->random_)).status().code(), Code::kNotFound);
@@ -455,7 +455,7 @@ TYPED_TEST(StoreContract, IndexesBeginWithRunsOfAnother) {
       ASSERT_TRUE(place.is_ok());
       EXPECT_EQ((*index)->at(*place)->fingerprint, chunk.fingerprint);
       if (kind_of(chunk.fingerprint) == NameKind::kSingle) {
-        EXPECT_EQ(*(*index)->find_single(fast_hash(chunk.data)), chunk.fingerprint);
+        EXPECT_EQ((*index)->find_single(fast_hash(chunk.data))->fingerprint, chunk.fingerprint);
       }
     }
   }

@@ -120,8 +120,8 @@ TEST(Index, FindsSingleChunksByTheirFastHash) {
     for (const Fingerprint& single : singles) {
       const auto found = (*reader)->find_single(fast_part(single));
       ASSERT_TRUE(found.is_ok()) << found.status().message();
-      EXPECT_EQ(kind_of(*found), NameKind::kSingle);
-      EXPECT_EQ(fast_part(*found), fast_part(single));
+      EXPECT_EQ(kind_of(found->fingerprint), NameKind::kSingle);
+      EXPECT_EQ(fast_part(found->fingerprint), fast_part(single));
     }
     for (int i = 0; i < 100; ++i) {
       EXPECT_EQ((*reader)->find_single({random(), random()}).status().code(), Code::kNotFound);
