@@ -317,6 +317,7 @@ void check_index(const std::string& path) {
   const auto index = store::IndexFileReader::open(path);
   if (!index.is_ok()) return;
   (void)(*index)->segments();
+  (void)(*index)->older().size();
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>((*index)->size(), 300); ++i) {
     const auto entry = (*index)->at(i);
     if (!entry.is_ok()) continue;
@@ -328,40 +329,47 @@ void check_index(const std::string& path) {
 }
 
 // The input is what the file's header page has of the ids and the numbers of entries and segments,
-// then those of placements and their bytes, then page after page; what is cut off is zeros, as many
-// as the header says. With the highest bit of the number of entries: version 1.
+// then those of placements, their bytes, and other runs, then page after page; what is cut off is
+// zeros, as many as the header says. With the highest bit of the number of entries: version 1, with
+// the next one: version 2.
 Bytes mended_index(Input input) {
   constexpr std::size_t kCountsAt = 48;      // entries, segments
   constexpr std::size_t kChecksumAt = 64;    // of the tables
-  constexpr std::size_t kPlacementsAt = 80;  // placements, their bytes
+  constexpr std::size_t kPlacementsAt = 80;  // placements, their bytes, other runs
   constexpr std::size_t kFieldsAt = 16;
-  constexpr std::size_t kFields = kChecksumAt - kFieldsAt + 16;
+  constexpr std::size_t kFields = kChecksumAt - kFieldsAt + 24;
   Bytes fields(input.begin(),
                input.begin() + static_cast<std::ptrdiff_t>(std::min(kFields, input.size())));
   fields.resize(kFields);
-  const bool is_placed = number_at(fields, kCountsAt - kFieldsAt, 8) >> 63 == 0;
+  const std::uint64_t version_bits = number_at(fields, kCountsAt - kFieldsAt, 8) >> 62;
+  const bool is_placed = version_bits < 2;
+  const bool has_runs = version_bits == 0;
   store::format::Kind kind = store::format::kIndex;
-  kind.version = is_placed ? 2 : 1;
+  kind.version = has_runs ? 3 : is_placed ? 2 : 1;
   Encoder start;
   store::format::put_start(start, kind);
   start.put(static_cast<std::uint32_t>(kPage));
   Bytes bytes = start.take();
   bytes.resize(kPage);
   std::copy_n(fields.begin(), kChecksumAt - kFieldsAt, bytes.begin() + kFieldsAt);
-  if (is_placed) std::copy_n(fields.end() - 16, 16, bytes.begin() + kPlacementsAt);
+  const std::size_t of_version = has_runs ? 24 : is_placed ? 16 : 0;
+  std::copy_n(fields.end() - 24, of_version, bytes.begin() + kPlacementsAt);
   const std::uint64_t entries = number_at(bytes, kCountsAt, 8) % 200;
   const std::uint64_t segments = number_at(bytes, kCountsAt + 8, 8) % 8;
   const std::uint64_t placements = number_at(bytes, kPlacementsAt, 8) % 8;
   const std::uint64_t placements_size = number_at(bytes, kPlacementsAt + 8, 8) % 64;
+  const std::uint64_t runs = number_at(bytes, kPlacementsAt + 16, 8) % 16;
   put_number_at(bytes, kCountsAt, entries);
   put_number_at(bytes, kCountsAt + 8, segments);
   put_number_at(bytes, kPlacementsAt, placements);
   put_number_at(bytes, kPlacementsAt + 8, placements_size);
+  if (has_runs) put_number_at(bytes, kPlacementsAt + 16, runs);
   const std::uint64_t entries_a_page = is_placed ? 73 : 78;
   const std::size_t pages = (entries + entries_a_page - 1) / entries_a_page;
   const Input rest = input.subspan(std::min(kFields, input.size()));
   bytes.insert(bytes.end(), rest.begin(), rest.end());
-  bytes.resize(kPage * (1 + pages) + 32 * pages + 16 * segments + placements_size);
+  bytes.resize(kPage * (1 + pages) + 32 * pages + (has_runs ? 24 : 16) * segments +
+               placements_size + (has_runs ? 24 * runs : 0));
   const std::uint64_t seed = number_at(bytes, 32, 8);  // of the attempt
   for (std::size_t page = 0; page < pages; ++page) {
     const std::size_t at = kPage * (1 + page);
@@ -386,7 +394,9 @@ std::vector<Bytes> index_seeds() {
   std::vector<Bytes> seeds;
   for (const int entries : {0, 3, 100}) {
     require(store::fs::remove_file(path).is_ok(), "a file can be removed");
-    auto writer = store::IndexFileWriter::create(path, some_id(0), some_id(1));
+    std::vector<store::OlderRun> older;
+    if (entries == 3) older = {{some_id(2), 5}, {some_id(3), 6}};
+    auto writer = store::IndexFileWriter::create(path, some_id(0), some_id(1), older, 7);
     require(writer.is_ok(), "an index can be made");
     for (int i = 0; i < entries; ++i) {
       const auto number = static_cast<std::uint8_t>(i);
@@ -399,7 +409,7 @@ std::vector<Bytes> index_seeds() {
     require((*writer)->finish(false).is_ok(), "an index can be finished");
     const Bytes bytes = file_bytes(path);
     Bytes short_form(bytes.begin() + 16, bytes.begin() + 64);
-    short_form.insert(short_form.end(), bytes.begin() + 80, bytes.begin() + 96);
+    short_form.insert(short_form.end(), bytes.begin() + 80, bytes.begin() + 104);
     short_form.insert(short_form.end(), bytes.begin() + kPage, bytes.end());
     seeds.push_back(bytes);
     seeds.push_back(short_form);
