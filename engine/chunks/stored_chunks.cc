@@ -11,7 +11,7 @@
 namespace dedup::engine {
 namespace {
 
-constexpr std::size_t kAskAtOnce = 65536;  // chunks
+constexpr std::size_t kAskAtOnce = 65536;                    // chunks
 constexpr std::size_t kReadAtOnce = std::size_t{512} << 10;  // what a processor keeps near
 
 // Reads chunks of which it is known where they are.
