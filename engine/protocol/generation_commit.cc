@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "base/hooks.h"
 #include "base/warn.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
@@ -54,6 +55,12 @@ Status at_my_nodes(const JobFile& file, const Request& request) {
   return AtMyNodes<Request>(file, request).wait();
 }
 
+// Whether no node can have so many of its chunks that runs of an index are worth keeping.
+bool is_small(const store::CommitRecord& record) {
+  const std::uint64_t chunk = std::max<std::uint64_t>(1, record.chunk_size);
+  return (record.size + chunk - 1) / chunk < entries_worth_keeping();
+}
+
 std::string hash_name(const hints::Hints& hints) {
   return hints.mode == hints::Mode::kNone ? "none" : "sha256";
 }
@@ -79,7 +86,7 @@ Status GenerationCommit::run(const std::function<Status()>& wait_for_data) {
 Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
   const Id128 base = index_base();
-  const bool all = base.is_zero() || base != file_.view()->base();
+  const bool all = base.is_zero() || base != file_.view()->base() || is_small(file_.view()->record);
   ShardBuild build(file_, id_, all ? Referring::kToAll : Referring::kToChanges);
   bool needs_all = false;
   DEDUP_TRY(build_shards(build, needs_all));
