@@ -83,21 +83,24 @@ Result<WriteIndexReply> NodeCommit::write_index(const WriteIndex& request) {
   if (indexed_ && (has_all_ || !request.all)) return index_;
   LiveChunks live(chunks_, carried_.sorted());
   chunks_.close_own_segment();
-  DEDUP_ASSIGN(first_open_, chunks_.next_number());
+  const auto in_context = [&](const Status& status) {
+    return status.with_context(store_.directory() + ": file " + identity_.hex());
+  };
   IndexWriting writing(store_, chunks_, identity_, id_);
   Status status;
   if (request.all) {
-    DEDUP_ASSIGN(const LiveChunks::Space space, live.measure());
-    const Compaction compaction = compact(store_, chunks_, identity_, live, space, request.flush);
+    const auto space = live.measure();
+    if (!space.is_ok()) return in_context(space.status());
+    const Compaction compaction = compact(store_, chunks_, identity_, live, *space, request.flush);
     compacted_ = compaction.segment;
-    DEDUP_ASSIGN(first_open_, chunks_.next_number());
-    status = writing.write_all(live, space, compaction, request.base);
+    status = writing.write_all(live, *space, compaction, request.base);
   } else {
     const auto written = writing.write_changes(live, request.base, dropped_);
     status = written.status();
     if (status.is_ok() && !*written) return WriteIndexReply{true, 0};
   }
-  if (!status.is_ok()) return status.with_context(store_.directory() + ": file " + identity_.hex());
+  if (!status.is_ok()) return in_context(status);
+  DEDUP_ASSIGN(first_open_, chunks_.next_number());
   live_segments_ = writing.live_segments();
   index_ = {false, writing.chunks()};
   indexed_ = true;
