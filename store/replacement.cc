@@ -70,6 +70,21 @@ std::string beside(const std::string& target, std::string_view kind, const std::
   return fs::directory_of(target) + "/." + name + std::string(kind) + rest;
 }
 
+// For remove_leftovers() alone, which locks what it removes. False if that came first: between two
+// calls the file had a name and no lock. Where there are no locks it removes nothing.
+bool keep_from_tidying(const fs::File& replacement) {
+  const auto locked = fs::try_lock(replacement, true);
+  if (!locked.is_ok()) return true;
+  const auto about = fs::info(replacement);
+  return *locked && about.is_ok() && about->links != 0;
+}
+
+// Another id: as a number, one more.
+Id128 following(Id128 id) {
+  for (std::size_t i = id.bytes.size(); i > 0 && ++id.bytes[i - 1] == 0;) --i;
+  return id;
+}
+
 // What claims are on, as part of their names. The device has another number on every node.
 std::string key_of(const PathState& state) {
   if (state.kind == PathState::Kind::kPlaceholder) return state.placeholder.attempt.hex();
@@ -167,15 +182,20 @@ bool may_mean_something(const std::string& directory, std::string_view claim) {
 
 // ---- Writing -----------------------------------------------------------------------------------
 
-Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path, const Id128& id,
+Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path, Id128 id,
                                                         mode_t permissions) {
   const std::string target = target_of(path);
-  const std::string name = beside(target, kTemporary, id.hex());
-  DEDUP_ASSIGN(fs::File file,
-               fs::open_file(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, permissions));
-  std::unique_ptr<Replacement> replacement(new Replacement(std::move(file), target, true));
-  // For remove_leftovers() alone.
-  (void)fs::try_lock(replacement->file_, true);
+  std::unique_ptr<Replacement> replacement;
+  for (int i = 0; !replacement; ++i) {
+    if (i == kLooks) {
+      return Status(Code::kIo, path + ": files beside it are removed all the time");
+    }
+    if (i != 0) id = following(id);
+    DEDUP_ASSIGN(fs::File file, fs::open_file(beside(target, kTemporary, id.hex()),
+                                              O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, permissions));
+    replacement.reset(new Replacement(std::move(file), target, id, true));
+    if (!keep_from_tidying(replacement->file_)) replacement.reset();
+  }
   struct stat old {};
   if (stat_of(path, old) == 0) {
     // Only root, or somebody in that group, may give files away.
@@ -191,7 +211,7 @@ Result<std::unique_ptr<Replacement>> Replacement::join(const std::string& path, 
   const std::string target = target_of(path);
   DEDUP_ASSIGN(fs::File file,
                fs::open_file(beside(target, kTemporary, id.hex()), O_WRONLY | O_NOFOLLOW));
-  return std::unique_ptr<Replacement>(new Replacement(std::move(file), target, false));
+  return std::unique_ptr<Replacement>(new Replacement(std::move(file), target, id, false));
 }
 
 Replacement::~Replacement() {

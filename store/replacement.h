@@ -32,16 +32,19 @@ namespace dedup::store {
 // stands at the path are never removed; those on what stood there before mean nothing.
 class Replacement {
  public:
-  // `id` is part of its name, and must be new. `permissions`, less the umask, is what the file gets
-  // if nothing is there yet.
-  static Result<std::unique_ptr<Replacement>> begin(const std::string& path, const Id128& id,
+  // `id` is to be part of its name, and must be new; its id() is another if somebody who tidied the
+  // directory took that one for a leftover. `permissions`, less the umask, is what the file gets if
+  // nothing is there yet.
+  static Result<std::unique_ptr<Replacement>> begin(const std::string& path, Id128 id,
                                                     mode_t permissions = 0600);
-  // The one that another process has begun, to write a part of it; only the other one may put it.
+  // The one that another process has begun, by its id(), to write a part of it; only the other one
+  // may put it.
   static Result<std::unique_ptr<Replacement>> join(const std::string& path, const Id128& id);
   ~Replacement();
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
 
+  const Id128& id() const { return id_; }
   Result<std::uint64_t> inode() const;
   Status write(std::uint64_t offset, std::span<const std::byte> data);
   // The same, but leaves holes where there are whole blocks of zeros, as a program that never wrote
@@ -62,14 +65,15 @@ class Replacement {
   Status put();
 
  private:
-  Replacement(fs::File file, std::string path, bool is_mine)
-      : file_(std::move(file)), path_(std::move(path)), is_mine_(is_mine) {}
+  Replacement(fs::File file, std::string path, const Id128& id, bool is_mine)
+      : file_(std::move(file)), path_(std::move(path)), id_(id), is_mine_(is_mine) {}
 
   bool stands_there() const;
 
   fs::File file_;
   std::string path_;  // what a link at the path leads to
-  bool is_mine_;      // to be removed
+  Id128 id_;
+  bool is_mine_;  // to be removed
 };
 
 // What stands at the path once what was claimed to follow on it was put there, as a killed job may

@@ -41,14 +41,12 @@ Status write_back_to(JobFile& file, std::uint64_t size) {
   const std::string path = file.view()->info.path;
   std::unique_ptr<store::Replacement> replacement;
   Status status;
-  Id128 id;
   if (file.rank() == 0) {
-    id = Id128::random();
     status = find_placeholder(file).status();
     if (status.is_ok()) {
       // A killed one may have left as much as the whole file.
       (void)store::remove_leftovers(store::fs::directory_of(path));
-      auto begun = store::Replacement::begin(path, id);
+      auto begun = store::Replacement::begin(path, Id128::random());
       status = begun.status();
       if (status.is_ok()) {
         replacement = std::move(*begun);
@@ -57,6 +55,7 @@ Status write_back_to(JobFile& file, std::uint64_t size) {
     }
   }
   DEDUP_TRY(file.ranks().share(status));
+  Id128 id = replacement ? replacement->id() : Id128();
   file.ranks().broadcast(id);
   failpoint("writeback.begun");
   if (file.rank() != 0) {

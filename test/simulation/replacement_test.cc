@@ -137,7 +137,9 @@ enum class Breakage {
 
 class TurnSystem final : public store::ForwardingSystem {
  public:
-  TurnSystem(System& below, Breakage breakage) : ForwardingSystem(below), breakage_(breakage) {}
+  // `locks`: whether the nodes know of each other's locks.
+  TurnSystem(System& below, Breakage breakage, bool locks)
+      : ForwardingSystem(below), breakage_(breakage), locks_(locks) {}
 
   int open(const char* path, int flags, mode_t mode) override {
     return turn([&] { return below_.open(path, flags, mode); });
@@ -157,8 +159,9 @@ class TurnSystem final : public store::ForwardingSystem {
       return below_.symlink(target, path);
     });
   }
-  // No node knows of another's locks.
-  int flock(int, int) override { return 0; }
+  int flock(int fd, int operation) override {
+    return locks_ ? turn([&] { return below_.flock(fd, operation); }) : 0;
+  }
   int readlink(const char* path, std::string& target) override {
     return turn([&] { return below_.readlink(path, target); });
   }
@@ -177,13 +180,15 @@ class TurnSystem final : public store::ForwardingSystem {
   }
 
   Breakage breakage_;
+  bool locks_;
 };
 
 // ---- What they do ------------------------------------------------------------------------------
 
 class World {
  public:
-  World(Breakage breakage, bool begins_plain) : breakage_(breakage), system_(memory_, breakage) {
+  World(Breakage breakage, bool begins_plain, bool locks)
+      : breakage_(breakage), system_(memory_, breakage, locks) {
     before_ = &store::use_system(system_);
     memory_.mount("/shared");
     if (begins_plain) {
@@ -218,6 +223,14 @@ class World {
     DEDUP_ASSIGN(const PathState base, store::settle_path(kPath));
     const auto next = begin(base.placeholder.attempt);
     return next ? put(*next, base) : Status(Code::kIo, "cannot write beside the path");
+  }
+
+  // One whom nobody else who commits can be in the way of.
+  void open_and_commit_alone() {
+    const Status status = open_and_commit();
+    if (!status.is_ok() && !Turns::running()->is_dead()) {
+      wrong_ = "nothing stood in its way: " + status.message();
+    }
   }
 
   void tidy() {
@@ -299,6 +312,7 @@ struct Case {
   bool begins_plain;
   std::vector<void (*)(World&)> jobs;
   std::size_t most_events;
+  bool locks = false;
 };
 
 class Exploration {
@@ -329,7 +343,7 @@ class Exploration {
   }
 
   std::size_t run_one(const std::vector<Event>& events) {
-    World world(breakage_, case_.begins_plain);
+    World world(breakage_, case_.begins_plain, case_.locks);
     std::vector<std::function<void()>> jobs;
     for (auto* const job : case_.jobs) jobs.emplace_back([&world, job] { job(world); });
     const std::size_t calls = Turns(std::move(jobs), events).run();
@@ -355,12 +369,16 @@ void commits(World& world) {
 void opens(World& world) {
   (void)world.open_and_commit();
 }
+void opens_alone(World& world) {
+  world.open_and_commit_alone();
+}
 void tidies(World& world) {
   world.tidy();
 }
 
-const std::array<Case, 5> kCases = {{
+const std::array<Case, 6> kCases = {{
     {"two jobs and dedupctl gc", false, {opens, opens, tidies}, 3},
+    {"a job, and one that tidies", false, {opens_alone, tidies}, 3, true},
     {"two jobs", false, {commits, commits}, 3},
     {"two jobs at a plain file", true, {commits, commits}, 2},
     {"two jobs and one that opens it", false, {commits, commits, opens}, 2},

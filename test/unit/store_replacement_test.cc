@@ -219,6 +219,42 @@ TEST(Replacement, OfAKilledProcessIsALeftover) {
   EXPECT_EQ(count_entries(dir), 2u);
 }
 
+// Somebody tidies the directory between a replacement's first two calls.
+class TidiesBeforeLocks final : public ForwardingSystem {
+ public:
+  TidiesBeforeLocks(System& below, std::string directory)
+      : ForwardingSystem(below), directory_(std::move(directory)) {}
+
+  int flock(int fd, int operation) override {
+    if (times_-- > 0) {
+      System& used = use_system(below_);
+      EXPECT_TRUE(remove_leftovers(directory_).is_ok());
+      use_system(used);
+    }
+    return ForwardingSystem::flock(fd, operation);
+  }
+
+ private:
+  std::string directory_;
+  int times_ = 2;
+};
+
+TEST(Replacement, ThatWasTakenForALeftoverIsBegunAnew) {
+  TempDir dir;
+  const std::string path = dir / "f";
+  put_text(path, "old");
+  TidiesBeforeLocks system(store::system(), dir.path());
+  System& used = use_system(system);
+  const auto begun = Replacement::begin(path, id_of(1));
+  use_system(used);
+  ASSERT_TRUE(begun.is_ok()) << begun.status().message();
+  const auto joined = Replacement::join(path, (*begun)->id());
+  ASSERT_TRUE(joined.is_ok()) << joined.status().message();
+  ASSERT_TRUE((*joined)->write(0, Bytes(100)).is_ok());
+  EXPECT_TRUE((*begun)->put_after(*look_at(path)).is_ok());
+  EXPECT_EQ(test::get_file(path).size(), 100u);
+}
+
 // A file system that makes no symbolic links.
 class NoLinks final : public ForwardingSystem {
  public:

@@ -87,15 +87,15 @@ Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
   const std::vector<int> writers = ranks_that_see(ranks, path);
   const bool writes = std::find(writers.begin(), writers.end(), ranks.rank()) != writers.end();
   std::unique_ptr<store::Replacement> file;
-  Id128 id = Id128::random();
-  ranks.broadcast(id);
   if (ranks.is_root()) {
-    auto begun = store::Replacement::begin(path, id, 0666);
+    auto begun = store::Replacement::begin(path, Id128::random(), 0666);
     status = begun.status();
     if (status.is_ok()) file = std::move(*begun);
     if (status.is_ok()) status = file->resize(generation.record().size);
   }
   DEDUP_TRY(ranks.agree(status));
+  Id128 id = file ? file->id() : Id128();
+  ranks.broadcast(id);
   if (writes && !ranks.is_root()) {
     auto joined = store::Replacement::join(path, id);
     status = joined.status();
