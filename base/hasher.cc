@@ -15,9 +15,34 @@
 namespace dedup {
 namespace {
 
-// The last eight bytes of a single's name: a one, so it ends in seven zeros.
+// The last eight bytes of an old single's name: a one, so it ends in seven zeros.
 constexpr std::size_t kTail = 24;
 constexpr std::uint8_t kSingleMark = 1;
+
+// A keyed name: the hash, the checksum, the number of a single (else zeros), and a mark, which ends
+// in five zeros.
+constexpr std::size_t kChecksumAt = 12;
+constexpr std::size_t kNumberAt = kChecksumAt + 8;
+constexpr std::size_t kNumberSize = 6;
+constexpr std::size_t kMarkAt = kNumberAt + kNumberSize;
+constexpr std::uint8_t kKeyedSingleMark = 2;
+constexpr std::uint8_t kKeyedMark = 3;
+constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << (8 * kNumberSize)) - 1;
+
+bool is_zero_from(const Fingerprint& fingerprint, std::size_t first) {
+  return std::all_of(fingerprint.bytes.begin() + static_cast<std::ptrdiff_t>(first),
+                     fingerprint.bytes.end(), [](std::uint8_t byte) { return byte == 0; });
+}
+
+std::uint64_t number_at(const Fingerprint& fingerprint, std::size_t at, std::size_t size) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, fingerprint.bytes.data() + at, size);
+  return number;
+}
+
+bool has_checksum(const Fingerprint& keyed, std::span<const std::byte> chunk) {
+  return number_at(keyed, kChecksumAt, 8) == fast_hash(chunk).low;
+}
 
 }  // namespace
 
@@ -50,8 +75,8 @@ bool hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> mess
          EVP_MAC_final(context.get(), out.data(), &size, out.size()) == 1 && size == out.size();
 }
 
-Result<Hasher> Hasher::create(FingerprintKind kind) {
-  const bool is_sha1 = kind == FingerprintKind::kSha1;
+Result<Hasher> Hasher::create(DigestKind kind) {
+  const bool is_sha1 = kind == DigestKind::kSha1;
   const EVP_MD* digest = is_sha1 ? openssl().sha1 : openssl().sha256;
   const std::string name = is_sha1 ? "SHA1" : "SHA256";
   if (digest == nullptr) {
@@ -100,26 +125,27 @@ FastHash fast_hash(std::span<const std::byte> chunk) {
   return {hash.low64 & mask, hash.high64 & (mask + 1 == 0 ? mask : 0)};
 }
 
-Fingerprint name_of_single(const FastHash& hash, std::uint64_t number) {
+Fingerprint keyed_name(std::span<const std::uint8_t, 16> hash, std::uint64_t checksum) {
   Fingerprint fingerprint;
-  std::memcpy(fingerprint.bytes.data(), &hash.low, 8);
-  std::memcpy(fingerprint.bytes.data() + 8, &hash.high, 8);
-  std::memcpy(fingerprint.bytes.data() + 16, &number, 8);
-  fingerprint.bytes[kTail] = kSingleMark;
+  std::copy_n(hash.begin(), kChecksumAt, fingerprint.bytes.begin());
+  std::memcpy(fingerprint.bytes.data() + kChecksumAt, &checksum, sizeof checksum);
+  fingerprint.bytes[kMarkAt] = kKeyedMark;
   return fingerprint;
 }
 
-FastHash fast_part(const Fingerprint& fingerprint) {
-  FastHash hash;
-  std::memcpy(&hash.low, fingerprint.bytes.data(), 8);
-  std::memcpy(&hash.high, fingerprint.bytes.data() + 8, 8);
-  return hash;
+Fingerprint name_of_single(const Fingerprint& content, std::uint64_t number) {
+  Fingerprint fingerprint = content;
+  std::memcpy(fingerprint.bytes.data() + kNumberAt, &number, kNumberSize);
+  fingerprint.bytes[kMarkAt] = kKeyedSingleMark;
+  return fingerprint;
 }
 
-std::uint64_t number_part(const Fingerprint& fingerprint) {
-  std::uint64_t number;
-  std::memcpy(&number, fingerprint.bytes.data() + 16, sizeof number);
-  return number;
+Fingerprint content_of(const Fingerprint& name) {
+  if (kind_of(name) != NameKind::kKeyedSingle) return name;
+  Fingerprint fingerprint = name;
+  std::fill_n(fingerprint.bytes.begin() + kNumberAt, kNumberSize, std::uint8_t{0});
+  fingerprint.bytes[kMarkAt] = kKeyedMark;
+  return fingerprint;
 }
 
 SingleNumbers::SingleNumbers() {
@@ -128,7 +154,7 @@ SingleNumbers::SingleNumbers() {
 }
 
 std::uint64_t SingleNumbers::next() {
-  return next_++;
+  return next_++ & kNumberMask;
 }
 
 UniqueNumbers::UniqueNumbers() {
@@ -148,26 +174,41 @@ Fingerprint UniqueNumbers::next() {
 }
 
 NameKind kind_of(const Fingerprint& fingerprint) {
-  const auto zero_from = [&](std::size_t first) {
-    return std::all_of(fingerprint.bytes.begin() + static_cast<std::ptrdiff_t>(first),
-                       fingerprint.bytes.end(), [](std::uint8_t byte) { return byte == 0; });
-  };
-  if (!zero_from(kTail + 1)) return NameKind::kSha256;
+  if (is_zero_from(fingerprint, kMarkAt + 1)) {
+    if (fingerprint.bytes[kMarkAt] == kKeyedMark) return NameKind::kKeyed;
+    if (fingerprint.bytes[kMarkAt] == kKeyedSingleMark) return NameKind::kKeyedSingle;
+  }
+  if (!is_zero_from(fingerprint, kTail + 1)) return NameKind::kSha256;
   if (fingerprint.bytes[kTail] == kSingleMark) return NameKind::kSingle;
   if (fingerprint.bytes[kTail] != 0) return NameKind::kSha256;
-  return zero_from(20) ? NameKind::kSha1 : NameKind::kNumber;
+  return is_zero_from(fingerprint, 20) ? NameKind::kSha1 : NameKind::kNumber;
+}
+
+bool is_single(const Fingerprint& fingerprint) {
+  const NameKind kind = kind_of(fingerprint);
+  return kind == NameKind::kKeyedSingle || kind == NameKind::kSingle;
+}
+
+std::uint64_t number_of_single(const Fingerprint& single) {
+  return kind_of(single) == NameKind::kSingle ? number_at(single, 16, 8)
+                                              : number_at(single, kNumberAt, kNumberSize);
+}
+
+bool fits_single(const Fingerprint& single, std::span<const std::byte> chunk) {
+  if (kind_of(single) == NameKind::kKeyedSingle) return has_checksum(single, chunk);
+  return fast_hash(chunk) == FastHash{number_at(single, 0, 8), number_at(single, 8, 8)};
 }
 
 Result<bool> FingerprintCheck::holds(const Fingerprint& fingerprint,
                                      std::span<const std::byte> chunk) {
   const NameKind kind = kind_of(fingerprint);
   if (kind == NameKind::kNumber) return true;
-  if (kind == NameKind::kSingle) return fast_hash(chunk) == fast_part(fingerprint);
+  if (kind == NameKind::kKeyed) return has_checksum(fingerprint, chunk);
+  if (is_single(fingerprint)) return fits_single(fingerprint, chunk);
   const bool is_sha1 = kind == NameKind::kSha1;
   std::optional<Hasher>& hasher = is_sha1 ? sha1_ : sha256_;
   if (!hasher) {
-    DEDUP_ASSIGN(hasher,
-                 Hasher::create(is_sha1 ? FingerprintKind::kSha1 : FingerprintKind::kSha256));
+    DEDUP_ASSIGN(hasher, Hasher::create(is_sha1 ? DigestKind::kSha1 : DigestKind::kSha256));
   }
   DEDUP_ASSIGN(const Fingerprint found, hasher->hash(chunk));
   return found == fingerprint;

@@ -1,9 +1,9 @@
-// Hashes of chunks, and the fingerprints that name them: computing them, and checking a chunk
-// against its own.
+// Hashes of chunks, and the fingerprints that name them: what they are, and checking a chunk
+// against its own. base/chunk_namer.h makes them.
 //
-// There are two hashes. The fast one (XXH3, 128 bits, at the memory's speed) finds chunks that may
-// be equal; anybody can make different chunks with the same one, so it never proves that they are.
-// The strong one (SHA-256) does: equal fingerprints of that kind are taken as equal content. SHA-1
+// A checksum (XXH3, at the memory's speed) finds damage; anybody can make different chunks with the
+// same one, so it never proves that they are equal. A keyed hash does, to all who do not know the
+// key, and so does a SHA-256: equal fingerprints of these kinds are taken as equal content. SHA-1
 // did once, and names chunks of files that were written then; nothing else is taken for one of
 // them.
 #pragma once
@@ -22,7 +22,7 @@
 
 namespace dedup {
 
-enum class FingerprintKind { kSha256, kSha1 };
+enum class DigestKind { kSha256, kSha1 };
 
 // All hashing here goes on after OpenSSL's own clean-up at exit(): programs close files in handlers
 // that run later, and services answer as long as the process lives.
@@ -34,11 +34,12 @@ Sha256 sha256(std::span<const std::byte> bytes);
 // HMAC-SHA-256 (RFC 2104). False if OpenSSL does not offer it.
 bool hmac_sha256(std::span<const std::byte> key, std::span<const std::byte> message, Sha256& out);
 
-// Computes fingerprints by OpenSSL; a context is made once and used again. One thread at a time.
+// Computes digests as fingerprints by OpenSSL; a context is made once and used again. One thread at
+// a time.
 class Hasher {
  public:
   // kUnsupported if OpenSSL does not offer the hash.
-  static Result<Hasher> create(FingerprintKind kind);
+  static Result<Hasher> create(DigestKind kind);
 
   Result<Fingerprint> hash(std::span<const std::byte> chunk);
 
@@ -54,14 +55,19 @@ class Hasher {
 
 FastHash fast_hash(std::span<const std::byte> chunk);
 
-// The fingerprint of a chunk that was found to have no twin: its fast hash, and a number that no
-// other chunk with that hash has. So it is equal to no other chunk's, whatever their content.
-Fingerprint name_of_single(const FastHash& hash, std::uint64_t number);
-// Of such a fingerprint.
-FastHash fast_part(const Fingerprint& fingerprint);
-std::uint64_t number_part(const Fingerprint& fingerprint);
+// A fingerprint of kind kKeyed: of `hash` 12 bytes count; `checksum` is the low half of the chunk's
+// fast_hash().
+Fingerprint keyed_name(std::span<const std::uint8_t, 16> hash, std::uint64_t checksum);
 
-// Numbers for name_of_single(): 64 bits, the first random, each of the others one more than the one
+// The fingerprint of a chunk that was found to have no twin: what `content`, one of kind kKeyed,
+// says of it, and a number, of which the lower 48 bits count. Equal numbers with equal content are
+// the same chunk; another number is another name for what may be equal.
+Fingerprint name_of_single(const Fingerprint& content, std::uint64_t number);
+// What a name says of the chunk's content: of kKeyedSingle that of kind kKeyed, which is equal for
+// equal content; any other is all that it says.
+Fingerprint content_of(const Fingerprint& name);
+
+// Numbers for name_of_single(): 48 bits, the first random, each of the others one more than the one
 // before it, which readers make use of (store/chunk_reader.h).
 class SingleNumbers {
  public:
@@ -87,18 +93,23 @@ class UniqueNumbers {
 enum class NameKind {
   kSha256,
   kSha1,
-  kSingle,  // name_of_single()
-  kNumber,  // of mode `none`: says nothing of the chunk's content
+  kKeyed,        // a keyed hash and a checksum
+  kKeyedSingle,  // name_of_single()
+  kSingle,       // the same of old: 128 bits of XXH3, and a number of 64
+  kNumber,       // of mode `none`: says nothing of the chunk's content
 };
 NameKind kind_of(const Fingerprint& fingerprint);
-inline bool is_strong(NameKind kind) {
-  return kind == NameKind::kSha256;
-}
+// Whether the name is that of a chunk without a twin, old or new, which is its checksum too.
+bool is_single(const Fingerprint& fingerprint);
+// Of such a name: its number, and whether a chunk has the checksum that it says.
+std::uint64_t number_of_single(const Fingerprint& single);
+bool fits_single(const Fingerprint& single, std::span<const std::byte> chunk);
 
 // Whether chunks have the content that their fingerprints stand for. One thread at a time.
 class FingerprintCheck {
  public:
-  // True for every chunk whose fingerprint is a number. kUnsupported as Hasher::create.
+  // True for every chunk whose fingerprint is a number; of a keyed one its checksum is compared,
+  // which shows damage and takes no key. kUnsupported as Hasher::create.
   Result<bool> holds(const Fingerprint& fingerprint, std::span<const std::byte> chunk);
 
  private:

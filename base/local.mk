@@ -3,6 +3,8 @@ libdedup_core_la_SOURCES += \
   base/checksum.h \
   base/codec.h \
   base/fields.h \
+  base/chunk_namer.cc \
+  base/chunk_namer.h \
   base/hasher.cc \
   base/hasher.h \
   base/hooks.cc \
@@ -32,6 +34,7 @@ libdedup_core_la_SOURCES += \
 unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \
   test/unit/base_fields_test.cc \
+  test/unit/base_chunk_namer_test.cc \
   test/unit/base_hasher_test.cc \
   test/unit/base_lru_test.cc \
   test/unit/base_ranks_test.cc \

@@ -10,7 +10,8 @@ Openssl fetch() {
   if (context == nullptr) return {};
   return {EVP_MD_fetch(context, "SHA256", nullptr), EVP_MD_fetch(context, "SHA1", nullptr),
           EVP_MAC_fetch(context, "HMAC", nullptr),
-          EVP_CIPHER_fetch(context, "AES-128-GCM", nullptr)};
+          EVP_CIPHER_fetch(context, "AES-128-GCM", nullptr),
+          EVP_CIPHER_fetch(context, "AES-128-ECB", nullptr)};
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ struct Openssl {
   const EVP_MD* sha1;
   EVP_MAC* hmac;
   const EVP_CIPHER* aes_128_gcm;
+  const EVP_CIPHER* aes_128_ecb;
 };
 
 const Openssl& openssl();

@@ -29,7 +29,7 @@ struct Beginning {
 OwnStore own_store(const FileHandle& file) {
   LocalFile* const local = file.local.get();
   return {[local](std::uint64_t number) { return local->create_segment(number); },
-          [local](std::uint64_t number) { return local->segment(number); },
+          [local](std::uint64_t number) { return local->segment_size(number); },
           [local, &file]() -> Result<OwnIndex> {
             const auto view = file.view();
             const service::Donor& donor = view->info.donor;
@@ -118,8 +118,9 @@ Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string
     return status;
   }
   if (file->writable) {
-    file->dumper = std::make_unique<Dumper>(file->topology, file->client(), own_store(*file),
-                                            file->identity(), file->handle, file->hints);
+    file->dumper =
+        std::make_unique<Dumper>(file->topology, file->client(), own_store(*file), file->identity(),
+                                 file->view()->info.key, file->handle, file->hints);
     file->dumper_base = file->view()->base();
   }
   return file;

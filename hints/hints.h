@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/hasher.h"
+#include "base/chunk_namer.h"
 #include "base/status.h"
 
 namespace dedup::hints {
@@ -36,7 +36,7 @@ struct Hints {
   std::uint32_t threshold = 131072;     // F, in fingerprints
   std::uint32_t chunk_size = 4096;      // bytes
   Mode mode = Mode::kCollective;
-  FingerprintKind fingerprint = FingerprintKind::kSha256;
+  FingerprintKind fingerprint = FingerprintKind::kKeyed;
   Partners partners = Partners::kLoad;
   Visibility visibility = Visibility::kImmediate;
   Fsync fsync = Fsync::kCommit;

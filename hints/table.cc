@@ -94,7 +94,8 @@ constexpr std::array kModes = {Choice<Mode>{"collective", Mode::kCollective},
                                Choice<Mode>{"local", Mode::kLocal},
                                Choice<Mode>{"none", Mode::kNone}};
 // SHA-1 proves nothing: chunks can be made that have the same. Who asks for it gets what does.
-constexpr std::array kFingerprints = {Choice<FingerprintKind>{"sha256", FingerprintKind::kSha256},
+constexpr std::array kFingerprints = {Choice<FingerprintKind>{"keyed", FingerprintKind::kKeyed},
+                                      Choice<FingerprintKind>{"sha256", FingerprintKind::kSha256},
                                       Choice<FingerprintKind>{"sha1", FingerprintKind::kSha256}};
 constexpr std::array kPartners = {Choice<Partners>{"load", Partners::kLoad},
                                   Choice<Partners>{"ring", Partners::kRing}};
@@ -188,9 +189,9 @@ const std::vector<Entry>& entries() {
        "deduplicates by itself and copies go to the next nodes in a ring; `none`: no deduplication",
        false, Agreement::kAll, parse_choice<&Hints::mode, kModes>,
        print_choice<&Hints::mode, kModes>},
-      {"dedup_fingerprint", "sha256", names(kFingerprints),
-       "the hash that makes a chunk's fingerprint; `sha1` is taken for `sha256`, since chunks can "
-       "be "
+      {"dedup_fingerprint", "keyed", names(kFingerprints),
+       "the hash that makes a chunk's fingerprint: one with a secret key of the file's, or a much "
+       "slower one that anybody can recompute; `sha1` is taken for `sha256`, since chunks can be "
        "made that have one SHA-1",
        false, Agreement::kAll, parse_choice<&Hints::fingerprint, kFingerprints>,
        print_choice<&Hints::fingerprint, kFingerprints>},

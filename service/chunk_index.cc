@@ -24,10 +24,11 @@ bool ChunkIndex::possible(const store::ChunkLocation& location) {
 }
 
 // All of the fingerprint counts: where it is no hash but a number, its first bytes may be the same
-// in all of them. Of a single chunk's the fast hash only, by which it can be found. (Multiply and
-// fold, as in Fibonacci hashing.)
+// in all of them. Of a keyed one the hash only, by which all with the same content can be found.
+// (Multiply and fold, as in Fibonacci hashing.)
 std::uint64_t ChunkIndex::hash(const Fingerprint& fingerprint) {
-  if (kind_of(fingerprint) == NameKind::kSingle) return fast_part(fingerprint).low;
+  const NameKind kind = kind_of(fingerprint);
+  if (kind == NameKind::kKeyed || kind == NameKind::kKeyedSingle) return fingerprint.prefix();
   std::uint64_t h = 0;
   for (std::size_t i = 0; i < fingerprint.bytes.size(); i += sizeof(std::uint64_t)) {
     std::uint64_t word;
@@ -68,15 +69,15 @@ std::uint32_t ChunkIndex::lookup(const Fingerprint& fingerprint) const {
   return kNone;
 }
 
-bool ChunkIndex::find_single(const FastHash& hash, Fingerprint& name) const {
+bool ChunkIndex::find_content(const Fingerprint& content, Fingerprint& name) const {
   if (slots_.empty()) return false;
-  const auto tag = static_cast<std::uint8_t>(hash.low >> 56);
-  for (std::size_t slot = hash.low & (slots_.size() - 1); slots_[slot] != kNone;
+  const std::uint64_t h = hash(content);
+  const auto tag = static_cast<std::uint8_t>(h >> 56);
+  for (std::size_t slot = h & (slots_.size() - 1); slots_[slot] != kNone;
        slot = (slot + 1) & (slots_.size() - 1)) {
     if (tags_[slot] != tag) continue;
     const Entry& e = entry(slots_[slot]);
-    if (!registered(e) || fast_part(e.fingerprint) != hash) continue;
-    if (kind_of(e.fingerprint) != NameKind::kSingle) continue;
+    if (!registered(e) || content_of(e.fingerprint) != content) continue;
     name = e.fingerprint;
     return true;
   }

@@ -44,7 +44,7 @@ class ChunkIndex {
   bool find(const Fingerprint& fingerprint, store::ChunkLocation* location,
             const plan::Placement** placement = nullptr) const;
   // Whether a registered chunk is named as a single one with that fast hash; if so, how.
-  bool find_single(const FastHash& hash, Fingerprint& name) const;
+  bool find_content(const Fingerprint& content, Fingerprint& name) const;
   // Marks a registered chunk, which is kept so; false if it is not registered.
   bool mark(const Fingerprint& fingerprint, std::uint32_t placement);
   void clear_marks();

@@ -9,6 +9,21 @@
 #include "store/chunk_reader.h"
 
 namespace dedup::service {
+namespace {
+
+Result<store::IndexEntry> by_name(const store::IndexReader& index, const Fingerprint& name) {
+  return index.find(name);
+}
+
+Result<store::IndexEntry> by_content(const store::IndexReader& index, const Fingerprint& content) {
+  return index.find_content(content);
+}
+
+std::uint64_t number_in(const Fingerprint& name) {
+  return is_single(name) ? number_of_single(name) : FoundChunk::kShared;
+}
+
+}  // namespace
 
 FileChunks::FileChunks(store::Store& store, const Id128& identity, const Id128& base)
     : store_(store), identity_(identity), base_(base) {}
@@ -59,18 +74,19 @@ bool FileChunks::present(const Fingerprint& fingerprint, const store::ChunkLocat
   return open_.contains(location.segment) && end <= segment_size(location.segment);
 }
 
-template <typename Found>
+template <typename Find, typename Found>
 void FileChunks::find_in_base(std::span<const Fingerprint> fingerprints,
-                              std::vector<std::uint32_t> which, const Found& found) {
+                              std::vector<std::uint32_t> which, const Find& find,
+                              const Found& found) {
   const store::IndexReader* base = base_index();
   if (base == nullptr || base->size() == 0) return;
   // In the index's order, so that each of its pages is read once.
   std::sort(which.begin(), which.end(),
             [&](std::uint32_t a, std::uint32_t b) { return fingerprints[a] < fingerprints[b]; });
   for (const std::uint32_t i : which) {
-    if (distrusted_.contains(fingerprints[i])) continue;
-    const auto entry = base->find(fingerprints[i]);
-    if (entry.is_ok() && present(fingerprints[i], entry->location)) found(i, *entry);
+    const Result<store::IndexEntry> entry = find(*base, fingerprints[i]);
+    if (!entry.is_ok() || distrusted_.contains(entry->fingerprint)) continue;
+    if (present(entry->fingerprint, entry->location)) found(i, *entry);
   }
 }
 
@@ -85,19 +101,9 @@ std::vector<store::ChunkLocation> FileChunks::locate(std::span<const Fingerprint
     }
     rest.push_back(i);
   }
-  find_in_base(fingerprints, std::move(rest),
+  find_in_base(fingerprints, std::move(rest), by_name,
                [&](std::uint32_t i, const store::IndexEntry& entry) { out[i] = entry.location; });
   return out;
-}
-
-std::optional<FoundSingle> FileChunks::find_single(const FastHash& hash,
-                                                   const plan::Placement*& placement) {
-  FoundSingle found;
-  if (!index_.find_single(hash, found.name)) return std::nullopt;
-  index_.find(found.name, &found.location, &placement);
-  if (present(found.name, found.location)) return found;
-  index_.forget(found.name);
-  return std::nullopt;
 }
 
 LookReply FileChunks::look(const Look& request) {
@@ -105,53 +111,39 @@ LookReply FileChunks::look(const Look& request) {
   if (looked_up.round != request.round.number) looked_up = {request.round.number, {}, true};
   LookReply reply;
   if (const store::IndexReader* base = base_index()) reply.base = base->attempt();
-  reply.held.resize(request.hashes.size());
-  if (index_.size() != 0) reply.alike.resize(request.hashes.size());
+  reply.held.resize(request.names.size());
   Numbered<plan::Placement> placements;
   Numbered<plan::Placement> of_base;
-
-  // By name of what came since the commit, then of the rest.
-  struct Found {
-    Held held = Held::kNot;
-    std::uint32_t placement = 0;
-  };
-  std::vector<Found> found(request.names.size());
+  // By chunk; what came since the commit, then the rest.
+  std::vector<FoundChunk> found(request.names.size());
   std::vector<std::uint32_t> rest;
   for (std::uint32_t n = 0; n < request.names.size(); ++n) {
+    Fingerprint name;
     store::ChunkLocation location;
     const plan::Placement* placement = nullptr;
-    if (index_.find(request.names[n], &location, &placement)) {
-      if (present(request.names[n], location)) {
-        found[n] = {Held::kSince, placements.number(*placement)};
+    if (index_.find_content(request.names[n], name)) {
+      index_.find(name, &location, &placement);
+      if (present(name, location)) {
+        reply.held[n] = Held::kSince;
+        found[n] = {number_in(name), placements.number(*placement)};
         continue;
       }
-      index_.forget(request.names[n]);
+      index_.forget(name);
     }
     rest.push_back(n);
   }
-  find_in_base(request.names, rest, [&](std::uint32_t n, const store::IndexEntry& entry) {
-    found[n] = {Held::kCommitted, of_base.number(base_index_->placement(entry.placement))};
-  });
-  for (const std::uint32_t n : rest) {
-    if (found[n].held != Held::kNot) continue;
-    looked_up.names.push_back(request.names[n]);
-    looked_up.sorted = false;
-  }
-
-  std::size_t name = 0;
-  for (std::size_t i = 0; i < request.hashes.size(); ++i) {
-    const bool strong = !request.strong.empty() && request.strong[i] != 0;
-    const Found by_name = strong ? found[name++] : Found{};
-    if (by_name.held != Held::kNot) {
-      reply.held[i] = by_name.held;
-      reply.placed.push_back(by_name.placement);
-    } else if (!reply.alike.empty()) {
-      const plan::Placement* placement = nullptr;
-      auto single = find_single(request.hashes[i], placement);
-      if (!single) continue;
-      reply.alike[i] = 1;
-      single->placement = placements.number(*placement);
-      reply.singles.push_back(*single);
+  find_in_base(request.names, rest, by_content,
+               [&](std::uint32_t n, const store::IndexEntry& entry) {
+                 reply.held[n] = Held::kCommitted;
+                 found[n] = {number_in(entry.fingerprint),
+                             of_base.number(base_index_->placement(entry.placement))};
+               });
+  for (std::uint32_t n = 0; n < request.names.size(); ++n) {
+    if (reply.held[n] != Held::kNot) {
+      reply.found.push_back(found[n]);
+    } else if (request.shared[n] != 0) {
+      looked_up.names.push_back(request.names[n]);
+      looked_up.sorted = false;
     }
   }
   reply.placements = placements.list();
@@ -271,9 +263,9 @@ Status FileChunks::distrust(std::span<const Fingerprint> fingerprints) {
   std::vector<std::uint32_t> all(fingerprints.size());
   std::iota(all.begin(), all.end(), 0u);
   std::vector<store::ChunkLocation> locations(fingerprints.size());
-  find_in_base(fingerprints, std::move(all), [&](std::uint32_t i, const store::IndexEntry& entry) {
-    locations[i] = entry.location;
-  });
+  find_in_base(
+      fingerprints, std::move(all), by_name,
+      [&](std::uint32_t i, const store::IndexEntry& entry) { locations[i] = entry.location; });
   distrusted_.insert(fingerprints.begin(), fingerprints.end());
   FingerprintCheck check;
   Bytes buffer;

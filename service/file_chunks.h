@@ -98,12 +98,10 @@ class FileChunks {
   };
 
   std::vector<std::uint8_t> claim(std::span<const Fingerprint> fingerprints);
-  // Of what came since the commit; null if there is none.
-  std::optional<FoundSingle> find_single(const FastHash& hash, const plan::Placement*& placement);
-  // found(i, entry) for each of `which` that is here.
-  template <typename Found>
+  // found(i, entry) for each of `which` that is here, as find(index, fingerprint) finds it.
+  template <typename Find, typename Found>
   void find_in_base(std::span<const Fingerprint> fingerprints, std::vector<std::uint32_t> which,
-                    const Found& found);
+                    const Find& find, const Found& found);
   bool present(const Fingerprint& fingerprint, const store::ChunkLocation& location);
   std::uint64_t segment_size(std::uint64_t segment);
   Status append(const PutChunks& request, std::span<const std::uint32_t> which,

@@ -90,6 +90,7 @@ Status FileHome::register_handle(Path& path, const OpenEnd& request) {
   if (old.writable) {
     path.info.writable = true;
     path.info.session = old.session;
+    path.info.key = old.key;
   }
   if (path.committed_in_turn) {
     path.info.record = std::move(old.record);

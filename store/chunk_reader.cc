@@ -26,8 +26,8 @@ std::vector<std::size_t> begins_of_stretches(std::span<const ChunkTarget> chunks
   std::uint64_t number = 0;
   for (std::size_t k = 0; k < which.size(); ++k) {
     const ChunkTarget& chunk = chunks[which[k]];
-    const bool single = kind_of(chunk.fingerprint) == NameKind::kSingle;
-    const std::uint64_t own_number = single ? number_part(chunk.fingerprint) : 0;
+    const bool single = is_single(chunk.fingerprint);
+    const std::uint64_t own_number = single ? number_of_single(chunk.fingerprint) : 0;
     bytes += chunk.out.size();
     const bool goes_on = k != 0 && which[k] == which[k - 1] + 1 && k - begins.back() < kStretch &&
                          bytes <= kStretchBytes &&

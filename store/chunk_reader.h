@@ -5,7 +5,7 @@
 // a stretch is looked up, and those after it are read from where they would follow it. A chunk
 // without a header is guessed only where its number follows that of the last such chunk before it:
 // in a group the one with the next number stands there, and at a group's end the salt, so it is
-// that chunk or none. (Anybody can make chunks of one fast hash, so that alone would prove
+// that chunk or none. (Anybody can make chunks of one checksum, so that alone would prove
 // nothing.) How many at once depends on how the guesses before went: twice as many as last time
 // after one that held, as many as held after one that did not, so that data in any order cost about
 // one chunk in 64 read in vain. What is not found like that is looked up, and read in the order in

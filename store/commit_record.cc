@@ -39,6 +39,38 @@ void put(Encoder& out, const CommitRecord& r) {
   }
 }
 
+// What came with version 2: each with a tag, so that software that does not know it can say so.
+enum class Addition : std::uint32_t { kKey = 4 };
+// Of a tag: whoever does not know it may go on without.
+constexpr std::uint32_t kMayBeIgnored = std::uint32_t{1} << 31;
+
+void put_additions(Encoder& out, const CommitRecord& r) {
+  out.put(std::uint32_t{r.key.is_zero() ? 0u : 1u});
+  if (r.key.is_zero()) return;
+  out.put(static_cast<std::uint32_t>(Addition::kKey));
+  out.put_bytes(std::as_bytes(std::span(r.key.bytes)));
+}
+
+Status get_additions(Decoder& in, const std::string& what, CommitRecord& r) {
+  std::uint32_t last = 0;
+  for (std::uint32_t left = in.get_count(4 + 4); left > 0; --left) {
+    const auto tag = in.get<std::uint32_t>();
+    const auto bytes = in.get_bytes();
+    const bool is_key = tag == static_cast<std::uint32_t>(Addition::kKey);
+    if (!in.ok() || tag <= last || (is_key && bytes.size() != r.key.bytes.size())) {
+      return format::corrupt(what, "its additions cannot be");
+    }
+    last = tag;
+    if (is_key) {
+      std::memcpy(r.key.bytes.data(), bytes.data(), bytes.size());
+    } else if ((tag & kMayBeIgnored) == 0) {
+      return {Code::kVersion, what + ": written by a newer version of dedup: it has addition " +
+                                  std::to_string(tag) + ", which this software does not know"};
+    }
+  }
+  return Status::ok();
+}
+
 CommitRecord get(Decoder& in) {
   CommitRecord r;
   r.identity = in.get_id();
@@ -81,6 +113,7 @@ Bytes CommitRecord::encode() const {
   Encoder out;
   format::put_start(out, format::kRecord);
   put(out, *this);
+  put_additions(out, *this);
   const Digest digest = format::sha256(out.bytes());
   out.put_raw(digest.data(), digest.size());
   return out.take();
@@ -99,6 +132,7 @@ Result<CommitRecord> CommitRecord::decode(std::span<const std::byte> bytes) {
   }
   Decoder fields(body.subspan(format::kStartSize));
   CommitRecord record = get(fields);
+  if (format::version_of(bytes) > 1) DEDUP_TRY(get_additions(fields, what, record));
   if (!fields.ok() || !fields.at_end()) return format::corrupt(what, "its fields cannot be");
   return record;
 }

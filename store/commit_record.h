@@ -67,11 +67,12 @@ struct CommitRecord {
   std::uint64_t size = 0;
   std::uint32_t replication = 0;
   std::uint32_t chunk_size = 0;
-  std::string fingerprint;  // name of the hash: "sha256", "none", or "sha1" of old
+  std::string fingerprint;  // name of the hash: "keyed", "sha256", "none", or "sha1" of old
   std::uint64_t time = 0;   // seconds since 1970, for people
   std::vector<StoreEntry> stores;
   std::vector<ShardEntry> shards;
   std::vector<LineageEntry> lineage;  // oldest session first; the last entry is this generation's
+  Id128 key;  // of the keyed hashes that chunks are named by; zero: there is none. A secret
 
   auto operator<=>(const CommitRecord&) const = default;
 

@@ -30,7 +30,7 @@ inline constexpr Kind kSegment{"DEDUPSEG", 2, "segment", 2};
 inline constexpr Kind kLog{"DEDUPLOG", 1, "log"};
 inline constexpr Kind kIndex{"DEDUPIDX", 3, "index"};
 inline constexpr Kind kShard{"DEDUPSHD", 2, "recipe shard"};
-inline constexpr Kind kRecord{"DEDUPREC", 1, "commit record"};
+inline constexpr Kind kRecord{"DEDUPREC", 2, "commit record"};
 inline constexpr Kind kPlaceholder{"DEDUPPLH", 1, "placeholder"};
 
 inline constexpr std::size_t kStartSize = 12;

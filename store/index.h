@@ -76,13 +76,11 @@ class IndexReader {
   // counts.
   virtual Result<std::uint64_t> position(const Fingerprint& fingerprint) const = 0;
   virtual Result<IndexEntry> at(std::uint64_t i) const = 0;  // of a run in order of fingerprints
-  // A chunk whose name says that it had no twin and that it has this fast hash; fails as find().
-  virtual Result<IndexEntry> find_single(const FastHash& hash) const = 0;
+  // A chunk with this content, as content_of() its name says (base/hasher.h); fails as find().
+  virtual Result<IndexEntry> find_content(const Fingerprint& content) const = 0;
   // How a chunk is kept whose entry has this number: on stores of the generation's record, by their
   // numbers there. On none if it is not known.
   virtual const plan::Placement& placement(std::uint32_t number) const = 0;
-  // Whether there are chunks with strong fingerprints (also if the writer did not say).
-  virtual bool has_strong() const = 0;
   // Segments that the index names, ascending, each with the bytes of its chunks (stored_size()).
   struct SegmentUse {
     std::uint64_t segment = 0;

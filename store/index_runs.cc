@@ -41,6 +41,15 @@ auto IndexRuns::ask_newest_first(const Ask& ask) const {
   }
 }
 
+template <typename Find>
+Result<IndexEntry> IndexRuns::find_entry(const Find& find) const {
+  return ask_newest_first([&](const IndexReader& run, std::size_t r) {
+    Result<IndexEntry> entry = find(run);
+    if (entry.is_ok()) entry->placement = numbered(entry->placement, r);
+    return entry;
+  });
+}
+
 std::vector<IndexReader::Run> IndexRuns::runs() const {
   std::vector<Run> out;
   for (const auto& run : runs_) out.push_back({run->attempt(), run->size()});
@@ -48,11 +57,7 @@ std::vector<IndexReader::Run> IndexRuns::runs() const {
 }
 
 Result<IndexEntry> IndexRuns::find(const Fingerprint& fingerprint) const {
-  return ask_newest_first([&](const IndexReader& run, std::size_t r) {
-    auto entry = run.find(fingerprint);
-    if (entry.is_ok()) entry->placement = numbered(entry->placement, r);
-    return entry;
-  });
+  return find_entry([&](const IndexReader& run) { return run.find(fingerprint); });
 }
 
 Result<std::uint64_t> IndexRuns::position(const Fingerprint& fingerprint) const {
@@ -72,21 +77,13 @@ Result<IndexEntry> IndexRuns::at(std::uint64_t i) const {
   return entry;
 }
 
-Result<IndexEntry> IndexRuns::find_single(const FastHash& hash) const {
-  return ask_newest_first([&](const IndexReader& run, std::size_t r) {
-    auto entry = run.find_single(hash);
-    if (entry.is_ok()) entry->placement = numbered(entry->placement, r);
-    return entry;
-  });
+Result<IndexEntry> IndexRuns::find_content(const Fingerprint& content) const {
+  return find_entry([&](const IndexReader& run) { return run.find_content(content); });
 }
 
 const plan::Placement& IndexRuns::placement(std::uint32_t number) const {
   const std::size_t r = std::min<std::size_t>(number >> kRunShift, runs_.size() - 1);
   return runs_[r]->placement(number & ((std::uint32_t{1} << kRunShift) - 1));
-}
-
-bool IndexRuns::has_strong() const {
-  return std::any_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->has_strong(); });
 }
 
 }  // namespace dedup::store

@@ -24,15 +24,16 @@ class IndexRuns final : public IndexReader {
   Result<IndexEntry> find(const Fingerprint& fingerprint) const override;
   Result<std::uint64_t> position(const Fingerprint& fingerprint) const override;
   Result<IndexEntry> at(std::uint64_t i) const override;
-  Result<IndexEntry> find_single(const FastHash& hash) const override;
+  Result<IndexEntry> find_content(const Fingerprint& content) const override;
   const plan::Placement& placement(std::uint32_t number) const override;
-  bool has_strong() const override;
   const std::vector<SegmentUse>& segments() const override { return segments_; }
 
  private:
   // What the newest run says that knows it; the first error that is not kNotFound.
   template <typename Ask>
   auto ask_newest_first(const Ask& ask) const;
+  template <typename Find>
+  Result<IndexEntry> find_entry(const Find& find) const;
 
   std::vector<std::unique_ptr<IndexReader>> runs_;
   std::vector<std::uint64_t> first_;  // place of each run's first entry, and of what would be next

@@ -18,7 +18,7 @@ std::uint64_t sealed_checksum(std::uint64_t salt, const SegmentChunk& chunk) {
 }  // namespace
 
 bool has_header(const Fingerprint& fingerprint) {
-  return kind_of(fingerprint) != NameKind::kSingle;
+  return !is_single(fingerprint);
 }
 
 ChunkSeal seal_of(const SegmentChunk& chunk) {
@@ -27,7 +27,7 @@ ChunkSeal seal_of(const SegmentChunk& chunk) {
 }
 
 bool holds(const ChunkSeal& seal, const SegmentChunk& chunk) {
-  if (!has_header(chunk.fingerprint)) return fast_hash(chunk.data) == fast_part(chunk.fingerprint);
+  if (is_single(chunk.fingerprint)) return fits_single(chunk.fingerprint, chunk.data);
   return seal.checksum == sealed_checksum(seal.salt, chunk);
 }
 

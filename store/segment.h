@@ -55,7 +55,7 @@ struct SegmentChunk {
   std::span<const std::byte> data;  // 1 to kMaxChunkSize bytes
 };
 
-// Whether it stands behind a header, as all do but those that are named after their fast hash.
+// Whether it stands behind a header, as all do but single ones, whose names are checksums.
 bool has_header(const Fingerprint& fingerprint);
 
 // What a chunk's header has to check its bytes by, and what goes with them where they go. Means

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/chunk_namer.h"
 #include "base/hasher.h"
 #include "bench/data/data.h"
 #include "bench/programs/common.h"
@@ -84,12 +85,12 @@ nlohmann::ordered_json compute() {
   nlohmann::ordered_json out;
   out["memory_read"] = rate(kBuffer, [&] { sink = sum_words(data); });
   out["copy"] = rate(kBuffer, [&] { std::memcpy(other.data(), data.data(), kBuffer); });
-  const std::pair<const char*, FingerprintKind> kinds[] = {{"sha256", FingerprintKind::kSha256},
-                                                           {"sha1", FingerprintKind::kSha1}};
+  const std::pair<const char*, FingerprintKind> kinds[] = {{"keyed", FingerprintKind::kKeyed},
+                                                           {"sha256", FingerprintKind::kSha256}};
   for (const auto& [name, kind] : kinds) {
-    auto hasher = value_of(Hasher::create(kind));
+    auto namer = value_of(ChunkNamer::create(kind, Id128::random()));
     out[name] = rate(kBuffer, [&] {
-      each_unit(data, [&](auto unit) { sink = value_of(hasher.hash(unit)).prefix(); });
+      each_unit(data, [&](auto unit) { sink = value_of(namer.name(unit, 0)).prefix(); });
     });
   }
   out["fast_hash"] =

@@ -34,7 +34,7 @@ Status ChunkWriter::append(std::span<const StoredChunk> run, bool copies) {
   DEDUP_TRY(segment_->append({chunks.data(), run.size()}, {locations.data(), run.size()}));
   // After the segment's own checksums were made: these seal nothing that changed before.
   for (const StoredChunk& chunk : run) {
-    if (kind_of(chunk.fingerprint) == NameKind::kSingle) continue;  // the name is the checksum
+    if (is_single(chunk.fingerprint)) continue;  // the name is the checksum
     if (fast_hash(chunk.data).low != chunk.checksum) {
       return {Code::kIo, "a chunk's bytes have changed between being cut and being stored"};
     }

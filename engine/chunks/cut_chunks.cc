@@ -1,7 +1,5 @@
 #include "engine/chunks/cut_chunks.h"
 
-#include <cstring>
-
 namespace dedup::engine {
 
 RunCursor::Chunk RunCursor::next() {
@@ -53,11 +51,8 @@ class ChunkCollector {
   }
 
   std::uint32_t next_number() const { return out_.size(); }
-  bool equals(std::uint32_t number, std::span<const std::byte> data,
-              const Fingerprint& name) const {
-    const CutChunks::Chunk& chunk = out_.chunks_[number];
-    return pieces_[first_piece_ + chunk.piece].fingerprint == name && chunk.length == data.size() &&
-           std::memcmp(chunk.data, data.data(), data.size()) == 0;
+  const Fingerprint& name(std::uint32_t number) const {
+    return pieces_[first_piece_ + out_.chunks_[number].piece].fingerprint;
   }
 
  private:
@@ -66,16 +61,18 @@ class ChunkCollector {
   CutChunks out_;
 };
 
-CutChunks cut_distinct(RunCursor& cursor, std::uint64_t most, std::vector<DumpedPiece>& pieces) {
+CutChunks cut_distinct(RunCursor& cursor, std::uint64_t most, ChunkNamer& namer,
+                       std::vector<DumpedPiece>& pieces, FirstError& error) {
   ChunkCollector collector(pieces);
   plan::FingerprintTable table;
   table.reset(most);
   return collector.collect(
       cursor, most, [&](std::span<const std::byte> data, const FastHash& hash, Fingerprint& name) {
-        name = name_of_single(hash, 0);
-        return table.find_or_enter_if(
-            name.prefix(), collector.next_number(),
-            [&](std::uint32_t number) { return collector.equals(number, data, name); });
+        const auto named = namer.name(data, hash.low);
+        error.note(named.status());
+        if (named.is_ok()) name = *named;
+        return table.find_or_enter(name, collector.next_number(),
+                                   [&](std::uint32_t number) { return collector.name(number); });
       });
 }
 

@@ -6,8 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "base/hasher.h"
+#include "base/chunk_namer.h"
 #include "engine/chunks/dump_result.h"
+#include "engine/chunks/first_error.h"
 #include "plan/cut.h"
 
 namespace dedup::engine {
@@ -79,10 +80,11 @@ class CutChunks {
 };
 
 // Takes chunks from `cursor` until there were `most` that are not zeros, and appends their pieces
-// to `pieces`, which is not to grow again before the round ends. Chunks with equal bytes are one;
-// their name is their fast hash for now (name_of_single() with number 0). At most 11 bytes for each
-// of `most` while it runs.
-CutChunks cut_distinct(RunCursor& cursor, std::uint64_t most, std::vector<DumpedPiece>& pieces);
+// to `pieces`, which is not to grow again before the round ends. Each is called by its content, and
+// those that are called the same are one. At most 11 bytes for each of `most` while it runs. After
+// an error nothing may come of this round.
+CutChunks cut_distinct(RunCursor& cursor, std::uint64_t most, ChunkNamer& namer,
+                       std::vector<DumpedPiece>& pieces, FirstError& error);
 
 // The same without looking for equal ones (mode `none`): each is called by the next number.
 CutChunks cut_numbered(RunCursor& cursor, std::uint64_t most, UniqueNumbers& numbers,

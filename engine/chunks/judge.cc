@@ -41,8 +41,7 @@ bool is_settled(const KnownChunks& known, std::uint32_t chunk, unsigned copies) 
 // A chunk that stays where it is whatever other nodes have: nobody who does not hold it can have
 // one of its name.
 bool needs_nobody(const NodeView& view, std::uint32_t chunk, unsigned copies) {
-  return kind_of(view.chunks[chunk].fingerprint) == NameKind::kSingle &&
-         is_settled(view.known, chunk, copies);
+  return is_single(view.chunks[chunk].fingerprint) && is_settled(view.known, chunk, copies);
 }
 
 }  // namespace

@@ -4,11 +4,6 @@
 
 namespace dedup::engine {
 
-void NamedChunks::name_shared(std::size_t i, const Fingerprint& name) {
-  chunks_.rename(i, name);
-  kinds_[i] = Kind::kShared;
-}
-
 void NamedChunks::name_single(std::size_t i, const Fingerprint& name) {
   chunks_.rename(i, name);
   kinds_[i] = Kind::kSingle;
@@ -17,7 +12,8 @@ void NamedChunks::name_single(std::size_t i, const Fingerprint& name) {
 
 void NamedChunks::name_held(std::size_t i, const Fingerprint& name,
                             const plan::Placement& placement) {
-  name_shared(i, name);
+  chunks_.rename(i, name);
+  share(i);
   held_[i] = placements_.number(placement);
 }
 
@@ -32,21 +28,16 @@ ChunkRecords NamedChunks::take_records() {
   return records;
 }
 
-void name_by_content(NamedChunks& chunks, const std::vector<std::uint8_t>& may_have_twin,
-                     Hasher& hasher, std::uint64_t& fingerprinted, FirstError& error) {
+void share_twins(NamedChunks& chunks, const std::vector<std::uint8_t>& may_have_twin) {
   for (std::uint32_t i = 0; i < chunks.size(); ++i) {
-    if (!chunks.is_open(i) || may_have_twin[i] == 0) continue;
-    fingerprinted += chunks.length(i);
-    const auto strong = hasher.hash(chunks.data(i));
-    error.note(strong.status());
-    if (strong.is_ok()) chunks.name_shared(i, *strong);
+    if (chunks.is_open(i) && may_have_twin[i] != 0) chunks.share(i);
   }
 }
 
 void name_the_rest(NamedChunks& chunks, SingleNumbers& numbers) {
   for (std::uint32_t i = 0; i < chunks.size(); ++i) {
     if (!chunks.is_open(i)) continue;
-    chunks.name_single(i, name_of_single(fast_part(chunks.name(i)), numbers.next()));
+    chunks.name_single(i, name_of_single(chunks.name(i), numbers.next()));
   }
 }
 

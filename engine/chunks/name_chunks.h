@@ -8,7 +8,6 @@
 #include "base/hasher.h"
 #include "base/numbered.h"
 #include "engine/chunks/cut_chunks.h"
-#include "engine/chunks/first_error.h"
 #include "plan/placement.h"
 
 namespace dedup::engine {
@@ -32,7 +31,7 @@ struct ChunkRecords {
 class NamedChunks {
  public:
   enum class Kind : std::uint8_t {
-    kOpen,    // called by its fast hash so far
+    kOpen,    // not known yet which of these
     kShared,  // others may have it under the same name
     kSingle,  // nobody else has it, nor its name: its rank alone decides about it
   };
@@ -55,8 +54,8 @@ class NamedChunks {
   bool is_held(std::size_t i) const { return held_[i] != ChunkRecord::kNotHeld; }
   std::uint32_t singles() const { return singles_; }
 
-  // Of one that is not single.
-  void name_shared(std::size_t i, const Fingerprint& name);
+  // Of one that is not single: it keeps its name.
+  void share(std::size_t i) { kinds_[i] = Kind::kShared; }
   void name_single(std::size_t i, const Fingerprint& name);
   // The same, and this node's store has it under this name, and knows that it is kept so (on no
   // node: only that it has it itself).
@@ -73,13 +72,11 @@ class NamedChunks {
   std::uint32_t singles_ = 0;
 };
 
-// Gives those of the open chunks their strong fingerprint that may have a twin: may_have_twin[i] is
-// not 0. `fingerprinted`: bytes that took the strong hash. What could not be hashed stays open:
-// nothing may come of this round.
-void name_by_content(NamedChunks& chunks, const std::vector<std::uint8_t>& may_have_twin,
-                     Hasher& hasher, std::uint64_t& fingerprinted, FirstError& error);
+// Those of the open chunks that may have a twin, may_have_twin[i] is not 0, are shared.
+void share_twins(NamedChunks& chunks, const std::vector<std::uint8_t>& may_have_twin);
 
-// The chunks that are still open are single: each is called by its fast hash and a number.
+// The chunks that are still open are single: each gets a number, so that nothing else is called the
+// same.
 void name_the_rest(NamedChunks& chunks, SingleNumbers& numbers);
 
 }  // namespace dedup::engine

@@ -25,7 +25,7 @@ struct OwnIndex {
 struct OwnStore {
   // A segment to append to, of a number that the service gave.
   std::function<Result<std::unique_ptr<store::SegmentWriter>>(std::uint64_t number)> create_segment;
-  std::function<Result<std::shared_ptr<const store::SegmentReader>>(std::uint64_t number)> segment;
+  std::function<Result<std::uint64_t>(std::uint64_t number)> segment_size;  // bytes
   // Of the generation that dumps add to; as store::Store::index() fails if it has none here.
   std::function<Result<OwnIndex>()> index;
 };

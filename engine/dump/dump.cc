@@ -47,8 +47,8 @@ class GivesBack {
 
 struct Dumper::Private {
   Private(const Topology& topology, service::Client& client, OwnStore store, const Id128& identity,
-          const Id128& handle, const hints::Hints& hints)
-      : state(topology, client, std::move(store), identity, handle, hints) {
+          const Id128& key, const Id128& handle, const hints::Hints& hints)
+      : state(topology, client, std::move(store), identity, key, handle, hints) {
     make_exchange();
   }
 
@@ -65,8 +65,8 @@ struct Dumper::Private {
   // Collective. The hint may have been set since.
   Status prepare() {
     if (exchange_kind != state.hints.exchange) make_exchange();
-    if (state.hasher || state.hints.mode == hints::Mode::kNone) return Status::ok();
-    DEDUP_ASSIGN(state.hasher, Hasher::create(state.hints.fingerprint));
+    if (state.namer || state.hints.mode == hints::Mode::kNone) return Status::ok();
+    DEDUP_ASSIGN(state.namer, ChunkNamer::create(state.hints.fingerprint, state.key));
     return Status::ok();
   }
 
@@ -96,8 +96,10 @@ struct Dumper::Private {
 };
 
 Dumper::Dumper(const Topology& topology, service::Client& client, OwnStore store,
-               const Id128& identity, const Id128& handle, const hints::Hints& hints)
-    : p_(std::make_unique<Private>(topology, client, std::move(store), identity, handle, hints)) {}
+               const Id128& identity, const Id128& key, const Id128& handle,
+               const hints::Hints& hints)
+    : p_(std::make_unique<Private>(topology, client, std::move(store), identity, key, handle,
+                                   hints)) {}
 
 Dumper::~Dumper() = default;
 

@@ -26,10 +26,10 @@ namespace dedup::engine {
 // (at most F fingerprints), so that later ones find their chunks. One thread at a time.
 class Dumper {
  public:
-  // `topology`, `client` and `hints` must outlive the Dumper. Nothing communicates here. `handle`:
-  // the same on all ranks, and no other Dumper's.
+  // `topology`, `client` and `hints` must outlive the Dumper. Nothing communicates here. `key`: of
+  // the file's keyed hashes. `handle`: the same on all ranks, and no other Dumper's.
   Dumper(const Topology& topology, service::Client& client, OwnStore store, const Id128& identity,
-         const Id128& handle, const hints::Hints& hints);
+         const Id128& key, const Id128& handle, const hints::Hints& hints);
   ~Dumper();
 
   // Collective; ranks may have no runs. On success every chunk of every rank is, or is being kept,

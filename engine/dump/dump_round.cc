@@ -24,24 +24,20 @@
 namespace dedup::engine {
 namespace {
 
-// The chunks of a rank under names that tell which of them may be elsewhere too.
-NamedChunks find_names(DumpState& state, CutChunks cut, DumpStats& stats, FirstError& error) {
-  std::vector<FastHash> hashes;
-  std::vector<std::uint64_t> parts;
-  hashes.reserve(cut.size());
-  parts.reserve(cut.size());
-  for (std::uint32_t i = 0; i < cut.size(); ++i) {
-    hashes.push_back(fast_part(cut.name(i)));
-    parts.push_back(hashes.back().low);
+// The chunks of a rank, and which of them may be elsewhere too.
+NamedChunks find_names(DumpState& state, CutChunks cut, FirstError& error) {
+  // Only a keyed name can be that of a single chunk. Others are all taken for shared.
+  std::vector<std::uint8_t> may_have_twin(cut.size(), 1);
+  if (state.namer->is_keyed()) {
+    std::vector<std::uint64_t> parts;
+    parts.reserve(cut.size());
+    for (std::uint32_t i = 0; i < cut.size(); ++i) parts.push_back(cut.name(i).prefix());
+    may_have_twin = state.twins.find(parts);
   }
-  std::vector<std::uint8_t> may_have_twin = state.twins.find(parts);
-  parts = {};
   NamedChunks named(std::move(cut), NamedChunks::Kind::kOpen);
-  state.stored.find_committed(named, may_have_twin);
-  name_by_content(named, may_have_twin, *state.hasher, stats.bytes_fingerprinted, error);
-  error.note(state.stored.look(named, hashes, state.round, may_have_twin));
-  // Those of which only the fast hash is in the store.
-  name_by_content(named, may_have_twin, *state.hasher, stats.bytes_fingerprinted, error);
+  state.stored.find_committed(named);
+  share_twins(named, may_have_twin);
+  error.note(state.stored.look(named, state.round));
   name_the_rest(named, state.singles);
   return named;
 }
@@ -51,13 +47,16 @@ NamedChunks cut_and_name(DumpState& state, RunCursor& cursor, std::uint64_t most
   DumpStats& stats = result.stats;
   const PacedHashing paced;
   const std::uint64_t before = stats.bytes_fingerprinted;
-  CutChunks cut = state.deduplicates() ? cut_distinct(cursor, most, result.pieces)
-                                       : cut_numbered(cursor, most, state.numbers, result.pieces);
+  CutChunks cut = state.deduplicates()
+                      ? cut_distinct(cursor, most, *state.namer, result.pieces, error)
+                      : cut_numbered(cursor, most, state.numbers, result.pieces);
+  const bool took_sha256 = state.deduplicates() && !state.namer->is_keyed();
+  if (took_sha256) stats.bytes_fingerprinted += cut.sums().cut - cut.sums().zero;
   stats.bytes_written += cut.sums().cut;
   stats.bytes_zero += cut.sums().zero;
   stats.bytes_unique_local += cut.sums().unique;
   NamedChunks named = state.deduplicates()
-                          ? find_names(state, std::move(cut), stats, error)
+                          ? find_names(state, std::move(cut), error)
                           : NamedChunks(std::move(cut), NamedChunks::Kind::kSingle);
   paced.done(stats.bytes_fingerprinted - before);
   return named;

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/hasher.h"
+#include "base/chunk_namer.h"
 #include "base/numbered.h"
 #include "engine/chunks/chunk_writer.h"
 #include "engine/chunks/cut_chunks.h"
@@ -31,11 +31,13 @@ namespace dedup::engine {
 // What all rounds of all dumps of a Dumper share.
 struct DumpState {
   DumpState(const Topology& the_topology, service::Client& the_client, OwnStore own_store,
-            const Id128& the_identity, const Id128& handle, const hints::Hints& the_hints)
+            const Id128& the_identity, const Id128& the_key, const Id128& handle,
+            const hints::Hints& the_hints)
       : topology(the_topology),
         client(the_client),
         store(std::move(own_store)),
         identity(the_identity),
+        key(the_key),
         hints(the_hints),
         copies(std::min<unsigned>(the_hints.replication, the_topology.job_nodes())),
         round{handle, 0},
@@ -55,6 +57,7 @@ struct DumpState {
   service::Client& client;
   OwnStore store;
   Id128 identity;
+  Id128 key;  // of the chunks' names
   const hints::Hints& hints;
   unsigned copies;           // K, at most the number of nodes
   service::DumpRound round;  // the newest; the same on all ranks
@@ -66,7 +69,7 @@ struct DumpState {
   std::vector<NodeIndex> order;  // of partners; on leaders
   std::unique_ptr<Exchange> exchange;
   std::uint32_t exchanges = 0;  // so far; the same on all ranks
-  std::optional<Hasher> hasher;
+  std::optional<ChunkNamer> namer;
   UniqueNumbers numbers;
 };
 

@@ -182,7 +182,7 @@ class FindAndAttach {
     if (!donor_) return {};
     for (const store::CommitRecord& record : found.donors) {
       if (record.attempt != donor_->attempt) continue;
-      service::Donor donor{record.identity, record.attempt, {}};
+      service::Donor donor{record.identity, record.attempt, {}, record.key};
       for (const store::StoreEntry& entry : record.stores) donor.stores.push_back(entry.uuid);
       return donor;
     }
@@ -317,14 +317,17 @@ class FindAndAttach {
 
   void make_writable(service::FileInfo& info) const {
     info.writable = true;
-    info.session = continues_session(info) ? begun_.ended.session : Id128::random();
+    store::CommitRecord record;  // none as long as nothing is committed
+    auto committed = store::CommitRecord::decode(info.record);
+    if (committed.is_ok()) record = std::move(*committed);
+    info.session = continues_session(record) ? begun_.ended.session : Id128::random();
+    info.key = record.attempt.is_zero() ? info.donor.key : record.key;
+    if (info.key.is_zero()) info.key = Id128::random();
   }
 
   // Nobody has written since this job did, and the last that it tried is what was committed.
-  bool continues_session(const service::FileInfo& info) const {
-    if (info.record.empty()) return false;
-    const auto record = store::CommitRecord::decode(info.record);
-    return record.is_ok() && !record->lineage.empty() && record->lineage.back() == begun_.ended;
+  bool continues_session(const store::CommitRecord& committed) const {
+    return !committed.lineage.empty() && committed.lineage.back() == begun_.ended;
   }
 
   Status exists() const {

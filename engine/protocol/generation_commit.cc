@@ -62,7 +62,8 @@ bool is_small(const store::CommitRecord& record) {
 }
 
 std::string hash_name(const hints::Hints& hints) {
-  return hints.mode == hints::Mode::kNone ? "none" : "sha256";
+  if (hints.mode == hints::Mode::kNone) return "none";
+  return hints.fingerprint == FingerprintKind::kSha256 ? "sha256" : "keyed";
 }
 
 }  // namespace
@@ -216,6 +217,7 @@ Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
   record_.replication = file_.wanted_copies();
   record_.chunk_size = file_.hints.chunk_size;
   record_.fingerprint = hash_name(file_.hints);
+  record_.key = info.key;
   record_.time = static_cast<std::uint64_t>(std::time(nullptr));
   for (NodeIndex n = 0; n < file_.nodes(); ++n) {
     record_.stores.push_back({info.stores[n].uuid, info.stores[n].node});

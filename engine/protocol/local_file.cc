@@ -126,6 +126,11 @@ Result<std::shared_ptr<const store::SegmentReader>> LocalFile::segment(std::uint
   return store_->segment(identity_, number);
 }
 
+Result<std::uint64_t> LocalFile::segment_size(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  return store_->segment_size(identity_, number);
+}
+
 Result<std::unique_ptr<store::IndexReader>> LocalFile::index(const Id128& identity,
                                                              const Id128& generation) {
   const std::lock_guard lock(mutex_);

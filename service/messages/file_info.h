@@ -23,6 +23,7 @@ struct Donor {
   Id128 identity;
   Id128 attempt;              // zero: there is none
   std::vector<Id128> stores;  // of its record
+  Id128 key;
 };
 
 // What every rank that has a file open knows of it.
@@ -35,6 +36,7 @@ struct FileInfo {
   std::uint64_t size = 0;
   bool writable = false;  // the job holds the stores' locks for writing
   Id128 session;          // of this job's writing (LineageEntry); zero if not writable
+  Id128 key;              // of the chunks' names (CommitRecord); zero if not writable
   // What stands at the real path. kNone: the nodes share no file system there, and the stores find
   // the file by its path. kPlain: the file's committed content, until the first commit.
   enum class RealPath : std::uint8_t { kNone, kPlaceholder, kPlain };

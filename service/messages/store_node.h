@@ -132,17 +132,10 @@ struct DumpRound {
   Id128 handle;
   std::uint64_t number = 0;
 };
-// What this node's store has of chunks that a rank is about to dump: under their strong
-// fingerprints (committed or registered), and, of what came since the commit, single ones with
-// their fast hash. Strong fingerprints that it has not are kept until the handle's next round, or
-// the commit: claims of copies in this round yield to whoever looked.
-//
-// A single chunk of this node's store that may be the same: its bytes tell.
-struct FoundSingle {
-  Fingerprint name;
-  store::ChunkLocation location;
-  std::uint32_t placement = 0;  // index into LookReply::placements
-};
+// What this node's store has of chunks that a rank is about to dump, committed or registered, by
+// what they are called by their content; under other names, too, that chunks have that were single.
+// Those that may have a twin and are not here are kept until the handle's next round, or the
+// commit: claims of copies in this round yield to whoever looked.
 enum class Held : std::uint8_t {
   kNot,
   kCommitted,  // in the committed generation
@@ -151,38 +144,36 @@ enum class Held : std::uint8_t {
 constexpr Held last_of(Held) {
   return Held::kSince;
 }
+struct FoundChunk {
+  static constexpr std::uint64_t kShared = ~std::uint64_t{0};
+  std::uint64_t single = kShared;  // its number, if it is named as a single one
+  std::uint32_t placement = 0;     // index into one of the lists of placements
+};
 struct LookReply {
   Id128 base;                               // attempt of what is committed; zero: nothing is
   std::vector<plan::Placement> placements;  // of what came since then
   // Of what is committed: as that generation's record numbers the stores; on none: not known.
   std::vector<plan::Placement> committed;
-  std::vector<Held> held;             // one per chunk: here under its strong fingerprint
-  std::vector<std::uint32_t> placed;  // one per chunk that is held, in order: index into one of the
-                                      // lists of placements
-  std::vector<std::uint8_t> alike;    // one per chunk, empty: none. Not held; one is single here
-  std::vector<FoundSingle> singles;   // one per chunk that is alike, in order
+  std::vector<Held> held;         // one per chunk
+  std::vector<FoundChunk> found;  // one per chunk that is held, in order
   bool possible() const {
     std::size_t next = 0;
     for (const Held one : held) {
       if (one == Held::kNot) continue;
       const auto& list = one == Held::kSince ? placements : committed;
-      if (next == placed.size() || placed[next++] >= list.size()) return false;
+      if (next == found.size() || found[next++].placement >= list.size()) return false;
     }
-    return next == placed.size() && count_set(alike) == singles.size() &&
-           all_are_placed(singles, placements);
+    return next == found.size();
   }
 };
 struct Look {
   Id128 identity;
   DumpRound round;
-  std::vector<FastHash> hashes;      // one per chunk
-  std::vector<std::uint8_t> strong;  // one per chunk, empty: none. Those that may have a twin
-  std::vector<Fingerprint> names;    // their strong fingerprints, in order
+  std::vector<Fingerprint> names;    // one per chunk
+  std::vector<std::uint8_t> shared;  // one per chunk: whether it may have a twin
   static constexpr Opcode kOpcode = Opcode::kLook;
   using Reply = LookReply;
-  bool possible() const {
-    return (strong.empty() || strong.size() == hashes.size()) && count_set(strong) == names.size();
-  }
+  bool possible() const { return shared.size() == names.size(); }
 };
 // For each fingerprint: 1 if the caller is to store it, 0 if this node has it or somebody else is
 // storing it. What is claimed must be registered, or released after a failure.

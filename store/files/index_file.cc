@@ -105,7 +105,6 @@ struct IndexFileWriter::Private {
   Id128 identity;
   Id128 attempt;
   std::uint64_t entries = 0;
-  std::uint64_t weak = 0;  // of them, whose fingerprints are not strong
   Fingerprint last;
   Encoder page;
   std::uint64_t pages = 0;
@@ -147,7 +146,7 @@ struct IndexFileWriter::Private {
     out.put(entries);
     out.put(static_cast<std::uint64_t>(uses.size()));
     out.put(format::checksum(tables.bytes()));
-    out.put(weak);
+    out.put(std::uint64_t{0});
     out.put(static_cast<std::uint64_t>(placements.size()));
     out.put(placements_size);
     out.put(static_cast<std::uint64_t>(older.size()));
@@ -198,7 +197,6 @@ Status IndexFileWriter::add(const IndexEntry& entry) {
   use.end = std::max(use.end, chunk_end(entry.fingerprint, entry.location));
   p_->last = entry.fingerprint;
   ++p_->entries;
-  if (!is_strong(kind_of(entry.fingerprint))) ++p_->weak;
   return Status::ok();
 }
 
@@ -228,7 +226,6 @@ struct IndexFileReader::Private {
   fs::File file;
   Id128 attempt;
   std::uint64_t entries = 0;
-  std::uint64_t weak = 0;
   std::uint64_t pages = 0;
   bool is_placed = false;  // version 2 or newer
   std::size_t entry_size = kEntrySize;
@@ -314,7 +311,7 @@ struct IndexFileReader::Private {
     entries = in.get<std::uint64_t>();
     const auto uses = in.get<std::uint64_t>();
     checksum = in.get<std::uint64_t>();
-    weak = in.get<std::uint64_t>();
+    in.get<std::uint64_t>();
     const auto placed = is_placed ? in.get<std::uint64_t>() : 0;
     const auto placed_size = is_placed ? in.get<std::uint64_t>() : 0;
     const auto runs = version > 2 ? in.get<std::uint64_t>() : 0;
@@ -324,7 +321,7 @@ struct IndexFileReader::Private {
     // An entry takes more bytes than its share of the tables: with these bounds nothing overflows.
     const bool plausible = page_holds(header, 0) && page_size == kPageSize &&
                            entries <= about.size / entry_size && uses <= entries &&
-                           weak <= entries && placed <= placed_size && placed_size <= about.size &&
+                           placed <= placed_size && placed_size <= about.size &&
                            runs < IndexRuns::kMost;
     if (!plausible) return format::corrupt(file.path(), "index with a damaged header");
     pages = (entries + page_entries - 1) / page_entries;
@@ -413,23 +410,19 @@ Result<std::uint64_t> IndexFileReader::position(const Fingerprint& fingerprint) 
   return p_->not_found(fingerprint);
 }
 
-Result<IndexEntry> IndexFileReader::find_single(const FastHash& hash) const {
-  DEDUP_ASSIGN(std::uint64_t i, p_->lower_bound(name_of_single(hash, 0)));
-  // Strong fingerprints may begin alike.
-  for (; i < p_->entries; ++i) {
-    DEDUP_ASSIGN(const Fingerprint found, p_->fingerprint_at(i));
-    if (fast_part(found) != hash) break;
-    if (kind_of(found) == NameKind::kSingle) return at(i);
+Result<IndexEntry> IndexFileReader::find_content(const Fingerprint& content) const {
+  if (kind_of(content) != NameKind::kKeyed) return find(content);
+  // Names of one content stand together: they differ at their ends.
+  DEDUP_ASSIGN(const std::uint64_t i, p_->lower_bound(name_of_single(content, 0)));
+  if (i < p_->entries) {
+    DEDUP_ASSIGN(const IndexEntry entry, at(i));
+    if (content_of(entry.fingerprint) == content) return entry;
   }
-  return Status(Code::kNotFound, p_->file.path() + ": no single chunk with that hash");
+  return p_->not_found(content);
 }
 
 const plan::Placement& IndexFileReader::placement(std::uint32_t number) const {
   return p_->placements[number < p_->placements.size() ? number : IndexEntry::kNotPlaced];
-}
-
-bool IndexFileReader::has_strong() const {
-  return p_->weak < p_->entries;
 }
 
 Result<IndexEntry> IndexFileReader::at(std::uint64_t i) const {

@@ -58,9 +58,8 @@ class IndexFileReader final : public IndexReader {
   Result<IndexEntry> find(const Fingerprint& fingerprint) const override;
   Result<std::uint64_t> position(const Fingerprint& fingerprint) const override;
   Result<IndexEntry> at(std::uint64_t i) const override;
-  Result<IndexEntry> find_single(const FastHash& hash) const override;
+  Result<IndexEntry> find_content(const Fingerprint& content) const override;
   const plan::Placement& placement(std::uint32_t number) const override;
-  bool has_strong() const override;
   const std::vector<SegmentUse>& segments() const override;
 
  private:

@@ -97,7 +97,7 @@ std::pair<std::size_t, bool> first_group(std::span<const SegmentChunk> chunks) {
   std::uint64_t next = 0;
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     if (has_header(chunks[i].fingerprint)) continue;
-    const std::uint64_t number = number_part(chunks[i].fingerprint);
+    const std::uint64_t number = number_of_single(chunks[i].fingerprint);
     if (listed && number != next) return {i, true};
     listed = true;
     next = number + 1;
@@ -295,7 +295,7 @@ struct SegmentFileReader::Private {
                std::span<const std::byte> data, Known known) const {
     if (!has_header(fingerprint)) {
       const bool there = known == Known::kLocated || !begins_with_salt(data);
-      if (there && fast_hash(data) == fast_part(fingerprint)) return Status::ok();
+      if (there && fits_single(fingerprint, data)) return Status::ok();
       return bad_chunk(file.path(), offset,
                        "damaged, or not the chunk " + fingerprint.hex() + " of " +
                            std::to_string(data.size()) + " bytes");
@@ -389,7 +389,7 @@ struct SegmentFileReader::Private {
       if (location.length > size - offset) return bad_chunk(file.path(), offset, "cut off");
       Bytes data(location.length);
       DEDUP_TRY(fs::read_at(file, offset, data));
-      if (fast_hash(data) == fast_part(fingerprint)) visit(fingerprint, location);
+      if (fits_single(fingerprint, data)) visit(fingerprint, location);
       offset += data.size();
     }
     return Status::ok();

@@ -17,6 +17,7 @@
 #include "store/real_path.h"
 #include "store/replacement.h"
 #include "test/faults/memory_system.h"
+#include "test/hooks/names.h"
 #include "test/unit/shard_helpers.h"
 #include "test/unit/store_job.h"
 
@@ -70,7 +71,7 @@ class StoreDamage : public testing::Test {
       chunks_.push_back({random_fingerprint(random_), random_bytes(random_, 60 + 10 * i)});
       Chunk& chunk = chunks_.back();
       const bool twin = i % 3 == 1;
-      if (!twin) chunk.fingerprint = name_of_single(fast_hash(chunk.data), chunks_.size());
+      if (!twin) chunk.fingerprint = test::single_name(chunk.data, chunks_.size());
       content_.insert(content_.end(), chunks_.back().data.begin(), chunks_.back().data.end());
     }
     const Status made = make();

@@ -22,6 +22,7 @@
 #include "store/shard.h"
 #include "store/shard_content.h"
 #include "test/fuzz_formats/targets.h"
+#include "test/hooks/names.h"
 #include "test/unit/shard_helpers.h"
 
 namespace dedup::fuzz {
@@ -227,7 +228,7 @@ std::size_t mend_group(Bytes& bytes, std::size_t at) {
       continue;
     }
     if (end - entry < store::kGroupEntrySize || length > bytes.size() - chunk) break;
-    const Fingerprint name = name_of_single(fast_hash(Input(bytes).subspan(chunk, length)), entry);
+    const Fingerprint name = test::single_name(Input(bytes).subspan(chunk, length), entry);
     std::memcpy(bytes.data() + entry + 4, name.bytes.data(), name.bytes.size());
     entry += store::kGroupEntrySize;
     chunk += length;
@@ -267,7 +268,7 @@ std::vector<Bytes> segment_seeds() {
   std::vector<store::SegmentChunk> group;
   for (std::uint8_t i = 0; i < 3; ++i) {
     const Input part = Input(data).first(13u + i);
-    group.push_back({i == 1 ? some_fingerprint(i) : name_of_single(fast_hash(part), i), part});
+    group.push_back({i == 1 ? some_fingerprint(i) : test::single_name(part, i), part});
   }
   std::vector<store::ChunkLocation> locations(group.size());
   require((*writer)->append(group, locations).is_ok(), "appends a group");

@@ -10,6 +10,7 @@ libdedup_hooks_la_SOURCES = \
   test/hooks/faulty_system.cc \
   test/hooks/faulty_system.h \
   test/hooks/forwarding_system.h \
+  test/hooks/names.h \
   test/hooks/paced_device.cc \
   test/hooks/paced_device.h \
   test/hooks/paced_system.h \

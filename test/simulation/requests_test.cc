@@ -16,6 +16,7 @@
 #include "service/messages/homes.h"
 #include "service/messages/store_node.h"
 #include "store/format.h"
+#include "test/hooks/names.h"
 #include "test/simulation/handles.h"
 
 namespace dedup::simulation {
@@ -216,18 +217,14 @@ class DumpRequests : public Requests {
     engine::RunCursor cursor(std::span(&run, 1), static_cast<std::uint32_t>(kSize));
     std::vector<engine::DumpedPiece> pieces;
     pieces.reserve(1);
-    engine::NamedChunks chunks(engine::cut_distinct(cursor, 2, pieces),
+    engine::FirstError error;
+    engine::NamedChunks chunks(engine::cut_distinct(cursor, 2, test::keyed_namer(), pieces, error),
                                engine::NamedChunks::Kind::kOpen);
     EXPECT_EQ(chunks.size(), 1u);
-    const std::vector<FastHash> hashes{fast_part(chunks.name(0))};
-    std::vector<std::uint8_t> may_have_twin{static_cast<std::uint8_t>(twin ? 1 : 0)};
-    std::uint64_t fingerprinted = 0;
-    engine::FirstError error;
     engine::StoredChunks stored(job.client(), store_, file_->identity());
-    stored.find_committed(chunks, may_have_twin);
-    engine::name_by_content(chunks, may_have_twin, *hasher_, fingerprinted, error);
-    EXPECT_TRUE(stored.look(chunks, hashes, {file_->handle, ++round_}, may_have_twin).is_ok());
-    engine::name_by_content(chunks, may_have_twin, *hasher_, fingerprinted, error);
+    stored.find_committed(chunks);
+    engine::share_twins(chunks, {static_cast<std::uint8_t>(twin ? 1 : 0)});
+    EXPECT_TRUE(stored.look(chunks, {file_->handle, ++round_}).is_ok());
     engine::name_the_rest(chunks, singles_);
     engine::ChunkWriter writer(job.client(), store_, file_->identity(), false);
     if (!chunks.is_held(0)) {
@@ -260,14 +257,13 @@ class DumpRequests : public Requests {
   std::unique_ptr<engine::JobFile> file_ = open();
   engine::OwnStore store_{
       [this](std::uint64_t number) { return file_->local->create_segment(number); },
-      [this](std::uint64_t number) { return file_->local->segment(number); },
+      [this](std::uint64_t number) { return file_->local->segment_size(number); },
       [this]() -> Result<engine::OwnIndex> {
         const auto view = file_->view();
         DEDUP_ASSIGN(auto reader, file_->local->index(file_->identity(), view->base()));
         return engine::OwnIndex{std::move(reader), view->nodes_of(view->base())};
       }};
   plan::Placement here_ = plan::Placement::copies_on({job.client().self()});
-  Result<Hasher> hasher_ = Hasher::create(FingerprintKind::kSha256);
   SingleNumbers singles_;
   std::uint64_t round_ = 0;
   std::uint64_t at_ = 0;
@@ -284,8 +280,7 @@ TEST_F(DumpRequests, NameAChunkTwiceAtMost) {
       EXPECT_EQ(first.namings(), 2);
       EXPECT_TRUE(first.counts.contains(Opcode::kLook));
       EXPECT_TRUE(first.counts.contains(Opcode::kRegister));
-      EXPECT_EQ(kind_of(first.name),
-                twin || generation != 0 ? NameKind::kSha256 : NameKind::kSingle);
+      EXPECT_EQ(kind_of(first.name), twin ? NameKind::kKeyed : NameKind::kKeyedSingle);
       // It is there now: found under the name that it has.
       for (const bool has_twin_now : {twin, true}) {
         const Dumped again = dump(bytes, has_twin_now);
@@ -296,31 +291,27 @@ TEST_F(DumpRequests, NameAChunkTwiceAtMost) {
     }
     commit();
     ASSERT_FALSE(HasFatalFailure());
-    // In the generation that is committed now.
-    for (const bool twin : {false, true}) {
-      const Dumped shared = dump(bytes_of(content + 1), twin);
-      EXPECT_EQ(shared.counts, (Counts{{Opcode::kLook, 1}}));
-      EXPECT_EQ(kind_of(shared.name), NameKind::kSha256);
+    // Of the generation that is committed now nobody has to be asked.
+    for (const bool was_twin : {false, true}) {
+      for (const bool twin : {false, true}) {
+        const Dumped again = dump(bytes_of(content + (was_twin ? 1 : 0)), twin);
+        EXPECT_EQ(again.counts, Counts{});
+        EXPECT_EQ(kind_of(again.name), was_twin ? NameKind::kKeyed : NameKind::kKeyedSingle);
+      }
     }
-  }
-  // Of a single one of the generation nobody has to be asked.
-  for (const bool twin : {false, true}) {
-    const Dumped single = dump(bytes_of(1), twin);
-    EXPECT_EQ(single.counts, Counts{});
-    EXPECT_EQ(kind_of(single.name), NameKind::kSingle);
   }
 }
 
 TEST_F(DumpRequests, OfWhatFailsGiveNothingBackThatWasNotClaimed) {
   const Bytes bytes = bytes_of(1);
-  const auto strong = hasher_->hash(bytes);
+  const Fingerprint shared = test::content_name(bytes);
   // Somebody else's copy of the same chunk is on its way.
-  const service::Claim claim{file_->identity(), {*strong}};
+  const service::Claim claim{file_->identity(), {shared}};
   ASSERT_EQ(job.client().call(job.client().self(), claim)->granted[0], 1);
   engine::ChunkWriter writer(job.client(), store_, file_->identity(), false);
   const std::uint32_t here = writer.placements().number(here_);
   const std::array own{
-      engine::StoredChunk{*strong, bytes, here, false, false, fast_hash(bytes).low}};
+      engine::StoredChunk{shared, bytes, here, false, false, fast_hash(bytes).low}};
   ASSERT_TRUE(writer.keep(own).is_ok());
   counts.clear();
   ASSERT_TRUE(writer.settle(false).is_ok());
@@ -328,12 +319,12 @@ TEST_F(DumpRequests, OfWhatFailsGiveNothingBackThatWasNotClaimed) {
   EXPECT_EQ(job.client().call(job.client().self(), claim)->granted[0], 0);
   // Copies are claimed, and given back.
   const Bytes other = bytes_of(2);
-  const auto copy = hasher_->hash(other);
-  const std::array copies{engine::StoredChunk{*copy, other, writer.placements().number(here_),
-                                              false, true, fast_hash(other).low}};
+  const Fingerprint copy = test::content_name(other);
+  const std::array copies{engine::StoredChunk{copy, other, writer.placements().number(here_), false,
+                                              true, fast_hash(other).low}};
   ASSERT_TRUE(writer.store_copies(copies, {file_->handle, 1}).is_ok());
   ASSERT_TRUE(writer.settle(false).is_ok());
-  const service::Claim again{file_->identity(), {*copy}};
+  const service::Claim again{file_->identity(), {copy}};
   EXPECT_EQ(job.client().call(job.client().self(), again)->granted[0], 1);
 }
 

@@ -1,4 +1,5 @@
 #include "base/hasher.h"
+#include "test/hooks/names.h"
 
 #include <gtest/gtest.h>
 #include <openssl/crypto.h>
@@ -14,7 +15,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-Fingerprint hash_of(FingerprintKind kind, std::string_view text) {
+Fingerprint hash_of(DigestKind kind, std::string_view text) {
   auto hasher = Hasher::create(kind);
   EXPECT_TRUE(hasher.is_ok()) << hasher.status().message();
   const auto fingerprint = hasher->hash(bytes_of(text));
@@ -25,9 +26,9 @@ Fingerprint hash_of(FingerprintKind kind, std::string_view text) {
 
 // The test vectors of FIPS 180-2, appendices A.1 and B.1.
 TEST(Hasher, GivesTheStandardsHashes) {
-  EXPECT_EQ(hash_of(FingerprintKind::kSha256, "abc").hex(),
+  EXPECT_EQ(hash_of(DigestKind::kSha256, "abc").hex(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(hash_of(FingerprintKind::kSha1, "abc").hex(),
+  EXPECT_EQ(hash_of(DigestKind::kSha1, "abc").hex(),
             "a9993e364706816aba3e25717850c26c9cd0d89d000000000000000000000000");
 }
 
@@ -51,7 +52,7 @@ TEST(Hasher, WorksAfterOpensslHasCleanedUp) {
   const auto hash_all = [](Hasher& early) {
     const auto before = early.hash(bytes_of("abc"));
     OPENSSL_cleanup();
-    auto late = Hasher::create(FingerprintKind::kSha256);
+    auto late = Hasher::create(DigestKind::kSha256);
     Sha256 mac{};
     const bool right =
         before.is_ok() && late.is_ok() && late->hash(bytes_of("abc")).value() == before.value() &&
@@ -61,29 +62,42 @@ TEST(Hasher, WorksAfterOpensslHasCleanedUp) {
         hex(mac).starts_with("5bdcc146");
     std::_Exit(right ? 0 : 1);
   };
-  auto early = Hasher::create(FingerprintKind::kSha256);
+  auto early = Hasher::create(DigestKind::kSha256);
   ASSERT_TRUE(early.is_ok());
   EXPECT_EXIT(hash_all(*early), testing::ExitedWithCode(0), "");
 }
 
 TEST(FingerprintCheck, TellsFingerprintsApart) {
-  EXPECT_EQ(kind_of(hash_of(FingerprintKind::kSha256, "abc")), NameKind::kSha256);
-  EXPECT_EQ(kind_of(hash_of(FingerprintKind::kSha1, "abc")), NameKind::kSha1);
+  EXPECT_EQ(kind_of(hash_of(DigestKind::kSha256, "abc")), NameKind::kSha256);
+  EXPECT_EQ(kind_of(hash_of(DigestKind::kSha1, "abc")), NameKind::kSha1);
   for (int i = 0; i < 1000; ++i) {
     UniqueNumbers numbers;
     EXPECT_EQ(kind_of(numbers.next()), NameKind::kNumber);
     EXPECT_EQ(kind_of(numbers.next()), NameKind::kNumber);
   }
-  for (const FastHash hash : {FastHash{0, 0}, FastHash{7, ~std::uint64_t{0}}, fast_hash({})}) {
-    for (const std::uint64_t number : {std::uint64_t{0}, ~std::uint64_t{0}}) {
-      EXPECT_EQ(kind_of(name_of_single(hash, number)), NameKind::kSingle);
-      EXPECT_EQ(fast_part(name_of_single(hash, number)), hash);
+  for (const std::uint64_t number : {std::uint64_t{0}, (std::uint64_t{1} << 48) - 1}) {
+    for (const std::string_view text : {"", "abc"}) {
+      const Fingerprint content = test::content_name(bytes_of(text));
+      const Fingerprint single = name_of_single(content, number);
+      EXPECT_EQ(kind_of(content), NameKind::kKeyed);
+      EXPECT_FALSE(is_single(content));
+      EXPECT_EQ(content_of(content), content);
+      EXPECT_EQ(kind_of(single), NameKind::kKeyedSingle);
+      EXPECT_TRUE(is_single(single));
+      EXPECT_EQ(content_of(single), content);
+      EXPECT_EQ(number_of_single(single), number);
+      const Fingerprint old = test::old_single_name(bytes_of(text), number);
+      EXPECT_EQ(kind_of(old), NameKind::kSingle);
+      EXPECT_TRUE(is_single(old));
+      EXPECT_EQ(number_of_single(old), number);
     }
   }
   // A SHA-256 may end in zeros and the single's mark elsewhere.
-  Fingerprint strong = hash_of(FingerprintKind::kSha256, "abc");
+  Fingerprint strong = hash_of(DigestKind::kSha256, "abc");
   std::fill(strong.bytes.begin() + 25, strong.bytes.end(), std::uint8_t{0});
   strong.bytes[24] = 2;
+  EXPECT_EQ(kind_of(strong), NameKind::kSha256);
+  strong.bytes[26] = 4;
   EXPECT_EQ(kind_of(strong), NameKind::kSha256);
 }
 
@@ -92,13 +106,13 @@ TEST(FastHash, IsXxh3) {
   EXPECT_EQ(fast_hash({}), (FastHash{0x6001c324468d497f, 0x99aa06d3014798d8}));
   EXPECT_EQ(fast_hash(bytes_of("abc")), (FastHash{0x78af5f94892f3950, 0x06b05ab6733a6185}));
   SingleNumbers numbers;
-  const Fingerprint one = name_of_single(fast_hash(bytes_of("abc")), numbers.next());
-  EXPECT_NE(one, name_of_single(fast_hash(bytes_of("abc")), numbers.next()));
+  const Fingerprint one = test::single_name(bytes_of("abc"), numbers.next());
+  EXPECT_NE(one, test::single_name(bytes_of("abc"), numbers.next()));
 }
 
 TEST(FingerprintCheck, HoldsForTheChunkAlone) {
   FingerprintCheck check;
-  for (const FingerprintKind kind : {FingerprintKind::kSha256, FingerprintKind::kSha1}) {
+  for (const DigestKind kind : {DigestKind::kSha256, DigestKind::kSha1}) {
     const Fingerprint fingerprint = hash_of(kind, "a chunk");
     EXPECT_TRUE(*check.holds(fingerprint, bytes_of("a chunk")));
     EXPECT_FALSE(*check.holds(fingerprint, bytes_of("a chunK")));
@@ -107,9 +121,12 @@ TEST(FingerprintCheck, HoldsForTheChunkAlone) {
   }
   UniqueNumbers numbers;
   EXPECT_TRUE(*check.holds(numbers.next(), bytes_of("whatever")));
-  const Fingerprint single = name_of_single(fast_hash(bytes_of("a chunk")), 42);
-  EXPECT_TRUE(*check.holds(single, bytes_of("a chunk")));
-  EXPECT_FALSE(*check.holds(single, bytes_of("a chunK")));
+  for (const Fingerprint& name :
+       {test::content_name(bytes_of("a chunk")), test::single_name(bytes_of("a chunk"), 42),
+        test::old_single_name(bytes_of("a chunk"), 42)}) {
+    EXPECT_TRUE(*check.holds(name, bytes_of("a chunk")));
+    EXPECT_FALSE(*check.holds(name, bytes_of("a chunK")));
+  }
 }
 
 }  // namespace

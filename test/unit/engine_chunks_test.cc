@@ -14,6 +14,7 @@
 #include "engine/chunks/name_chunks.h"
 #include "engine/chunks/node_chunks.h"
 #include "engine/chunks/sends.h"
+#include "test/hooks/names.h"
 
 namespace dedup::engine {
 namespace {
@@ -42,7 +43,8 @@ struct OneRank {
     const DumpRun run{0, data.data(), data.size()};
     RunCursor cursor(std::span(&run, 1), kChunk);
     pieces.reserve(contents.size());
-    chunks = cut_distinct(cursor, contents.size() + 1, pieces);
+    FirstError error;
+    chunks = cut_distinct(cursor, contents.size() + 1, test::keyed_namer(), pieces, error);
   }
   Bytes data;
   std::vector<DumpedPiece> pieces;
@@ -73,24 +75,26 @@ TEST(CutChunks, GoesOnInTheNextRoundWhereTheLastOneEnded) {
   RunCursor cursor(runs, kChunk);
   std::vector<DumpedPiece> pieces;
   pieces.reserve(5);
-  EXPECT_EQ(cut_distinct(cursor, 1, pieces).size(), 1u);
-  const CutChunks second = cut_distinct(cursor, 3, pieces);
+  FirstError error;
+  EXPECT_EQ(cut_distinct(cursor, 1, test::keyed_namer(), pieces, error).size(), 1u);
+  const CutChunks second = cut_distinct(cursor, 3, test::keyed_namer(), pieces, error);
   EXPECT_EQ(second.size(), 2u);  // the last one equals the round's first
   ASSERT_EQ(second.pieces().size(), 4u);
   EXPECT_EQ(second.pieces()[0].file_offset, 1000 + kChunk);
   EXPECT_EQ(second.pieces()[2].file_offset, 5000u);
   EXPECT_EQ(second.pieces()[3].placement, 0u);
-  EXPECT_EQ(cut_distinct(cursor, 9, pieces).size(), 0u);
+  EXPECT_EQ(cut_distinct(cursor, 9, test::keyed_namer(), pieces, error).size(), 0u);
 }
 
-TEST(CutChunks, ComparesBytesWhereFastHashesCannotTell) {
-  // Of other lengths: the last chunk of a run is short.
+TEST(CutChunks, KeepsPrefixesOfOneAnotherApart) {
   const Bytes data = data_of({5, 5});
   const std::vector<DumpRun> runs = {{0, data.data(), kChunk}, {500, data.data(), kChunk / 2}};
   RunCursor cursor(runs, kChunk);
   std::vector<DumpedPiece> pieces;
   pieces.reserve(2);
-  EXPECT_EQ(cut_distinct(cursor, 2, pieces).size(), 2u);
+  FirstError error;
+  EXPECT_EQ(cut_distinct(cursor, 2, test::keyed_namer(), pieces, error).size(), 2u);
+  EXPECT_TRUE(error.none());
 }
 
 TEST(CutChunks, NumbersEachChunkInModeNone) {
@@ -109,35 +113,27 @@ TEST(CutChunks, NumbersEachChunkInModeNone) {
 }
 
 TEST(NameChunks, NamesByWhoMayHaveTheSame) {
-  OneRank rank({1, 2, 3, 4});
+  OneRank rank({1, 2, 3});
   const Fingerprint in_store = named(77);
-  auto hasher = Hasher::create(FingerprintKind::kSha256);
-  ASSERT_TRUE(hasher.is_ok());
   SingleNumbers numbers;
-  FirstError error;
-  std::uint64_t fingerprinted = 0;
   NamedChunks chunks(std::move(rank.chunks), NamedChunks::Kind::kOpen);
   const auto here = plan::Placement::copies_on({3, 5});
   chunks.name_held(1, in_store, here);  // single there, and the same
-  name_by_content(chunks, {1, 1, 0, 0}, *hasher, fingerprinted, error);
+  share_twins(chunks, {1, 1, 0});
   EXPECT_TRUE(chunks.is_open(2));
-  name_by_content(chunks, {1, 1, 1, 0}, *hasher, fingerprinted, error);  // something like it
   name_the_rest(chunks, numbers);
-  EXPECT_TRUE(error.none());
-  EXPECT_EQ(chunks.name(0), *hasher->hash(chunks.data(0)));
+  EXPECT_EQ(chunks.name(0), test::content_name(chunks.data(0)));
   EXPECT_EQ(chunks.name(1), in_store);
-  EXPECT_EQ(chunks.name(2), *hasher->hash(chunks.data(2)));
-  EXPECT_EQ(kind_of(chunks.name(3)), NameKind::kSingle);
-  EXPECT_EQ(fast_part(chunks.name(3)), fast_hash(chunks.data(3)));
-  EXPECT_EQ(fingerprinted, 2 * kChunk);
+  EXPECT_EQ(kind_of(chunks.name(2)), NameKind::kKeyedSingle);
+  EXPECT_EQ(content_of(chunks.name(2)), test::content_name(chunks.data(2)));
   EXPECT_EQ(chunks.singles(), 1u);
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(chunks.is_single(i), i == 3);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(chunks.is_single(i), i == 2);
     EXPECT_EQ(chunks.is_held(i), i == 1);
     EXPECT_FALSE(chunks.is_open(i));
   }
   const ChunkRecords shared = chunks.take_records();
-  ASSERT_EQ(shared.list.size(), 3u);
+  ASSERT_EQ(shared.list.size(), 2u);
   EXPECT_EQ(shared.list[1].fingerprint, in_store);
   EXPECT_EQ(shared.list[1].length, kChunk);
   EXPECT_EQ(shared.placements[shared.list[1].held], here);
@@ -276,8 +272,8 @@ TEST(NodeChunks, RefusesAnswersThatCannotBe) {
 TEST(Judge, LeavesOutOfTheReductionWhatConcernsNobodyElse) {
   const NodeIndex self = 4;
   const plan::LiveNodes live(8);
-  const Fingerprint single = name_of_single({1, 2}, 3);
-  const Fingerprint single_too_few = name_of_single({2, 2}, 3);
+  const Fingerprint single = test::single_name(data_of({1}), 3);
+  const Fingerprint single_too_few = test::single_name(data_of({2}), 3);
   const Fingerprint strong = named(~std::uint64_t{0}, 9);
   NodeView view{self,
                 NodeChunks(records_of({{single, 10}, {single_too_few, 20}, {strong, 30}}), {3}),

@@ -18,6 +18,7 @@
 #include "engine/chunks/settle.h"
 #include "plan/deal.h"
 #include "plan/reduce.h"
+#include "test/hooks/names.h"
 
 namespace dedup::engine {
 namespace {
@@ -83,7 +84,7 @@ class Round {
   void check() {
     std::map<Fingerprint, std::multiset<NodeIndex>> stored;
     for (const auto& [content, holders] : held_) {
-      stored[strong(content)].insert(holders.begin(), holders.end());
+      stored[name_of(content)].insert(holders.begin(), holders.end());
     }
     for (const Rank& rank : ranks_) {
       for (std::uint32_t i = 0; i < rank.chunks.size(); ++i) {
@@ -127,10 +128,10 @@ class Round {
     return shape_.collective && shared.size() <= shape_.threshold && held_.empty();
   }
 
-  Fingerprint strong(std::uint64_t content) {
+  Fingerprint name_of(std::uint64_t content) {
     Bytes data(kChunk);
     std::memcpy(data.data(), &content, sizeof content);
-    return *hasher_->hash(data);
+    return test::content_name(data);
   }
 
   void cut_and_name() {
@@ -139,7 +140,8 @@ class Round {
     for (Rank& rank : ranks_) {
       RunCursor cursor(std::span(&rank.run, 1), kChunk);
       rank.pieces.reserve(rank.data.size() / kChunk);
-      cut.push_back(cut_distinct(cursor, rank.data.size() / kChunk + 1, rank.pieces));
+      cut.push_back(cut_distinct(cursor, rank.data.size() / kChunk + 1, test::keyed_namer(),
+                                 rank.pieces, error_));
       for (std::uint32_t i = 0; i < cut.back().size(); ++i) ++seen[cut.back().checksum(i)];
     }
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -149,10 +151,9 @@ class Round {
         const bool twin = seen[cut[r].checksum(i)] > 1;
         may_have_twin[i] = twin || held_.contains(content_of(cut[r].data(i))) ? 1 : 0;
       }
-      std::uint64_t fingerprinted = 0;
       Rank& rank = ranks_[r];
       rank.chunks = NamedChunks(std::move(cut[r]), NamedChunks::Kind::kOpen);
-      name_by_content(rank.chunks, may_have_twin, *hasher_, fingerprinted, error_);
+      share_twins(rank.chunks, may_have_twin);
       for (std::uint32_t i = 0; i < size; ++i) {
         const auto known = held_.find(content_of(rank.chunks.data(i)));
         if (known == held_.end()) continue;
@@ -310,7 +311,6 @@ class Round {
   unsigned copies_;
   Held held_;
   std::vector<Rank> ranks_;
-  Result<Hasher> hasher_ = Hasher::create(FingerprintKind::kSha256);
   SingleNumbers singles_;
   plan::SettledChunks settled_{1};  // nothing
   FirstError error_;

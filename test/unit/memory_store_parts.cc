@@ -254,18 +254,11 @@ class IndexReader final : public store::IndexReader {
     if (i >= size()) return Status(Code::kArgument, "an index has no such entry");
     return index_->entries[i];
   }
-  Result<store::IndexEntry> find_single(const FastHash& hash) const override {
-    for (std::uint64_t i = lower_bound(name_of_single(hash, 0)); i < size(); ++i) {
-      const Fingerprint& found = index_->entries[i].fingerprint;
-      if (fast_part(found) != hash) break;
-      if (kind_of(found) == NameKind::kSingle) return index_->entries[i];
-    }
-    return not_found();
-  }
-  bool has_strong() const override {
-    return std::any_of(
-        index_->entries.begin(), index_->entries.end(),
-        [](const store::IndexEntry& entry) { return is_strong(kind_of(entry.fingerprint)); });
+  Result<store::IndexEntry> find_content(const Fingerprint& content) const override {
+    if (kind_of(content) != NameKind::kKeyed) return find(content);
+    const std::uint64_t i = lower_bound(name_of_single(content, 0));
+    if (i == size() || content_of(index_->entries[i].fingerprint) != content) return not_found();
+    return index_->entries[i];
   }
   const std::vector<SegmentUse>& segments() const override { return index_->uses; }
 

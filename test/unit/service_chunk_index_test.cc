@@ -8,6 +8,7 @@
 
 #include "base/piece.h"
 #include "service/fingerprint_numbers.h"
+#include "test/hooks/names.h"
 #include "test/unit/store_helpers.h"
 
 namespace dedup::service {
@@ -15,12 +16,14 @@ namespace {
 
 using test::below;
 using test::Random;
+using test::random_bytes;
 using test::random_fingerprint;
 
 // What is left of a hash that is a number: everything but a few bytes is the same.
 Fingerprint numbered(std::uint64_t number) {
   Fingerprint f;
-  for (unsigned i = 0; i < 8; ++i) f.bytes[24 + i] = static_cast<std::uint8_t>(number >> (8 * i));
+  for (unsigned i = 0; i < 8; ++i) f.bytes[8 + i] = static_cast<std::uint8_t>(number >> (8 * i));
+  f.bytes[23] = 1;
   return f;
 }
 
@@ -148,28 +151,32 @@ TEST(ServiceChunkIndex, AgreesWithAMap) {
   }
 }
 
-TEST(ServiceChunkIndex, FindsSingleChunksByTheirFastHash) {
+TEST(ServiceChunkIndex, FindsChunksByTheirContent) {
   Random random(3);
   ChunkIndex index;
   const std::uint32_t placement = index.intern(plan::Placement::copies_on({0}));
-  std::vector<FastHash> hashes;
+  std::vector<Fingerprint> contents;
   for (std::uint64_t i = 0; i < 5000; ++i) {
-    hashes.push_back({random(), random()});
-    index.put(name_of_single(hashes.back(), i), {1, i, 1}, placement);
+    contents.push_back(test::content_name(random_bytes(random, 20)));
+    const bool single = i % 2 == 0;
+    index.put(single ? name_of_single(contents[i], i) : contents[i], {1, i, 1}, placement);
     index.put(random_fingerprint(random), {2, i, 1}, placement);
   }
   Fingerprint name;
-  for (std::uint64_t i = 0; i < hashes.size(); ++i) {
-    ASSERT_TRUE(index.find_single(hashes[i], name));
-    EXPECT_EQ(name, name_of_single(hashes[i], i));
-    EXPECT_FALSE(index.find_single({hashes[i].low, ~hashes[i].high}, name));
+  for (std::uint64_t i = 0; i < contents.size(); ++i) {
+    ASSERT_TRUE(index.find_content(contents[i], name));
+    EXPECT_EQ(name, i % 2 == 0 ? name_of_single(contents[i], i) : contents[i]);
+    Fingerprint other = contents[i];
+    other.bytes[12] ^= 1;
+    EXPECT_FALSE(index.find_content(other, name));
   }
   // Claimed only, or forgotten: not there.
-  index.claim(name_of_single({1, 2}, 3));
-  EXPECT_FALSE(index.find_single({1, 2}, name));
-  index.forget(name_of_single(hashes[7], 7));
-  EXPECT_FALSE(index.find_single(hashes[7], name));
-  EXPECT_FALSE(ChunkIndex().find_single({1, 2}, name));
+  const Fingerprint claimed = test::content_name(random_bytes(random, 21));
+  index.claim(name_of_single(claimed, 3));
+  EXPECT_FALSE(index.find_content(claimed, name));
+  index.forget(contents[7]);
+  EXPECT_FALSE(index.find_content(contents[7], name));
+  EXPECT_FALSE(ChunkIndex().find_content(claimed, name));
 }
 
 TEST(ServiceChunkIndex, TakesAtMost64BytesAChunk) {

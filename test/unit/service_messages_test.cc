@@ -217,13 +217,9 @@ class Random {
     fill(reply.held);
     for (const Held held : reply.held) {
       if (held == Held::kNot) continue;
-      reply.placed.push_back(number_in(held == Held::kSince ? reply.placements : reply.committed));
-    }
-    fill(reply.alike);
-    for (const std::uint8_t alike : reply.alike) {
-      if (!alike) continue;
-      fill(reply.singles.emplace_back());
-      reply.singles.back().placement = number_in(reply.placements);
+      fill(reply.found.emplace_back());
+      reply.found.back().placement =
+          number_in(held == Held::kSince ? reply.placements : reply.committed);
     }
   }
   void fill(References& request) {
@@ -239,12 +235,8 @@ class Random {
   void fill(Look& request) {
     fill(request.identity);
     fill(request.round);
-    fill(request.hashes);
-    if (up_to(2) == 0) return;
-    for (std::size_t i = 0; i < request.hashes.size(); ++i) {
-      request.strong.push_back(up_to(2) == 1);
-      if (request.strong.back()) fill(request.names.emplace_back());
-    }
+    fill(request.names);
+    for (std::size_t i = 0; i < request.names.size(); ++i) request.shared.push_back(up_to(2) == 1);
   }
   void fill(Claim& request) {
     fill(request.identity);
@@ -508,22 +500,19 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
   EXPECT_TRUE(refused(Convert{{}, 0, 1, {{0, one_chunk(), {}}}}));
   const auto on_two = plan::Placement::copies_on({0, 3});
   using enum Held;
-  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {on_two}, {kSince, kNot}, {}, {}, {}}));
-  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kSince}, {1}, {}, {}}));
-  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kCommitted}, {0}, {}, {}}));
-  EXPECT_TRUE(refused(LookReply{{}, {}, {on_two}, {kSince}, {0}, {}, {}}));
-  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kNot}, {0}, {}, {}}));
-  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kNot, kNot}, {}, {1, 0}, {}}));
-  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kNot}, {}, {1}, {{{}, {}, 1}}}));
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {on_two}, {kSince, kNot}, {}}));
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kSince}, {{0, 1}}}));
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kCommitted}, {{0, 0}}}));
+  EXPECT_TRUE(refused(LookReply{{}, {}, {on_two}, {kSince}, {{0, 0}}}));
+  EXPECT_TRUE(refused(LookReply{{}, {on_two}, {}, {kNot}, {{0, 0}}}));
+  EXPECT_FALSE(
+      refused(LookReply{{}, {on_two}, {on_two}, {kSince, kCommitted, kNot}, {{0, 0}, {7, 0}}}));
   EXPECT_TRUE(refused(References{{}, {}, {on_two}, {{{}, 1}}}));
   EXPECT_FALSE(refused(References{{}, {}, {on_two}, {{{}, 0}}}));
-  EXPECT_TRUE(refused(Look{{}, {}, {{}, {}}, {1}, {{}}}));
-  EXPECT_TRUE(refused(Look{{}, {}, {{}, {}}, {1, 0}, {}}));
-  EXPECT_FALSE(refused(Look{{}, {}, {{}, {}}, {1, 0}, {{}}}));
+  EXPECT_TRUE(refused(Look{{}, {}, {{}, {}}, {1}}));
+  EXPECT_FALSE(refused(Look{{}, {}, {{}, {}}, {1, 0}}));
   EXPECT_TRUE(refused(ClaimReply{{2}}));
   EXPECT_TRUE(refused(Claim{{}, {{}, {}}, {}, {1}}));
-  EXPECT_FALSE(refused(LookReply{
-      {}, {on_two}, {on_two}, {kSince, kCommitted, kNot}, {0, 0}, {0, 0, 1}, {{{}, {}, 0}}}));
   EXPECT_FALSE(refused(Claim{{}, {{}, {}}, {}, {1, 0}}));
   const auto on_node_0 = plan::Placement::copies_on({0});
   EXPECT_TRUE(refused(Register{{}, {on_node_0}, {{{}, {}, 1}}}));

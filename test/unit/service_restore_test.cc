@@ -13,6 +13,7 @@
 #include "base/fields.h"
 #include "store/system.h"
 #include "test/hooks/faulty_system.h"
+#include "test/hooks/names.h"
 #include "test/unit/fake_responder.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
@@ -119,7 +120,7 @@ class ServiceRestore : public testing::Test {
     std::vector<Chunk> out;
     for (std::size_t i = 0; i < count; ++i) {
       out.push_back({test::random_fingerprint(random_), test::random_bytes(random_, size)});
-      if (i % 2 == 0) out.back().fingerprint = name_of_single(fast_hash(out.back().data), ++made_);
+      if (i % 2 == 0) out.back().fingerprint = test::single_name(out.back().data, ++made_);
     }
     return out;
   }
@@ -206,8 +207,8 @@ TEST_F(ServiceRestore, AllThatHaveChunksAreAskedAtTheSameTime) {
 }
 
 TEST_F(ServiceRestore, SeveralTargetsAreServedByTheSameSources) {
-  const auto a = chunks(500);
-  const auto b = chunks(500);
+  const auto a = chunks(1500);
+  const auto b = chunks(1500);
   for (const NodeIndex n : {2, 3}) {
     put(n, a);
     put(n, b);

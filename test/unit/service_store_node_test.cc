@@ -417,7 +417,8 @@ TEST_P(ServiceStoreNodeOnAny, ForgetsClaimsAtACommit) {
 // Where the reduction does not tell who has a chunk, a copy may come to a node that has its own.
 TEST_P(ServiceStoreNodeOnAny, CopiesYieldToWhoLookedInTheSameRoundOnly) {
   ASSERT_OK(attach(true));
-  const auto what = names(chunks(4));
+  auto what = names(chunks(4));
+  for (Fingerprint& name : what) name = content_of(name);  // none is single
   const DumpRound round{random_id(random_), 7};
   using Flags = std::vector<std::uint8_t>;
   const auto claimed = [&](const DumpRound& in, const Flags& yields) {
@@ -457,38 +458,34 @@ TEST_P(ServiceStoreNodeOnAny, LookingKeepsNobodyFromStoring) {
   expect_held(what);
 }
 
-TEST_P(ServiceStoreNodeOnAny, FindsSingleChunksThatCameSinceTheCommit) {
+TEST_P(ServiceStoreNodeOnAny, FindsChunksByTheirContent) {
   ASSERT_OK(attach(true));
   const auto committed = chunks(2);
-  ASSERT_OK(put(committed));
-  ASSERT_OK(commit(committed));
-  const auto all = chunks(4);
-  ASSERT_OK(put(all, {1, 3}));
-  Look look{identity_, {}, {}, {}, {all[0].fingerprint, random_fingerprint(random_)}};
-  for (const Chunk& chunk : all) look.hashes.push_back(fast_hash(chunk.data));
-  look.hashes.push_back({1, 2});
-  for (int i = 0; i < 2; ++i) look.hashes.push_back(fast_hash(all[1].data));
-  for (const Chunk& chunk : committed) look.hashes.push_back(fast_hash(chunk.data));
-  look.strong = {0, 0, 0, 0, 0, 1, 1, 0, 0};
-  const auto reply = node_->on(look);
-  ASSERT_OK(reply);
-  // Every other one is single. Those of the generation ranks find in its index.
-  using Flags = std::vector<std::uint8_t>;
-  EXPECT_EQ(reply->alike, (Flags{0, 1, 0, 1, 0, 0, 1, 0, 0}));
-  EXPECT_EQ(held_of(*reply), (Flags{0, 0, 0, 0, 0, 1, 0, 0, 0}));
-  ASSERT_EQ(reply->singles.size(), 3u);
-  const auto where = node_->on(Locate{identity_, names(all)});
-  ASSERT_OK(where);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const std::size_t which = i == 1 ? 3 : 1;
-    const FoundSingle& found = reply->singles[i];
-    EXPECT_EQ(found.name, all[which].fingerprint);
-    EXPECT_EQ(found.location.segment, where->locations[which].segment);
-    EXPECT_EQ(found.location.offset, where->locations[which].offset);
-    EXPECT_EQ(found.location.length, where->locations[which].length);
-    EXPECT_EQ(reply->placements[found.placement], plan::Placement::copies_on({1, 3}));
+  ASSERT_OK(put(committed, {1, 2}));
+  ASSERT_OK(commit(committed, {1, 2}));
+  const auto since = chunks(2);
+  ASSERT_OK(put(since, {1, 3}));
+  // Every other one is single. Asked as for chunks that may have a twin, and as for others.
+  for (const std::uint8_t shared : {std::uint8_t{0}, std::uint8_t{1}}) {
+    Look look{identity_, {}, {random_fingerprint(random_)}, {}};
+    for (const auto* part : {&committed, &since}) {
+      for (const Chunk& chunk : *part) look.names.push_back(content_of(chunk.fingerprint));
+    }
+    look.shared.assign(look.names.size(), shared);
+    const auto reply = node_->on(look);
+    ASSERT_OK(reply);
+    EXPECT_EQ(reply->held, (std::vector{Held::kNot, Held::kCommitted, Held::kCommitted,
+                                        Held::kSince, Held::kSince}));
+    ASSERT_EQ(reply->found.size(), 4u);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Fingerprint& name = (i < 2 ? committed[i] : since[i - 2]).fingerprint;
+      EXPECT_EQ(reply->found[i].single,
+                is_single(name) ? number_of_single(name) : FoundChunk::kShared);
+    }
+    const auto of_committed = plan::Placement::copies_on({1, 2});
+    const auto of_since = plan::Placement::copies_on({1, 3});
+    EXPECT_EQ(placements_of(*reply), (std::vector{of_committed, of_committed, of_since, of_since}));
   }
-  EXPECT_EQ(placements_of(*reply), std::vector{plan::Placement::copies_on({1, 3})});
 }
 
 TEST_P(ServiceStoreNodeOnAny, KnowsTheHoldersOfWhatItHas) {

@@ -25,7 +25,7 @@ class ChunkCheckTest : public testing::Test {
     store_ = std::move(*opened);
     ASSERT_TRUE(store_->create_file(identity_, "/file").is_ok());
     ASSERT_TRUE(store_->begin_attempt(identity_, attempt_).is_ok());
-    auto hasher = Hasher::create(FingerprintKind::kSha256);
+    auto hasher = Hasher::create(DigestKind::kSha256);
     ASSERT_TRUE(hasher.is_ok());
     for (std::uint64_t s = 1; s <= kSegments; ++s) {
       auto writer =
@@ -72,7 +72,7 @@ TEST_F(ChunkCheckTest, FindsASoundStoreSound) {
 
 // As in files of which chunks were taken as equal by their SHA-1.
 TEST_F(ChunkCheckTest, ReadsChunksThatAreNamedAfterTheirSha1AndSaysSo) {
-  auto hasher = Hasher::create(FingerprintKind::kSha1);
+  auto hasher = Hasher::create(DigestKind::kSha1);
   ASSERT_TRUE(hasher.is_ok());
   auto writer =
       SegmentFileWriter::create(test::layout_of(*store_).segment(identity_, 9), identity_, 9);

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/hasher.h"
+#include "test/hooks/names.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
 
@@ -172,9 +173,9 @@ TEST(ChunkReader, GivesEverythingButWhatIsMissingOrDamaged) {
   }
 }
 
-// As a rank that wrote them alone: numbered from anywhere on, also over the end of the numbers.
-std::vector<Chunk> named_after_fast_hash(std::vector<Chunk> chunks, std::uint64_t number) {
-  for (Chunk& chunk : chunks) chunk.fingerprint = name_of_single(fast_hash(chunk.data), number++);
+// As a rank that wrote them alone: numbered from anywhere on.
+std::vector<Chunk> named_single(std::vector<Chunk> chunks, std::uint64_t number) {
+  for (Chunk& chunk : chunks) chunk.fingerprint = test::single_name(chunk.data, number++);
   return chunks;
 }
 
@@ -185,14 +186,18 @@ TEST(ChunkReader, FollowsTheNumbersOfChunksWithoutHeaders) {
   std::uint64_t number = 7;
   for (std::size_t i = 0; i < mixed.size(); ++i) {
     if (i % 5 == 3) continue;
-    mixed[i].fingerprint = name_of_single(fast_hash(mixed[i].data), number++);
+    mixed[i].fingerprint = test::single_name(mixed[i].data, number++);
   }
   chunks.write(1, mixed);
   EXPECT_EQ(chunks.read(mixed), kNone);
   EXPECT_LE(chunks.looked_up, 16u);
 
-  const auto alone = named_after_fast_hash(chunks.some(512), ~std::uint64_t{0} - 100);
+  auto alone = named_single(chunks.some(512), (std::uint64_t{1} << 48) - 100);
   chunks.write(2, alone);
+  EXPECT_EQ(chunks.read(alone), kNone);
+  EXPECT_EQ(chunks.looked_up, 9u) << "a group ends where the numbers do";
+  alone = named_single(chunks.some(512), 1000);
+  chunks.write(3, alone);
   EXPECT_EQ(chunks.read(alone), kNone);
   EXPECT_EQ(chunks.looked_up, 8u);
   std::vector<Chunk> some;
@@ -201,18 +206,32 @@ TEST(ChunkReader, FollowsTheNumbersOfChunksWithoutHeaders) {
   EXPECT_EQ(chunks.looked_up, 100u) << "nothing is guessed where numbers leave some out";
 }
 
+TEST(ChunkReader, ReadsChunksOfOldNames) {
+  Chunks chunks;
+  std::vector<Chunk> old = chunks.some(100);
+  std::uint64_t number = ~std::uint64_t{0} - 50;
+  for (Chunk& chunk : old) chunk.fingerprint = test::old_single_name(chunk.data, number++);
+  chunks.write(1, old);
+  EXPECT_EQ(chunks.read(old), kNone);
+  EXPECT_EQ(chunks.looked_up, 2u);
+  Chunk other = old[1];
+  other.fingerprint = test::old_single_name(old[2].data, number);
+  chunks.locations[other.fingerprint] = chunks.locations[old[1].fingerprint];
+  EXPECT_EQ(chunks.read({other}), std::vector<std::size_t>{0});
+}
+
 // Whoever makes data that look like a chunk behind its header does not know the salt; and what is
 // guessed where a group ends is not taken for data, whatever the hash is.
 TEST(ChunkReader, GuessesNothingBehindAGroup) {
   Chunks chunks;
-  const auto stored = named_after_fast_hash(chunks.some(3), 10);
+  const auto stored = named_single(chunks.some(3), 10);
   const auto between = chunks.some(1);
   chunks.write(1, std::vector{stored[0], between[0]});
   const Bytes file = chunks.file(1);
   // The bytes behind the first chunk, as if they were one.
   const auto end = static_cast<std::ptrdiff_t>(chunks.end_of(stored[0]));
   Chunk behind{{}, Bytes(file.begin() + end, file.begin() + end + 60)};
-  behind.fingerprint = name_of_single(fast_hash(behind.data), 11);
+  behind.fingerprint = test::single_name(behind.data, 11);
   EXPECT_EQ(chunks.read({stored[0], behind}), std::vector<std::size_t>{1});
   chunks.locations[behind.fingerprint] = {1, chunks.end_of(stored[0]), 60};
   EXPECT_EQ(chunks.read({stored[0], behind}), kNone) << "it is where the index says";
@@ -221,8 +240,8 @@ TEST(ChunkReader, GuessesNothingBehindAGroup) {
 // A chunk of another number never stands behind one without a list between them.
 TEST(ChunkReader, FindsGroupsOfOtherNumbers) {
   Chunks chunks;
-  auto wanted = named_after_fast_hash(chunks.some(10), 10);
-  for (const Chunk& other : named_after_fast_hash(chunks.some(10), 500)) wanted.push_back(other);
+  auto wanted = named_single(chunks.some(10), 10);
+  for (const Chunk& other : named_single(chunks.some(10), 500)) wanted.push_back(other);
   chunks.write(1, wanted);
   EXPECT_EQ(chunks.end_of(wanted[4]), chunks.locations[wanted[5].fingerprint].offset);
   EXPECT_GT(chunks.locations[wanted[10].fingerprint].offset, chunks.end_of(wanted[9]));
@@ -230,13 +249,13 @@ TEST(ChunkReader, FindsGroupsOfOtherNumbers) {
   EXPECT_EQ(chunks.looked_up, 2u);
 }
 
-// Different chunks with one fast hash: one may stand where the other would be guessed, if only the
-// hashes were compared.
+// One content under two names: one may stand where the other would be guessed, if only checksums
+// were compared.
 TEST(ChunkReader, GuessesNoChunkOfAnotherNumber) {
   Chunks chunks;
-  const auto stored = named_after_fast_hash(chunks.some(2), 10);
+  const auto stored = named_single(chunks.some(2), 10);
   auto other = stored[1];
-  other.fingerprint = name_of_single(fast_part(other.fingerprint), 99);
+  other.fingerprint = name_of_single(content_of(other.fingerprint), 99);
   chunks.write(1, stored);
   EXPECT_EQ(chunks.read({stored[0], other}), std::vector<std::size_t>{1});
   EXPECT_EQ(chunks.read(stored), kNone);

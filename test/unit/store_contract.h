@@ -14,6 +14,7 @@
 #include "store/store.h"
 #include "store/system.h"
 #include "test/hooks/forwarding_system.h"
+#include "test/hooks/names.h"
 #include "test/unit/memory_store.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
@@ -97,9 +98,9 @@ class StoreContract : public testing::Test {
     for (const std::size_t length : lengths) {
       Chunk chunk{random_fingerprint(random_), random_bytes(random_, length), {}};
       if (all_single || out.size() % 2 == 1) {
-        chunk.fingerprint = name_of_single(fast_hash(chunk.data), ++number_);
+        chunk.fingerprint = test::single_name(chunk.data, ++number_);
       } else {
-        chunk.fingerprint = *hasher_->hash(chunk.data);
+        chunk.fingerprint = test::content_name(chunk.data);
       }
       out.push_back(std::move(chunk));
     }
@@ -166,7 +167,6 @@ class StoreContract : public testing::Test {
 
   static constexpr const char* kPath = "/scratch/run/ckpt.h5";
   Random random_{7};
-  Result<Hasher> hasher_ = Hasher::create(FingerprintKind::kSha256);
   std::uint64_t number_ = 100;
   Kind kind_;
   std::unique_ptr<Store> store_;

@@ -353,7 +353,6 @@ TYPED_TEST(StoreContract, IndexesSayWhereChunksAre) {
   ASSERT_TRUE(index.is_ok());
   EXPECT_EQ((*index)->attempt(), attempt);
   EXPECT_EQ((*index)->size(), what.size());
-  EXPECT_TRUE((*index)->has_strong());
   std::uint64_t live = 0;
   for (const Chunk& chunk : what) {
     live += stored_size(chunk.fingerprint, chunk.location.length);
@@ -364,9 +363,8 @@ TYPED_TEST(StoreContract, IndexesSayWhereChunksAre) {
     const auto entry = (*index)->at(*(*index)->position(chunk.fingerprint));
     ASSERT_TRUE(entry.is_ok());
     EXPECT_EQ(entry->fingerprint, chunk.fingerprint);
-    if (kind_of(chunk.fingerprint) == NameKind::kSingle) {
-      EXPECT_EQ((*index)->find_single(fast_hash(chunk.data))->fingerprint, chunk.fingerprint);
-    }
+    EXPECT_EQ((*index)->find_content(content_of(chunk.fingerprint))->fingerprint,
+              chunk.fingerprint);
   }
   EXPECT_EQ((*index)->find(random_fingerprint(this->random_)).status().code(), Code::kNotFound);
   EXPECT_EQ((*index)->at(what.size()).status().code(), Code::kArgument);
@@ -454,14 +452,12 @@ TYPED_TEST(StoreContract, IndexesBeginWithRunsOfAnother) {
       const auto place = (*index)->position(chunk.fingerprint);
       ASSERT_TRUE(place.is_ok());
       EXPECT_EQ((*index)->at(*place)->fingerprint, chunk.fingerprint);
-      if (kind_of(chunk.fingerprint) == NameKind::kSingle) {
-        EXPECT_EQ((*index)->find_single(fast_hash(chunk.data))->fingerprint, chunk.fingerprint);
-      }
+      EXPECT_EQ((*index)->find_content(content_of(chunk.fingerprint))->fingerprint,
+                chunk.fingerprint);
     }
   }
   EXPECT_EQ((*index)->find(random_fingerprint(this->random_)).status().code(), Code::kNotFound);
   EXPECT_EQ((*index)->at(9).status().code(), Code::kArgument);
-  EXPECT_TRUE((*index)->has_strong());
   ASSERT_EQ((*index)->segments().size(), 3u);
   for (std::uint64_t n = 1; n <= 3; ++n) EXPECT_EQ((*index)->segments()[n - 1].segment, n);
   // Segments that older runs name stay.

@@ -153,7 +153,7 @@ TEST_F(StoreGenerations, AreNotChosenSilentlyOverADamagedOne) {
                                       "/record"));
   EXPECT_EQ(store_->newest(identity_).status().code(), Code::kCorrupt);
   Bytes newer = whole;
-  newer[8] = std::byte{2};
+  newer[8] = static_cast<std::byte>(format::kRecord.version + 1);
   test::put_file(path, newer);
   EXPECT_EQ(store_->newest(identity_).status().code(), Code::kVersion);
   EXPECT_EQ(store_->find("/scratch/a").status().code(), Code::kVersion);

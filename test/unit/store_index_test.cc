@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 
+#include "test/hooks/names.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
 
@@ -93,41 +94,43 @@ TEST(Index, FindsWhatItHasAndNothingElse) {
   }
 }
 
-TEST(Index, FindsSingleChunksByTheirFastHash) {
+TEST(Index, FindsChunksByTheirContent) {
   const TempDir dir;
   test::Random random(6);
-  for (const bool strong : {false, true}) {
-    std::vector<IndexEntry> entries;
-    if (strong) entries = random_entries(random, 500);
-    std::vector<Fingerprint> singles;
-    for (int i = 0; i < 500; ++i) {
-      singles.push_back(name_of_single({random(), random()}, random()));
-      entries.push_back({singles.back(), {1, static_cast<std::uint64_t>(i), 1}});
-    }
-    // A strong fingerprint that begins like one of them, and two of one hash.
-    Fingerprint alike = singles[0];
-    std::fill(alike.bytes.begin() + 16, alike.bytes.end(), std::uint8_t{0});
-    alike.bytes.back() = 1;
-    if (strong) entries.push_back({alike, {1, 0, 1}});
-    entries.push_back({name_of_single(fast_part(singles[1]), 7), {1, 0, 1}});
-    const std::string path = dir / (strong ? "strong" : "weak");
-    ASSERT_TRUE(
-        test::write_index(path, test::random_id(random), test::random_id(random), entries, false)
-            .is_ok());
-    const auto reader = IndexFileReader::open(path);
-    ASSERT_TRUE(reader.is_ok());
-    EXPECT_EQ((*reader)->has_strong(), strong);
-    for (const Fingerprint& single : singles) {
-      const auto found = (*reader)->find_single(fast_part(single));
-      ASSERT_TRUE(found.is_ok()) << found.status().message();
-      EXPECT_EQ(kind_of(found->fingerprint), NameKind::kSingle);
-      EXPECT_EQ(fast_part(found->fingerprint), fast_part(single));
-    }
-    for (int i = 0; i < 100; ++i) {
-      EXPECT_EQ((*reader)->find_single({random(), random()}).status().code(), Code::kNotFound);
-    }
-    EXPECT_EQ((*reader)->find_single({~0ull, ~0ull}).status().code(), Code::kNotFound);
-    EXPECT_EQ((*reader)->find_single({0, 0}).status().code(), Code::kNotFound);
+  std::vector<IndexEntry> entries = random_entries(random, 500);
+  std::vector<Fingerprint> contents;
+  for (int i = 0; i < 500; ++i) {
+    contents.push_back(test::content_name(test::random_bytes(random, 20)));
+    const bool single = i % 2 == 0;
+    entries.push_back({single ? name_of_single(contents.back(), random()) : contents.back(),
+                       {1, static_cast<std::uint64_t>(i), 1}});
+  }
+  // Two names of one content, and one of its hash that has another checksum.
+  entries.push_back({name_of_single(contents[0], 7), {2, 0, 1}});
+  entries.push_back({contents[0], {2, 1, 1}});
+  Fingerprint alike = contents[1];
+  alike.bytes[19] ^= 1;
+  entries.push_back({alike, {2, 2, 1}});
+  const std::string path = dir / "index";
+  ASSERT_TRUE(
+      test::write_index(path, test::random_id(random), test::random_id(random), entries, false)
+          .is_ok());
+  const auto reader = IndexFileReader::open(path);
+  ASSERT_TRUE(reader.is_ok());
+  for (const IndexEntry& entry : entries) {
+    const auto found = (*reader)->find_content(content_of(entry.fingerprint));
+    ASSERT_TRUE(found.is_ok()) << found.status().message();
+    EXPECT_EQ(content_of(found->fingerprint), content_of(entry.fingerprint));
+    EXPECT_EQ((*reader)->find(found->fingerprint)->location, found->location);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const Fingerprint none = test::content_name(test::random_bytes(random, 21));
+    EXPECT_EQ((*reader)->find_content(none).status().code(), Code::kNotFound);
+  }
+  Fingerprint last;
+  last.bytes.fill(0xff);
+  for (const Fingerprint& none : {last, Fingerprint{}}) {
+    EXPECT_EQ((*reader)->find_content(none).status().code(), Code::kNotFound);
   }
 }
 

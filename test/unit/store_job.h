@@ -15,6 +15,7 @@
 #include "service/store_node.h"
 #include "store/segment.h"
 #include "store/shard.h"
+#include "test/hooks/names.h"
 #include "test/unit/shard_helpers.h"
 #include "test/unit/store_helpers.h"
 
@@ -36,11 +37,13 @@ inline std::vector<Fingerprint> names(const std::vector<Chunk>& chunks) {
   return out;
 }
 
-// What a rank asks before it dumps chunks of these names, which may have twins.
+// What a rank asks before it dumps chunks of the content that these names tell, which may have
+// twins.
 inline Look look_at(const Id128& identity, const std::vector<Fingerprint>& names,
                     const DumpRound& round = {}) {
-  return {identity, round, std::vector<FastHash>(names.size()),
-          std::vector<std::uint8_t>(names.size(), 1), names};
+  Look look{identity, round, {}, std::vector<std::uint8_t>(names.size(), 1)};
+  for (const Fingerprint& name : names) look.names.push_back(content_of(name));
+  return look;
 }
 // For each chunk 1 if it is held.
 inline std::vector<std::uint8_t> held_of(const LookReply& reply) {
@@ -53,7 +56,7 @@ inline std::vector<plan::Placement> placements_of(const LookReply& reply) {
   std::vector<plan::Placement> out;
   for (const Held held : reply.held) {
     if (held == Held::kNot) continue;
-    const std::uint32_t number = reply.placed[out.size()];
+    const std::uint32_t number = reply.found[out.size()].placement;
     out.push_back(held == Held::kSince ? reply.placements[number] : reply.committed[number]);
   }
   return out;
@@ -110,8 +113,7 @@ class StoreJob {
     for (std::size_t i = 0; i < count; ++i) {
       out.push_back({random_fingerprint(random_), random_bytes(random_, size)});
       // Every other one had no twin.
-      if (++made_ % 2 == 0)
-        out.back().fingerprint = name_of_single(fast_hash(out.back().data), made_ / 2);
+      if (++made_ % 2 == 0) out.back().fingerprint = test::single_name(out.back().data, made_ / 2);
     }
     return out;
   }

@@ -11,6 +11,7 @@
 #include "base/piece.h"
 #include "store/files/segment_file.h"
 #include "store/fs.h"
+#include "test/hooks/names.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
 
@@ -32,7 +33,7 @@ enum class Named { kStrongly, kAfterFastHash };  // the latter have no header
 Chunk make(test::Random& random, std::size_t size, Named named, std::uint64_t number = 7) {
   Chunk chunk{random_fingerprint(random), random_bytes(random, size), {}};
   if (named == Named::kAfterFastHash) {
-    chunk.fingerprint = name_of_single(fast_hash(chunk.data), number);
+    chunk.fingerprint = test::single_name(chunk.data, number);
   }
   return chunk;
 }
@@ -239,7 +240,7 @@ TEST(Segment, NeverGivesWrongBytesOfChunksWithoutHeaders) {
       const Status status = (*reader)->read(chunk.location, chunk.fingerprint, out);
       EXPECT_TRUE(status.is_ok() || status.code() == Code::kCorrupt);
       const bool given = out == chunk.data;
-      if (kind_of(chunk.fingerprint) == NameKind::kSingle) {
+      if (is_single(chunk.fingerprint)) {
         EXPECT_EQ(status.is_ok(), given) << status.message();
       } else {
         EXPECT_TRUE(given || !status.is_ok());
