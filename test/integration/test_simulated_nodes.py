@@ -141,7 +141,8 @@ def test_a_node_is_on_one_host(programs, stores):
     """Two hosts, as MPICH sees them; it deals ranks to them in turn, or in blocks."""
     if form.PREFIX is not None:
         pytest.skip("ch3:sock does not tell which ranks share memory: what counts there is the host")
-    two_hosts = ["-hosts", "localhost,127.0.0.1", "-launcher", "fork"]
+    two_hosts = ["-hosts", "localhost,127.0.0.1", "-launcher", "fork",
+                 "-genv", "MPIR_CVAR_NOLOCAL", "0"]
     result = run_hints(programs, stores, 2, *two_hosts, "-n", 4)
     told = [line for line in result.stderr.splitlines() if line.startswith("dedup: error:")]
     assert len(told) == 1 and "DEDUP_NODES=2: n0 would be on several hosts" in told[0], result
