@@ -57,13 +57,15 @@ Status get_additions(Decoder& in, const std::string& what, CommitRecord& r) {
     const auto tag = in.get<std::uint32_t>();
     const auto bytes = in.get_bytes();
     const bool is_key = tag == static_cast<std::uint32_t>(Addition::kKey);
-    if (!in.ok() || tag <= last || (is_key && bytes.size() != r.key.bytes.size())) {
+    const bool in_order = in.ok() && tag > last;
+    if (in_order && is_key && bytes.size() == r.key.bytes.size()) {
+      std::memcpy(r.key.bytes.data(), bytes.data(), bytes.size());
+    }
+    if (!in_order || (is_key && r.key.is_zero())) {
       return format::corrupt(what, "its additions cannot be");
     }
     last = tag;
-    if (is_key) {
-      std::memcpy(r.key.bytes.data(), bytes.data(), bytes.size());
-    } else if ((tag & kMayBeIgnored) == 0) {
+    if (!is_key && (tag & kMayBeIgnored) == 0) {
       return {Code::kVersion, what + ": written by a newer version of dedup: it has addition " +
                                   std::to_string(tag) + ", which this software does not know"};
     }

@@ -33,7 +33,7 @@ struct DumpStats {
   std::uint64_t bytes_written = 0;            // handed in
   std::uint64_t bytes_zero = 0;               // of these, in zero chunks
   std::uint64_t bytes_unique_local = 0;       // left after this rank's own deduplication
-  std::uint64_t bytes_fingerprinted = 0;      // of these, that needed the strong hash
+  std::uint64_t bytes_fingerprinted = 0;      // that took a SHA-256
   std::uint64_t bytes_unique_collective = 0;  // of these, kept by this rank after the reduction
   std::uint64_t bytes_stored = 0;             // appended to this node's store by this rank
   std::uint64_t bytes_sent = 0;               // copies sent to other nodes by this rank

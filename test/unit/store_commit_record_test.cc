@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
+#include "base/codec.h"
+#include "store/format.h"
 #include "test/unit/store_helpers.h"
 
 namespace dedup::store {
@@ -17,7 +22,8 @@ CommitRecord random_record(test::Random& random) {
   r.size = random();
   r.replication = 3;
   r.chunk_size = 4096;
-  r.fingerprint = "sha256";
+  r.fingerprint = "keyed";
+  r.key = test::below(random, 4) == 0 ? Id128{} : test::random_id(random);
   r.time = random();
   const auto stores = 1 + test::below(random, 20);
   for (std::uint64_t i = 0; i < stores; ++i) {
@@ -67,6 +73,46 @@ TEST(CommitRecord, RefusesANewerVersion) {
   ASSERT_EQ(back.status().code(), Code::kVersion);
   EXPECT_NE(back.status().message().find("written by a newer version of dedup"), std::string::npos);
   EXPECT_NE(back.status().message().find("version 7"), std::string::npos);
+}
+
+// A record with these additions, each a tag and its bytes.
+Bytes with_additions(const std::vector<std::pair<std::uint32_t, Bytes>>& additions,
+                     std::uint32_t version = 2) {
+  Bytes bytes = CommitRecord{}.encode();
+  constexpr std::size_t kCount = 4;
+  bytes.resize(bytes.size() - sizeof(Digest) - kCount);
+  bytes[8] = static_cast<std::byte>(version);
+  Encoder out;
+  out.bytes() = std::move(bytes);
+  if (version > 1) out.put(static_cast<std::uint32_t>(additions.size()));
+  for (const auto& [tag, content] : additions) {
+    out.put(tag);
+    out.put_bytes(content);
+  }
+  const Digest digest = format::sha256(out.bytes());
+  out.put_raw(digest.data(), digest.size());
+  return out.take();
+}
+
+TEST(CommitRecord, ReadsTheVersionBefore) {
+  const auto old = CommitRecord::decode(with_additions({}, 1));
+  ASSERT_TRUE(old.is_ok()) << old.status().message();
+  EXPECT_EQ(*old, CommitRecord{});
+}
+
+TEST(CommitRecord, RefusesAdditionsThatItDoesNotKnowUnlessItMay) {
+  const Bytes key(16, std::byte{5});
+  constexpr std::uint32_t kMayBeIgnored = 1u << 31;
+  const auto known = CommitRecord::decode(with_additions({{4, key}, {kMayBeIgnored | 1, key}}));
+  ASSERT_TRUE(known.is_ok()) << known.status().message();
+  EXPECT_EQ(known->key.bytes[3], 5);
+  const auto newer = CommitRecord::decode(with_additions({{4, key}, {5, {}}}));
+  ASSERT_EQ(newer.status().code(), Code::kVersion);
+  EXPECT_NE(newer.status().message().find("addition 5"), std::string::npos);
+  for (const auto& wrong : std::vector<std::vector<std::pair<std::uint32_t, Bytes>>>{
+           {{4, key}, {4, key}}, {{kMayBeIgnored, {}}, {4, key}}, {{4, {}}}, {{4, Bytes(16)}}}) {
+    EXPECT_EQ(CommitRecord::decode(with_additions(wrong)).status().code(), Code::kCorrupt);
+  }
 }
 
 TEST(CommitRecord, RefusesShardsOnStoresThatItDoesNotName) {
