@@ -15,9 +15,9 @@
 namespace dedup {
 namespace {
 
-// The last eight bytes of an old single's name: a one, so it ends in seven zeros.
+// The last eight bytes of an old single's name, as a number.
 constexpr std::size_t kTail = 24;
-constexpr std::uint8_t kSingleMark = 1;
+constexpr std::uint64_t kSingleMark = 1;
 
 // A keyed name: the hash, the checksum, the number of a single (else zeros), and a mark, which ends
 // in five zeros.
@@ -28,11 +28,6 @@ constexpr std::size_t kMarkAt = kNumberAt + kNumberSize;
 constexpr std::uint8_t kKeyedSingleMark = 2;
 constexpr std::uint8_t kKeyedMark = 3;
 constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << (8 * kNumberSize)) - 1;
-
-bool is_zero_from(const Fingerprint& fingerprint, std::size_t first) {
-  return std::all_of(fingerprint.bytes.begin() + static_cast<std::ptrdiff_t>(first),
-                     fingerprint.bytes.end(), [](std::uint8_t byte) { return byte == 0; });
-}
 
 std::uint64_t number_at(const Fingerprint& fingerprint, std::size_t at, std::size_t size) {
   std::uint64_t number = 0;
@@ -173,15 +168,22 @@ Fingerprint UniqueNumbers::next() {
   return fingerprint;
 }
 
+// It is asked of every chunk several times.
 NameKind kind_of(const Fingerprint& fingerprint) {
-  if (is_zero_from(fingerprint, kMarkAt + 1)) {
-    if (fingerprint.bytes[kMarkAt] == kKeyedMark) return NameKind::kKeyed;
-    if (fingerprint.bytes[kMarkAt] == kKeyedSingleMark) return NameKind::kKeyedSingle;
+  const std::uint64_t tail = number_at(fingerprint, kTail, 8);
+  switch (tail >> (8 * (kMarkAt - kTail))) {
+    case kKeyedMark:
+      return NameKind::kKeyed;
+    case kKeyedSingleMark:
+      return NameKind::kKeyedSingle;
+    case 0:
+      break;
+    default:
+      return NameKind::kSha256;
   }
-  if (!is_zero_from(fingerprint, kTail + 1)) return NameKind::kSha256;
-  if (fingerprint.bytes[kTail] == kSingleMark) return NameKind::kSingle;
-  if (fingerprint.bytes[kTail] != 0) return NameKind::kSha256;
-  return is_zero_from(fingerprint, 20) ? NameKind::kSha1 : NameKind::kNumber;
+  if (tail == kSingleMark) return NameKind::kSingle;
+  if (tail != 0) return NameKind::kSha256;
+  return number_at(fingerprint, 20, 4) == 0 ? NameKind::kSha1 : NameKind::kNumber;
 }
 
 bool is_single(const Fingerprint& fingerprint) {
