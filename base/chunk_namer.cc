@@ -57,7 +57,11 @@ Result<ChunkNamer> ChunkNamer::create(FingerprintKind kind, const Id128& key) {
 }
 
 Result<Fingerprint> ChunkNamer::name(std::span<const std::byte> chunk, std::uint64_t checksum) {
-  if (sha256_) return sha256_->hash(chunk);
+  if (sha256_) {
+    DEDUP_ASSIGN(const Fingerprint name, sha256_->hash(chunk));
+    if (kind_of(name) == NameKind::kSha256) return name;
+    return Status(Code::kInternal, "a chunk's SHA-256 looks like a name of another kind");
+  }
   static constexpr std::array<unsigned char, 12> kNonce{};
   std::array<std::uint8_t, kTagSize> hash;
   unsigned char nothing[1];

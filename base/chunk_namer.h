@@ -21,8 +21,6 @@
 
 namespace dedup {
 
-enum class FingerprintKind { kKeyed, kSha256 };
-
 // One thread at a time.
 class ChunkNamer {
  public:

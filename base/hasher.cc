@@ -8,7 +8,6 @@
 #include <cstring>
 #include <string>
 
-#include "base/hooks.h"
 #include "base/openssl.h"
 #include "base/xxh3.h"
 
@@ -115,9 +114,8 @@ Result<Fingerprint> Hasher::hash(std::span<const std::byte> chunk) {
 }
 
 FastHash fast_hash(std::span<const std::byte> chunk) {
-  static const std::uint64_t mask = fast_hash_mask();
   const XXH128_hash_t hash = XXH3_128bits(chunk.data(), chunk.size());
-  return {hash.low64 & mask, hash.high64 & (mask + 1 == 0 ? mask : 0)};
+  return {hash.low64, hash.high64};
 }
 
 Fingerprint keyed_name(std::span<const std::uint8_t, 16> hash, std::uint64_t checksum) {

@@ -22,6 +22,9 @@
 
 namespace dedup {
 
+// How new chunks are named (base/chunk_namer.h).
+enum class FingerprintKind { kKeyed, kSha256 };
+
 enum class DigestKind { kSha256, kSha1 };
 
 // All hashing here goes on after OpenSSL's own clean-up at exit(): programs close files in handlers

@@ -2,7 +2,7 @@
 
 namespace dedup {
 
-[[gnu::weak]] std::uint64_t fast_hash_mask() {
+[[gnu::weak]] std::uint64_t twin_mask() {
   return ~std::uint64_t{0};
 }
 

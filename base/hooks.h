@@ -8,8 +8,8 @@
 
 namespace dedup {
 
-// What of each half of a fast hash counts: every bit. Asked once a process.
-std::uint64_t fast_hash_mask();
+// What counts of the 64 bits of a name by which twins are looked for: every bit.
+std::uint64_t twin_mask();
 
 // Whether each node sees the real paths as a file system of its own, wherever they are: no.
 bool has_private_paths();

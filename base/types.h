@@ -37,8 +37,9 @@ struct Id128 {
   auto operator<=>(const Id128&) const = default;
 };
 
-// A chunk's hash, 32 bytes; shorter hashes (SHA-1) are padded with zeros. In mode `none` it is a
-// number that no other chunk has instead of a hash. Equal fingerprints are taken as equal content.
+// What a chunk is called, 32 bytes: a hash of it and what goes with that, or, in mode `none`, a
+// number that no other chunk has (base/hasher.h, NameKind). Equal fingerprints are taken as equal
+// content.
 struct Fingerprint {
   std::array<std::uint8_t, 32> bytes{};
 
@@ -61,7 +62,7 @@ struct Fingerprint {
   }
 };
 
-// 128 bits that tell chunks apart fast, and prove nothing (base/hasher.h).
+// 128 bits of which the low half is a chunk's checksum (base/hasher.h). Proves nothing.
 struct FastHash {
   std::uint64_t low = 0;
   std::uint64_t high = 0;

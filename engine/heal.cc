@@ -24,6 +24,8 @@ void keep_ways(const store::CommitRecord& record, unsigned replication, hints::H
   hints.replication_is_given = true;
   hints.chunk_size = record.chunk_size;
   hints.mode = record.fingerprint == "none" ? hints::Mode::kNone : hints::Mode::kCollective;
+  hints.fingerprint =
+      record.fingerprint == "keyed" ? FingerprintKind::kKeyed : FingerprintKind::kSha256;
 }
 
 // This rank's part of its node's store.

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/chunk_namer.h"
+#include "base/hasher.h"
 #include "base/status.h"
 
 namespace dedup::hints {

@@ -43,7 +43,7 @@ class ChunkIndex {
   // Whether it is registered; if so, fills what is not null.
   bool find(const Fingerprint& fingerprint, store::ChunkLocation* location,
             const plan::Placement** placement = nullptr) const;
-  // Whether a registered chunk is named as a single one with that fast hash; if so, how.
+  // Whether a registered chunk has this content, as content_of() its name says; if so, its name.
   bool find_content(const Fingerprint& content, Fingerprint& name) const;
   // Marks a registered chunk, which is kept so; false if it is not registered.
   bool mark(const Fingerprint& fingerprint, std::uint32_t placement);

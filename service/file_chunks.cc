@@ -67,6 +67,7 @@ std::uint64_t FileChunks::segment_size(std::uint64_t segment) {
 }
 
 bool FileChunks::present(const Fingerprint& fingerprint, const store::ChunkLocation& location) {
+  if (forgotten_.contains(location.segment)) return false;
   const std::uint64_t end = store::chunk_end(fingerprint, location);
   const auto known = segment_sizes_.find(location.segment);
   if (known == segment_sizes_.end()) return end <= segment_size(location.segment);
@@ -111,6 +112,7 @@ LookReply FileChunks::look(const Look& request) {
   if (looked_up.round != request.round.number) looked_up = {request.round.number, {}, true};
   LookReply reply;
   if (const store::IndexReader* base = base_index()) reply.base = base->attempt();
+  const bool was_searched = !request.searched.is_zero() && request.searched == reply.base;
   reply.held.resize(request.names.size());
   Numbered<plan::Placement> placements;
   Numbered<plan::Placement> of_base;
@@ -130,9 +132,9 @@ LookReply FileChunks::look(const Look& request) {
       }
       index_.forget(name);
     }
-    rest.push_back(n);
+    if (!was_searched) rest.push_back(n);
   }
-  find_in_base(request.names, rest, by_content,
+  find_in_base(request.names, std::move(rest), by_content,
                [&](std::uint32_t n, const store::IndexEntry& entry) {
                  reply.held[n] = Held::kCommitted;
                  found[n] = {number_in(entry.fingerprint),
@@ -382,6 +384,7 @@ void FileChunks::forget_segment(std::uint64_t number) {
   index_.forget_segment(number);
   open_.erase(number);
   unflushed_.erase(number);
+  forgotten_.insert(number);
 }
 
 Status FileChunks::flush(std::span<const std::uint64_t> segments) {

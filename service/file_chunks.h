@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -119,6 +118,7 @@ class FileChunks {
   std::unordered_map<Id128, LookedUp> looked_up_;                   // by handle
   std::set<std::uint64_t> open_;                                    // segments
   std::set<std::uint64_t> unflushed_;                               // segments
+  std::set<std::uint64_t> forgotten_;                               // the disk may not have them
   std::unordered_map<std::uint64_t, std::uint64_t> segment_sizes_;  // as last looked at; 0: gone
   std::unique_ptr<store::SegmentWriter> own_;
 };

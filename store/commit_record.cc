@@ -44,11 +44,20 @@ enum class Addition : std::uint32_t { kKey = 4 };
 // Of a tag: whoever does not know it may go on without.
 constexpr std::uint32_t kMayBeIgnored = std::uint32_t{1} << 31;
 
+bool has_additions(const CommitRecord& r) {
+  return !r.key.is_zero() || !r.ignored.empty();
+}
+
 void put_additions(Encoder& out, const CommitRecord& r) {
-  out.put(std::uint32_t{r.key.is_zero() ? 0u : 1u});
-  if (r.key.is_zero()) return;
-  out.put(static_cast<std::uint32_t>(Addition::kKey));
-  out.put_bytes(std::as_bytes(std::span(r.key.bytes)));
+  out.put(static_cast<std::uint32_t>((r.key.is_zero() ? 0 : 1) + r.ignored.size()));
+  if (!r.key.is_zero()) {
+    out.put(static_cast<std::uint32_t>(Addition::kKey));
+    out.put_bytes(std::as_bytes(std::span(r.key.bytes)));
+  }
+  for (const auto& [tag, bytes] : r.ignored) {
+    out.put(tag);
+    out.put_bytes(bytes);
+  }
 }
 
 Status get_additions(Decoder& in, const std::string& what, CommitRecord& r) {
@@ -65,12 +74,14 @@ Status get_additions(Decoder& in, const std::string& what, CommitRecord& r) {
       return format::corrupt(what, "its additions cannot be");
     }
     last = tag;
-    if (!is_key && (tag & kMayBeIgnored) == 0) {
+    if (is_key) continue;
+    r.ignored.emplace(tag, Bytes(bytes.begin(), bytes.end()));
+    if ((tag & kMayBeIgnored) == 0) {
       return {Code::kVersion, what + ": written by a newer version of dedup: it has addition " +
                                   std::to_string(tag) + ", which this software does not know"};
     }
   }
-  return Status::ok();
+  return has_additions(r) ? Status::ok() : format::corrupt(what, "it has no additions");
 }
 
 CommitRecord get(Decoder& in) {
@@ -113,9 +124,10 @@ CommitRecord get(Decoder& in) {
 
 Bytes CommitRecord::encode() const {
   Encoder out;
-  format::put_start(out, format::kRecord);
+  // One without additions is of the version that had none.
+  format::put_start(out, {format::kRecord.magic, has_additions(*this) ? 2u : 1u, {}});
   put(out, *this);
-  put_additions(out, *this);
+  if (has_additions(*this)) put_additions(out, *this);
   const Digest digest = format::sha256(out.bytes());
   out.put_raw(digest.data(), digest.size());
   return out.take();

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -73,10 +74,12 @@ struct CommitRecord {
   std::vector<ShardEntry> shards;
   std::vector<LineageEntry> lineage;  // oldest session first; the last entry is this generation's
   Id128 key;  // of the keyed hashes that chunks are named by; zero: there is none. A secret
+  // What newer software has added that this one may ignore: by tag, as it was.
+  std::map<std::uint32_t, Bytes> ignored;
 
   auto operator<=>(const CommitRecord&) const = default;
 
-  // With magic, version and checksum (doc/format.md).
+  // With magic, version and checksum (doc/format.md). Of what was decoded, the same bytes.
   Bytes encode() const;
   // kVersion for a newer format, kCorrupt for everything else that does not hold.
   static Result<CommitRecord> decode(std::span<const std::byte> bytes);

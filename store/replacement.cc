@@ -75,8 +75,10 @@ std::string beside(const std::string& target, std::string_view kind, const std::
 bool keep_from_tidying(const fs::File& replacement) {
   const auto locked = fs::try_lock(replacement, true);
   if (!locked.is_ok()) return true;
-  const auto about = fs::info(replacement);
-  return *locked && about.is_ok() && about->links != 0;
+  const auto held = fs::info(replacement);
+  const auto named = fs::info(replacement.path());
+  return *locked && held.is_ok() && named.is_ok() && named->inode == held->inode &&
+         named->device == held->device;
 }
 
 // Another id: as a number, one more.

@@ -1,7 +1,7 @@
 // Segments: chunks, appended one after the other. Format in doc/format.md.
 //
 // A reader who knows (segment, offset) finds out from what stands there whether it is the chunk it
-// looks for and whether it is sound. A chunk that had no twin is named after its fast hash, which
+// looks for and whether it is sound. The name of a chunk that had no twin has its checksum, which
 // says both: it stands there as it is, so that many are written and read as one piece of memory.
 // Every other chunk stands behind a header of its own (length, fingerprint, XXH3 checksum over both
 // and the data). Names and lengths of the former stand in a list before each group of chunks, for
@@ -9,7 +9,7 @@
 //
 // Headers and lists begin with the segment's salt, which nobody knows who makes data. So what
 // follows a chunk without a header tells what it is: there can be no data that are taken for a
-// header, and no header whose bytes are taken for a chunk with the same fast hash.
+// header, and no header whose bytes are taken for a chunk with the same checksum.
 #pragma once
 
 #include <cstddef>
@@ -115,7 +115,7 @@ class SegmentReader {
   // For a reader that guesses: reads chunks from `offset` on, as if they stood there one after the
   // other, with one system call for kRunChunks of them. How many do, up to the first that does not
   // or is damaged; what is in the others' `outs` means nothing. A chunk without a header is taken
-  // for the one that is wanted if there is data and its fast hash is the same: that it is there
+  // for the one that is wanted if there is data and its checksum is the same: that it is there
   // must follow from its name's number (store/chunk_reader.h).
   virtual std::size_t read_following(std::uint64_t offset,
                                      std::span<const Fingerprint> fingerprints,

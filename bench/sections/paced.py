@@ -36,7 +36,9 @@ def at_rates(line, nodes, of_node, exchange):
 def write(site, nodes, options, hints, of_node):
     """Writes at these rates; reads back and compares as fast as the machine can."""
     site.clear()
-    line = site.job(nodes, nodes, [*options, "--no-read"], {**hints, "test_pace": pace(of_node)})
+    # As the papers name chunks.
+    paced = {"fingerprint": "sha256", "test_pace": pace(of_node)}
+    line = site.job(nodes, nodes, [*options, "--no-read"], {**hints, **paced})
     read = site.job(nodes, nodes, [*options, "--no-write"], {})
     if read["checked_bytes"] != line["bytes"]:
         raise AssertionError(f"{read['checked_bytes']} of {line['bytes']} bytes were compared")

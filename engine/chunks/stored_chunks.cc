@@ -63,7 +63,8 @@ void StoredChunks::find_committed(NamedChunks& chunks) {
 Status StoredChunks::look(NamedChunks& chunks, const service::DumpRound& round) {
   std::vector<std::uint32_t> asked;
   for (std::uint32_t i = 0; i < chunks.size();) {
-    service::Look request{identity_, round, {}, {}};
+    service::Look request{identity_, round, {}, {}, {}};
+    if (index_.reader) request.searched = index_.reader->attempt();
     asked.clear();
     for (; i < chunks.size() && asked.size() < kAskAtOnce; ++i) {
       if (chunks.is_held(i)) continue;

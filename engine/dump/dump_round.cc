@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hooks.h"
 #include "engine/chunks/copies.h"
 #include "engine/chunks/first_error.h"
 #include "engine/chunks/judge.h"
@@ -31,7 +32,8 @@ NamedChunks find_names(DumpState& state, CutChunks cut, FirstError& error) {
   if (state.namer->is_keyed()) {
     std::vector<std::uint64_t> parts;
     parts.reserve(cut.size());
-    for (std::uint32_t i = 0; i < cut.size(); ++i) parts.push_back(cut.name(i).prefix());
+    const std::uint64_t mask = twin_mask();
+    for (std::uint32_t i = 0; i < cut.size(); ++i) parts.push_back(cut.name(i).prefix() & mask);
     may_have_twin = state.twins.find(parts);
   }
   NamedChunks named(std::move(cut), NamedChunks::Kind::kOpen);

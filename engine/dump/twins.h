@@ -1,10 +1,10 @@
 // Which chunks of a dump may have a twin: the same content on another rank.
 //
-// Each rank has its chunks' fast hashes (base/hasher.h), 64 bits of them. They meet at a home rank,
-// chosen by the hash itself, which answers for each whether it came more than once. They get there
-// and the answers back along a hypercube: log2(ranks) exchanges with one partner each, in place of
-// a message from everybody to everybody. Nothing is left out (unlike the reduction, which keeps F
-// chunks): a chunk without a twin needs no strong fingerprint, and nobody else has to hear of it.
+// Each rank has its chunks' names (base/chunk_namer.h), 64 bits of them. They meet at a home rank,
+// chosen by these bits themselves, which answers for each whether it came more than once. They get
+// there and the answers back along a hypercube: log2(ranks) exchanges with one partner each, in
+// place of a message from everybody to everybody. Nothing is left out (unlike the reduction, which
+// keeps F chunks): nobody else has to hear of a chunk without a twin.
 //
 // Costs a rank with C chunks: log2(ranks) times two messages each way, of about 4 C bytes to the
 // home and C / 2 bytes back; 16 bytes a chunk and log2(ranks) bits while it runs.

@@ -126,7 +126,7 @@ class FindAndAttach {
         DEDUP_TRY(store::check_quorum(choice));
       }
       out.attach = true;
-      make_writable(out.info);
+      DEDUP_TRY(make_writable(out.info));
     }
     return Status::ok();
   }
@@ -254,7 +254,7 @@ class FindAndAttach {
       out.info.real_path = service::FileInfo::RealPath::kPlaceholder;
       if (choice.record.attempt != state.placeholder.attempt) outdated_ = std::move(state);
     }
-    if (file_.writable) make_writable(out.info);
+    if (file_.writable) DEDUP_TRY(make_writable(out.info));
     return Status::ok();
   }
 
@@ -311,18 +311,20 @@ class FindAndAttach {
       }
       take(choice, found, out);
     }
-    if (file_.writable) make_writable(out.info);
+    if (file_.writable) DEDUP_TRY(make_writable(out.info));
     return Status::ok();
   }
 
-  void make_writable(service::FileInfo& info) const {
+  Status make_writable(service::FileInfo& info) const {
     info.writable = true;
     store::CommitRecord record;  // none as long as nothing is committed
-    auto committed = store::CommitRecord::decode(info.record);
-    if (committed.is_ok()) record = std::move(*committed);
+    if (!info.record.empty()) {
+      DEDUP_ASSIGN(record, store::CommitRecord::decode(info.record));
+    }
     info.session = continues_session(record) ? begun_.ended.session : Id128::random();
     info.key = record.attempt.is_zero() ? info.donor.key : record.key;
     if (info.key.is_zero()) info.key = Id128::random();
+    return Status::ok();
   }
 
   // Nobody has written since this job did, and the last that it tried is what was committed.

@@ -22,10 +22,6 @@
 
 namespace dedup::service {
 
-inline std::size_t count_set(const std::vector<std::uint8_t>& flags) {
-  return static_cast<std::size_t>(std::count(flags.begin(), flags.end(), 1));
-}
-
 // Whether the placement of each is one of these.
 template <typename Chunk>
 bool all_are_placed(const std::vector<Chunk>& chunks,
@@ -169,6 +165,7 @@ struct LookReply {
 struct Look {
   Id128 identity;
   DumpRound round;
+  Id128 searched{};  // attempt whose index the rank has searched for all of them; zero: none
   std::vector<Fingerprint> names;    // one per chunk
   std::vector<std::uint8_t> shared;  // one per chunk: whether it may have a twin
   static constexpr Opcode kOpcode = Opcode::kLook;
@@ -237,7 +234,7 @@ struct Locate {
   using Reply = LocateReply;
 };
 // Chunks' bytes, checked by their checksums; one of another length counts as missing, unless it has
-// no header and its beginning has the same fast hash: who is not sure of a length locates first.
+// no header and its beginning has the same checksum: who is not sure of a length locates first.
 struct GetChunks {
   Id128 identity;
   std::vector<NamedChunk> chunks;  // at most kPayload bytes of them

@@ -7,9 +7,9 @@
 
 namespace dedup {
 
-// DEDUP_TEST_FAST_BITS: so few bits of a fast hash count that different chunks have the same one.
-std::uint64_t fast_hash_mask() {
-  const char* bits = std::getenv("DEDUP_TEST_FAST_BITS");
+// DEDUP_TEST_TWIN_BITS: so few bits of names count that chunks seem to have twins.
+std::uint64_t twin_mask() {
+  const char* bits = std::getenv("DEDUP_TEST_TWIN_BITS");
   return bits == nullptr ? ~std::uint64_t{0} : (std::uint64_t{1} << std::atoi(bits)) - 1;
 }
 

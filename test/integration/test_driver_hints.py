@@ -62,7 +62,7 @@ def assert_all_fail(output, error, *parts, ranks=3):
     ("dedup_chunk_size", "2 MiB", "512 to 1 MiB"),
     ("dedup_chunk_size", "4 apples", "512 to 1 MiB"),
     ("dedup_mode", "global", "collective, local or none"),
-    ("dedup_fingerprint", "md5", "sha256 or sha1"),
+    ("dedup_fingerprint", "md5", "keyed, sha256 or sha1"),
     ("dedup_partners", "any", "load or ring"),
     ("dedup_exchange", "get", "put or send"),
     ("dedup_visibility", "never", "immediate or sync"),
@@ -113,7 +113,8 @@ def test_hint_on_one_rank_only_is_not_the_same(hints, stores, hint, value):
 
 
 def test_sha1_is_taken_for_sha256(hints, stores):
-    output = hints("set@1", "dedup_fingerprint=sha1", "open", stores.name(), "info", "close")
+    output = hints("set", "dedup_fingerprint=sha256", "set@1", "dedup_fingerprint=sha1",
+                   "open", stores.name(), "info", "close")
     assert [r.error for r in output.results["open"]] == ["MPI_SUCCESS"] * 3
     assert output.info[0]["dedup_fingerprint"] == "sha256"
 
@@ -157,7 +158,7 @@ def test_get_info_returns_the_defaults(hints, stores):
         assert info["dedup_threshold"] == "131072"
         assert info["dedup_chunk_size"] == "4096"
         assert info["dedup_mode"] == "collective"
-        assert info["dedup_fingerprint"] == "sha256"
+        assert info["dedup_fingerprint"] == "keyed"
         assert info["dedup_partners"] == "load"
         assert info["dedup_exchange"] == "send"
         assert info["dedup_visibility"] == "immediate"

@@ -70,7 +70,7 @@ def test_no_hooks_for_tests_are_installed(make, programs, stores, tmp_path):
     found = {"lib/libromio-dedup.so", "bin/dedupctl"}
     for name in found:
         assert hooks_in(prefix / name) == set(), name
-        assert hooks_in(TEST_BUILD / name) > {b"DEDUP_TEST_FAST_BITS", "FaultySystem"}, name
+        assert hooks_in(TEST_BUILD / name) > {b"DEDUP_TEST_TWIN_BITS", "FaultySystem"}, name
 
     # A kill, a fault and a pace that a test build takes; all are unknown variables here.
     variables = {"DEDUP_TEST_KILL": "commit.begin:1:0", "DEDUP_TEST_PACE": "store=1",

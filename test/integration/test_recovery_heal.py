@@ -145,17 +145,19 @@ def test_what_has_no_good_copy_is_counted(site):
     assert "IO" in job.errors_of("pieces")
 
 
-def test_other_fingerprints(site):
-    """Chunks keep their names; those that are numbers have a checksum only."""
+@pytest.mark.parametrize("hints, name", [({"mode": "none"}, "none"), ({}, "keyed"),
+                                         ({"fingerprint": "sha256"}, "sha256")])
+def test_other_fingerprints(site, hints, name):
+    """Chunks keep their names, also those that have a checksum only."""
     pieces = {rank: [(rank * 100_000, noise(rank, 100_000))] for rank in range(2)}
     model = Model()
     model.write(pieces)
-    site.write(pieces, 2, 2, {"replication": 2, "mode": "none"})
+    site.write(pieces, 2, 2, {"replication": 2, **hints})
     flip_every(site, "n1", 9000)
     error, healed = heal(site, ["n0", "n1"], flags=VERIFY)
     assert error == "SUCCESS" and healed["bad"] == healed["made"] > 0, healed
     file = site.check_stores(model, 2)
-    assert file["fingerprint"] == "none"
+    assert file["fingerprint"] == name
 
 
 def test_what_cannot_be_healed(site, tmp_path):

@@ -27,11 +27,12 @@ def hints(copies):
     return {"replication": copies, "chunk_size": CHUNK}
 
 
-def totals(site, pieces, nodes=None, ranks=RANKS, copies=2, mode="w"):
-    """Writes, commits, closes; what the report says of the commit."""
+def totals(site, pieces, nodes=None, ranks=RANKS, copies=2, mode="w", more=None):
+    """Writes, commits, closes; what the report says of the commit. `more`: hints."""
     report = site.root / f"report{site.jobs}"
     script = Script().open(mode).write("all-at", pieces).close()
-    site.run(script, nodes or NODES, ranks, hints(copies), {"DEDUP_REPORT": str(report)}).check()
+    site.run(script, nodes or NODES, ranks, {**hints(copies), **(more or {})},
+             {"DEDUP_REPORT": str(report)}).check()
     line = json.loads(report.read_text().splitlines()[-1])
     return {figure: value["total"] for figure, value in line.items() if isinstance(value, dict)}
 
@@ -72,6 +73,46 @@ def test_nothing_is_stored_or_sent(site, kind, copies):
         assert segments(site) == there
         site.check_stores(model, copies)
     expect_without(site, model, NODES[1:copies], NODES)
+
+
+@pytest.mark.parametrize("fingerprint, more", [("sha256", {"fingerprint": "sha256"}),
+                                               ("none", {"mode": "none"})])
+def test_with_other_names(site, fingerprint, more):
+    """SHA-256 finds what is there as well; numbers find nothing."""
+    pieces = parts(content_of("mixed"), RANKS)
+    model = Model()
+    model.write(pieces)
+    first = totals(site, pieces, mode="wc", more=more)
+    again = totals(site, pieces, more=more)
+    stored = first["bytes_stored"] if fingerprint == "none" else 0
+    assert again["bytes_stored"] == stored
+    assert first["bytes_fingerprinted"] == (SIZE if fingerprint == "sha256" else 0)
+    assert site.check_stores(model, 2)["fingerprint"] == fingerprint
+    # Keyed names have nothing in common with these: all is new, once.
+    once, then = totals(site, pieces), totals(site, pieces)
+    assert once["bytes_stored"] > 0 and then["bytes_stored"] == 0
+    assert site.check_stores(model, 2)["fingerprint"] == "keyed"
+    expect_without(site, model, ["n1"], NODES)
+
+
+def test_what_the_store_has_lost_is_stored_again(site):
+    """No other node has it, and nobody reads what he takes to be there."""
+    pieces = parts(content_of("unique"), RANKS)
+    model = Model()
+    model.write(pieces)
+    totals(site, pieces, copies=1, mode="wc")
+    lost = [path for path in segments(site) if "n2" in path.parts]
+    gone, cut = lost[:1], [path for path in segments(site) if "n3" in path.parts][:1]
+    for path in gone:
+        path.unlink()
+    for path in cut:
+        with open(path, "r+b") as file:
+            file.truncate(path.stat().st_size // 2)
+    assert gone and cut
+    again = totals(site, pieces, copies=1)
+    assert 0 < again["bytes_stored"] < SIZE
+    site.expect(model, NODES, RANKS)
+    site.check_stores(model, 1)
 
 
 def test_what_changed_is_stored_and_sent(site):

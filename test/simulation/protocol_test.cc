@@ -72,7 +72,7 @@ class Protocol : public testing::Test {
   }
 
   static bool has_chunk(engine::JobFile& file, NodeIndex node) {
-    const service::Look look{file.identity(), {}, {fingerprint()}, {1}};
+    const service::Look look{file.identity(), {}, {}, {fingerprint()}, {1}};
     const auto reply = file.client().call(node, look);
     EXPECT_TRUE(reply.is_ok()) << reply.status().message();
     return reply.is_ok() && reply->held.front() != service::Held::kNot;
@@ -349,7 +349,7 @@ TEST_F(Changes, AreNotAllIfANodeLostSomething) {
   const Status committed = commit(*file);
   ASSERT_TRUE(committed.is_ok()) << committed.message();
   EXPECT_GE(referred, 4 * kChunks);
-  const service::Look look{file->identity(), {}, {name_of(3)}, {1}};
+  const service::Look look{file->identity(), {}, {}, {name_of(3)}, {1}};
   const auto reply = file->client().call(1, look);
   ASSERT_TRUE(reply.is_ok());
   EXPECT_NE(reply->held.front(), service::Held::kNot);

@@ -181,6 +181,7 @@ TEST_F(FileHomeTest, ASecondOpenKeepsWhatTheJobDid) {
   FileInfo writing = info(1, 100);
   writing.writable = true;
   writing.session = id(50);
+  writing.key = id(60);
   writing.record = Bytes(3);
   ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(12), writing}).is_ok());
   EXPECT_EQ(home.on(GetFile{id(1)})->size, 500u);
@@ -193,6 +194,7 @@ TEST_F(FileHomeTest, ASecondOpenKeepsWhatTheJobDid) {
   const FileInfo now = *home.on(GetFile{id(1)});
   EXPECT_TRUE(now.writable);
   EXPECT_EQ(now.session, id(50));
+  EXPECT_EQ(now.key, id(60));
   EXPECT_EQ(now.record.size(), 4u);
   ASSERT_EQ(now.stores.size(), 1u);
   EXPECT_EQ(now.stores[0].node, "n0");

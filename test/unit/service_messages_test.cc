@@ -201,10 +201,6 @@ class Random {
     }
     if (!asked.empty()) reply.leave_out(asked, std::vector{up_to(asked.size())});
   }
-  void fill(FastHash& hash) {
-    fill(hash.low);
-    fill(hash.high);
-  }
   void fill(LookReply& reply) {
     fill(reply.base);
     for (auto* placements : {&reply.placements, &reply.committed}) {
@@ -235,6 +231,7 @@ class Random {
   void fill(Look& request) {
     fill(request.identity);
     fill(request.round);
+    fill(request.searched);
     fill(request.names);
     for (std::size_t i = 0; i < request.names.size(); ++i) request.shared.push_back(up_to(2) == 1);
   }
@@ -509,8 +506,8 @@ TEST(Messages, ImpossibleFieldsAreRefused) {
       refused(LookReply{{}, {on_two}, {on_two}, {kSince, kCommitted, kNot}, {{0, 0}, {7, 0}}}));
   EXPECT_TRUE(refused(References{{}, {}, {on_two}, {{{}, 1}}}));
   EXPECT_FALSE(refused(References{{}, {}, {on_two}, {{{}, 0}}}));
-  EXPECT_TRUE(refused(Look{{}, {}, {{}, {}}, {1}}));
-  EXPECT_FALSE(refused(Look{{}, {}, {{}, {}}, {1, 0}}));
+  EXPECT_TRUE(refused(Look{{}, {}, {}, {{}, {}}, {1}}));
+  EXPECT_FALSE(refused(Look{{}, {}, {}, {{}, {}}, {1, 0}}));
   EXPECT_TRUE(refused(ClaimReply{{2}}));
   EXPECT_TRUE(refused(Claim{{}, {{}, {}}, {}, {1}}));
   EXPECT_FALSE(refused(Claim{{}, {{}, {}}, {}, {1, 0}}));

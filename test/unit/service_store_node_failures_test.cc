@@ -177,6 +177,25 @@ TEST_P(ServiceStoreNodeOnAny, ForgetsASegmentThatARankCouldNotFlush) {
   expect_held(lost);
 }
 
+// As one that was shared with another file, which may have been committed without being flushed.
+TEST_P(ServiceStoreNodeOnAny, ForgetsASegmentThatTheGenerationBeforeHas) {
+  ASSERT_OK(attach(true));
+  const auto lost = chunks(10), kept = chunks(10);
+  const auto segment = store_as_rank(lost);
+  ASSERT_OK(segment);
+  ASSERT_OK(store_as_rank(kept));
+  auto both = lost;
+  both.insert(both.end(), kept.begin(), kept.end());
+  ASSERT_OK(commit(both));
+  expect_held(both);
+  ASSERT_OK(node_->on(ForgetSegment{identity_, *segment}));
+  expect_absent(lost);
+  expect_held(kept);
+  ASSERT_OK(put(lost));
+  ASSERT_OK(commit(both));
+  expect_held(both);
+}
+
 TEST_P(ServiceStoreNodeOnAny, PreparesWhatHasAnIndexOnly) {
   ASSERT_OK(attach(true));
   const auto what = chunks(10);

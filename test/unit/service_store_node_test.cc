@@ -467,7 +467,7 @@ TEST_P(ServiceStoreNodeOnAny, FindsChunksByTheirContent) {
   ASSERT_OK(put(since, {1, 3}));
   // Every other one is single. Asked as for chunks that may have a twin, and as for others.
   for (const std::uint8_t shared : {std::uint8_t{0}, std::uint8_t{1}}) {
-    Look look{identity_, {}, {random_fingerprint(random_)}, {}};
+    Look look{identity_, {}, {}, {random_fingerprint(random_)}, {}};
     for (const auto* part : {&committed, &since}) {
       for (const Chunk& chunk : *part) look.names.push_back(content_of(chunk.fingerprint));
     }
@@ -485,6 +485,11 @@ TEST_P(ServiceStoreNodeOnAny, FindsChunksByTheirContent) {
     const auto of_committed = plan::Placement::copies_on({1, 2});
     const auto of_since = plan::Placement::copies_on({1, 3});
     EXPECT_EQ(placements_of(*reply), (std::vector{of_committed, of_committed, of_since, of_since}));
+    // A rank that has searched the index itself hears of the others only.
+    look.searched = base_;
+    EXPECT_EQ(held_of(*node_->on(look)), (std::vector<std::uint8_t>{0, 0, 0, 1, 1}));
+    look.searched = random_id(random_);
+    EXPECT_EQ(held_of(*node_->on(look)), (std::vector<std::uint8_t>{0, 1, 1, 1, 1}));
   }
 }
 

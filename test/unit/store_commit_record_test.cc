@@ -79,8 +79,7 @@ TEST(CommitRecord, RefusesANewerVersion) {
 Bytes with_additions(const std::vector<std::pair<std::uint32_t, Bytes>>& additions,
                      std::uint32_t version = 2) {
   Bytes bytes = CommitRecord{}.encode();
-  constexpr std::size_t kCount = 4;
-  bytes.resize(bytes.size() - sizeof(Digest) - kCount);
+  bytes.resize(bytes.size() - sizeof(Digest));
   bytes[8] = static_cast<std::byte>(version);
   Encoder out;
   out.bytes() = std::move(bytes);
@@ -98,19 +97,26 @@ TEST(CommitRecord, ReadsTheVersionBefore) {
   const auto old = CommitRecord::decode(with_additions({}, 1));
   ASSERT_TRUE(old.is_ok()) << old.status().message();
   EXPECT_EQ(*old, CommitRecord{});
+  EXPECT_EQ(old->encode(), with_additions({}, 1));
 }
 
 TEST(CommitRecord, RefusesAdditionsThatItDoesNotKnowUnlessItMay) {
   const Bytes key(16, std::byte{5});
   constexpr std::uint32_t kMayBeIgnored = 1u << 31;
-  const auto known = CommitRecord::decode(with_additions({{4, key}, {kMayBeIgnored | 1, key}}));
+  const Bytes bytes = with_additions({{4, key}, {kMayBeIgnored | 1, key}});
+  const auto known = CommitRecord::decode(bytes);
   ASSERT_TRUE(known.is_ok()) << known.status().message();
+  EXPECT_EQ(known->encode(), bytes) << "who passes it on loses nothing";
   EXPECT_EQ(known->key.bytes[3], 5);
   const auto newer = CommitRecord::decode(with_additions({{4, key}, {5, {}}}));
   ASSERT_EQ(newer.status().code(), Code::kVersion);
   EXPECT_NE(newer.status().message().find("addition 5"), std::string::npos);
-  for (const auto& wrong : std::vector<std::vector<std::pair<std::uint32_t, Bytes>>>{
-           {{4, key}, {4, key}}, {{kMayBeIgnored, {}}, {4, key}}, {{4, {}}}, {{4, Bytes(16)}}}) {
+  for (const auto& wrong :
+       std::vector<std::vector<std::pair<std::uint32_t, Bytes>>>{{},
+                                                                 {{4, key}, {4, key}},
+                                                                 {{kMayBeIgnored, {}}, {4, key}},
+                                                                 {{4, {}}},
+                                                                 {{4, Bytes(16)}}}) {
     EXPECT_EQ(CommitRecord::decode(with_additions(wrong)).status().code(), Code::kCorrupt);
   }
 }

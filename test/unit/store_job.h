@@ -41,7 +41,7 @@ inline std::vector<Fingerprint> names(const std::vector<Chunk>& chunks) {
 // twins.
 inline Look look_at(const Id128& identity, const std::vector<Fingerprint>& names,
                     const DumpRound& round = {}) {
-  Look look{identity, round, {}, std::vector<std::uint8_t>(names.size(), 1)};
+  Look look{identity, round, {}, {}, std::vector<std::uint8_t>(names.size(), 1)};
   for (const Fingerprint& name : names) look.names.push_back(content_of(name));
   return look;
 }

@@ -1,5 +1,5 @@
-// check: every chunk against its fingerprint, every recipe shard against the commit record, and
-// whether each is held K times.
+// check: every chunk against its checksum and its name, every recipe shard against the commit
+// record, and whether each is held K times.
 #include "tools/dedupctl/check.h"
 
 #include <fmt/format.h>

@@ -18,9 +18,9 @@ struct Moved {
 // Collective. Goes through the file in ascending order, a batch of blocks at a time; each is put
 // together on one of the ranks in `writers`, which has write() called with the block's first byte
 // and its bytes up to the block's or the file's end. Blocks that were never written are left out.
-// Every chunk is checked against its fingerprint; a bad copy is replaced by another store's. Bytes
-// that are lost are an error, unless `incomplete`. `done` is called on all ranks with the bytes of
-// each batch. Memory: a batch, and what goes to others of it.
+// Every chunk is checked against its checksum and its name; a bad copy is replaced by another
+// store's. Bytes that are lost are an error, unless `incomplete`. `done` is called on all ranks
+// with the bytes of each batch. Memory: a batch, and what goes to others of it.
 Result<Moved> move_content(
     Generation& generation, const std::vector<int>& writers, bool incomplete,
     const std::function<Status(std::uint64_t offset, std::span<const std::byte>)>& write,
