@@ -240,7 +240,8 @@ Script committed() {
   script.ask(EndCommit{kFile, kAttempt, true}).ask(Collect{kFile, kAttempt});
   script.ask(Unlock{kFile, LockKind::kCommit, some_id(1)});
   script.ask(GetChunks{kFile, {{some_fingerprint(1), 100}}})
-      .ask(Look{kFile, {some_id(1), 1}, {{1, 2}, {3, 4}}, {1, 0}, {some_fingerprint(1)}});
+      .ask(Look{
+          kFile, {some_id(1), 1}, kAttempt, {some_fingerprint(1), some_fingerprint(2)}, {1, 0}});
   const store::Digest& digest = record.shards[0].digest;
   script.ask(ListShard{kFile, kAttempt, 0, digest, 0});
   script.ask(ReadShard{kFile, kAttempt, 0, digest, {0}});
