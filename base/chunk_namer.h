@@ -1,6 +1,6 @@
 // Names chunks by their content, when they are cut.
 //
-// A keyed hash tells equal content from other to all who do not know its key, at a tenth of a
+// A keyed hash tells equal content from other to all who do not know its key, at a part of a
 // SHA-256's cost: GHASH (NIST SP 800-38D), of whose value AES makes what nobody can tell from
 // random (hash, then encrypt: M. N. Wegman and J. L. Carter, "New hash functions and their use in
 // authentication and set equality", 1981). Two chunks that differ, of n bytes at most and made by
