@@ -106,6 +106,102 @@ std::vector<std::function<Status()>> deleted_not_everywhere(StoreWorld& world) {
   };
 }
 
+// ---- Two files that share segments -------------------------------------------------------------
+
+// A file shares what the first one has committed, keeps half of its chunks and has new ones.
+struct Sharing {
+  std::vector<Chunk> kept, more, all;
+};
+Sharing sharing(StoreWorld& world) {
+  world.turn_to(0);
+  Sharing made{slice(world.committed(), 0, 6), world.chunks(4), {}};
+  made.all = join(made.kept, made.more);
+  return made;
+}
+
+std::vector<std::function<Status()>> begins_sharing(StoreWorld& world) {
+  return {
+      [&world] {
+        world.turn_to(1);
+        return world.attach_sharing();
+      },
+      [&world] { return world.expect_shared(1); },
+  };
+}
+
+std::vector<std::function<Status()>> commits_sharing(StoreWorld& world, const Sharing& what) {
+  return {
+      [&world] {
+        world.turn_to(1);
+        return Status::ok();
+      },
+      // What could not be shared is stored.
+      [&world, what] { return world.put(what.all); },
+      [&world, what] { return world.commit_generation(what.all); },
+      [&world] { return world.detach(); },
+  };
+}
+
+std::vector<std::function<Status()>> then(std::vector<std::function<Status()>> steps,
+                                          const std::vector<std::function<Status()>>& more) {
+  steps.insert(steps.end(), more.begin(), more.end());
+  return steps;
+}
+
+std::vector<std::function<Status()>> delete_one(StoreWorld& world, std::size_t file) {
+  return {
+      [&world, file] {
+        world.turn_to(file);
+        return world.attach(true).status();
+      },
+      [&world] { return world.delete_file({}); },
+  };
+}
+
+Status two_that_share(StoreWorld& world) {
+  DEDUP_TRY(first_generation(world));
+  for (const auto& step : then(begins_sharing(world), commits_sharing(world, sharing(world)))) {
+    DEDUP_TRY(step());
+  }
+  return world.expect_shared(1);
+}
+
+std::vector<std::function<Status()>> shares(StoreWorld& world) {
+  return then(begins_sharing(world), commits_sharing(world, sharing(world)));
+}
+
+std::vector<std::function<Status()>> shares_what_is_deleted(StoreWorld& world) {
+  const Sharing what = sharing(world);
+  return then(then(begins_sharing(world), delete_one(world, 0)), commits_sharing(world, what));
+}
+
+std::vector<std::function<Status()>> donor_deleted(StoreWorld& world) {
+  return delete_one(world, 0);
+}
+
+std::vector<std::function<Status()>> sharer_deleted(StoreWorld& world) {
+  return delete_one(world, 1);
+}
+
+// First the one that shares needs so little of the segment that it copies that, then the other one.
+std::vector<std::function<Status()>> both_compact(StoreWorld& world) {
+  const auto of_second = join(slice(sharing(world).kept, 0, 1), world.chunks(4));
+  const auto of_first = join(slice(world.committed(), 6, 8), world.chunks(4));
+  const auto rewrite = [&world](std::size_t file, const std::vector<Chunk>& what) {
+    return std::vector<std::function<Status()>>{
+        [&world, file] {
+          world.turn_to(file);
+          return world.attach(true).status();
+        },
+        [&world, what] { return world.put(what); },
+        [&world, what] { return world.commit_generation(what); },
+        [&world] { return world.expect_shared(0); },
+        [&world] { return world.detach(); },
+    };
+  };
+  return then(rewrite(1, of_second), rewrite(0, of_first));
+}
+
 Status nothing(StoreWorld&) {
   return Status::ok();
 }
@@ -118,6 +214,11 @@ const Scenario kScenarios[] = {
     {"a generation adopted", nothing, adopted},
     {"a file deleted", first_generation, deleted},
     {"a file deleted while a store is away", first_generation, deleted_not_everywhere},
+    {"a file that shares", first_generation, shares},
+    {"a donor deleted before the commit", first_generation, shares_what_is_deleted},
+    {"a donor deleted", two_that_share, donor_deleted},
+    {"a sharing file deleted", two_that_share, sharer_deleted},
+    {"two that share compact", two_that_share, both_compact},
 };
 
 // How a killed process's node is found.

@@ -1,7 +1,9 @@
 #include "test/faults/store_world.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <set>
+#include <map>
+#include <utility>
 
 #include "base/hooks.h"
 #include "service/messages/store_node.h"
@@ -23,6 +25,9 @@ StoreWorld::StoreWorld() : StoreJob("/n1/store", "/shared/ckpt") {
   ::setenv("DEDUP_TEST_WORTH_KEEPING", "1", 1);
   EXPECT_EQ(entries_worth_keeping(), 1u);
   faulty_.on_failed_sync = [this](int fd) { memory_.fail_sync(fd); };
+  files_[1].path = "/shared/ckpt2";
+  files_[1].identity = random_id(random_);
+  files_[1].session = random_id(random_);
 }
 
 StoreWorld::~StoreWorld() {
@@ -31,6 +36,44 @@ StoreWorld::~StoreWorld() {
 }
 
 // ---- A job -------------------------------------------------------------------------------------
+
+void StoreWorld::exchange(File& file) {
+  std::swap(path_, file.path);
+  std::swap(identity_, file.identity);
+  std::swap(session_, file.session);
+  std::swap(base_, file.base);
+  std::swap(base_digest_, file.base_digest);
+  std::swap(number_, file.number);
+  std::swap(generations_, file.generations);
+  std::swap(certain_, file.certain);
+  std::swap(may_be_deleted_, file.may_be_deleted);
+  std::swap(is_deleted_, file.is_deleted);
+  std::swap(found_, file.found);
+}
+
+void StoreWorld::turn_to(std::size_t file) {
+  exchange(files_[turn_]);
+  exchange(files_[file]);
+  turn_ = file;
+  played_ = std::max(played_, file + 1);
+}
+
+Status StoreWorld::attach_sharing() {
+  DEDUP_TRY(find().status());
+  service::Attach request{identity_, path_, template_, {}, true, true};
+  request.donor = files_[1 - turn_].identity;
+  request.donor_attempt = files_[1 - turn_].base;
+  return node_->on(request).status();
+}
+
+Status StoreWorld::expect_shared(std::size_t segments) const {
+  DEDUP_ASSIGN(const auto store, open_store());
+  DEDUP_ASSIGN(const auto sizes, store->segments(identity_));
+  const auto shared = std::count_if(sizes.begin(), sizes.end(),
+                                    [](const store::SegmentSize& one) { return one.is_shared; });
+  if (static_cast<std::size_t>(shared) == segments) return Status::ok();
+  return {Code::kInternal, std::to_string(shared) + " segments are shared"};
+}
 
 Status StoreWorld::put_placeholder(const store::CommitRecord& record) {
   store::Placeholder placeholder;
@@ -187,7 +230,7 @@ std::string StoreWorld::check_placeholder() {
   const auto state = store::look_at(path_);
   if (!state.is_ok()) return "real path: " + state.status().message();
   for (const auto& [name, size] : memory_.tree(kShared)) {
-    if (name != "ckpt") return "left at the real path: " + name;
+    if (name != "ckpt" && name != "ckpt2") return "left at the real path: " + name;
   }
   if (state->kind != store::PathState::Kind::kPlaceholder) return "";
   const Generation* const named = known(state->placeholder.attempt);
@@ -222,35 +265,28 @@ std::string StoreWorld::check_next_job() {
   return status.is_ok() ? "" : "next job: " + status.message();
 }
 
-std::string StoreWorld::check_files() {
+std::string StoreWorld::check_again() {
+  const std::string wrong = check_content(generations_.back());
+  if (!wrong.empty()) return "in the end: " + wrong;
+  const Status status = detach();
+  return status.is_ok() ? "" : "in the end: " + status.message();
+}
+
+std::string StoreWorld::expect_files(std::set<std::string>& expected) {
   const store::Layout layout{"/n1/store"};
-  const auto directory = layout.generation(identity_, base_);
   const std::string file = "files/" + identity_.hex() + "/";
   const std::string generation = file + "generations/" + base_.hex() + "/";
   const std::string key = store::path_key(path_);
-  std::set<std::string> expected = {"STORE",
-                                    "paths/",
-                                    "marks/",
-                                    "files/",
-                                    "paths/" + key,
-                                    file,
-                                    file + "lock",
-                                    file + "path-" + key,
-                                    file + "segments/",
-                                    file + "logs/",
-                                    file + "generations/",
-                                    generation,
-                                    generation + "lock",
-                                    generation + "record",
-                                    generation + "index",
-                                    generation + "shard-0"};
+  expected.insert({"paths/" + key, file, file + "lock", file + "path-" + key, file + "segments/",
+                   file + "logs/", file + "generations/", generation, generation + "lock",
+                   generation + "record", generation + "index", generation + "shard-0"});
   const auto shard = store::ShardFileReader::open(layout.shard(identity_, base_, 0), identity_,
                                                   base_, 0, base_digest_);
   if (!shard.is_ok()) return "shard: " + shard.status().message();
   for (const store::ShardDonor& donor : (*shard)->table().donors) {
     expected.insert(store::donor_path(generation + "shard-0", donor.attempt));
   }
-  const auto store = store::Store::open("/n1/store", false);
+  const auto store = open_store();
   if (!store.is_ok()) return "store: " + store.status().message();
   const auto index = (*store)->index(identity_, base_);
   if (!index.is_ok()) return "index: " + index.status().message();
@@ -261,21 +297,94 @@ std::string StoreWorld::check_files() {
   for (const auto& use : (*index)->segments()) {
     expected.insert(file + "segments/" + store::number_name(use.segment, store::kSegmentSuffix));
   }
+  return "";
+}
+
+std::string StoreWorld::check_files() {
+  std::set<std::string> expected = {"STORE", "paths/", "marks/", "files/"};
+  bool marks_may_stay = false;  // until every store has dropped a file that was deleted
+  for (std::size_t f = 0; f < played_; ++f) {
+    turn_to(f);
+    const std::string wrong = expect_files(expected);
+    if (!wrong.empty()) return wrong;
+    marks_may_stay |= may_be_deleted_;
+  }
   for (const auto& [name, size] : memory_.tree("/n1/store")) {
-    // A mark stays until every store has dropped the file.
     const std::string_view mark = std::string_view(name).substr(0, 6);
-    if (may_be_deleted_ && mark == "marks/" && store::parse_id_name(name.substr(6))) continue;
+    if (marks_may_stay && mark == "marks/" && store::parse_id_name(name.substr(6))) continue;
     if (!expected.contains(name)) return "left: " + name;
     expected.erase(name);
   }
   return expected.empty() ? "" : "missing: " + *expected.begin();
 }
 
+std::string StoreWorld::check_space() {
+  const auto store = open_store();
+  if (!store.is_ok()) return "store: " + store.status().message();
+  const auto inode_of = [&](const std::string& path) {
+    struct stat about {};
+    return memory_.stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
+  };
+  std::map<ino_t, std::size_t> names;  // of each segment
+  std::map<ino_t, bool> is_shared;     // as the store has it
+  for (std::size_t f = 0; f < played_; ++f) {
+    turn_to(f);
+    const auto segments = (*store)->segments(identity_);
+    if (!segments.is_ok()) return "segments: " + segments.status().message();
+    for (const store::SegmentSize& one : *segments) {
+      const ino_t inode = inode_of(store::Layout{"/n1/store"}.segment(identity_, one.segment));
+      ++names[inode];
+      is_shared[inode] = one.is_shared;
+    }
+  }
+  for (const auto& [inode, count] : names) {
+    if (is_shared[inode] != (count > 1)) return "a segment's files are counted wrongly";
+  }
+  // The disk has a unit for each file and directory, too; with the disk's own, and the store's.
+  std::set<ino_t> inodes = {inode_of(kDisk), inode_of("/n1/store")};
+  for (const auto& [name, size] : memory_.tree("/n1/store")) {
+    inodes.insert(inode_of("/n1/store/" + name));
+  }
+  const auto taken = (*store)->taken_bytes();
+  if (!taken.is_ok()) return "taken: " + taken.status().message();
+  const std::uint64_t used = memory_.used_bytes(kDisk) - inodes.size() * 512;
+  if (*taken != used) {
+    return "the store says that it takes " + std::to_string(*taken) + " bytes, and takes " +
+           std::to_string(used);
+  }
+  std::uint64_t left = *taken;
+  for (std::size_t f = 0; f < played_; ++f) {
+    turn_to(f);
+    const auto freed = (*store)->drop_file(identity_);
+    if (!freed.is_ok()) return "drop: " + freed.status().message();
+    const auto still_taken = (*store)->taken_bytes();
+    if (!still_taken.is_ok()) return "taken: " + still_taken.status().message();
+    // A path entry, which is not the file's alone, is not counted.
+    const std::uint64_t was_freed = std::exchange(left, *still_taken) - *still_taken;
+    if (*freed > was_freed || was_freed - *freed > 512) {
+      return "a drop frees " + std::to_string(was_freed) + " bytes, not " + std::to_string(*freed);
+    }
+  }
+  for (const auto& [name, size] : memory_.tree("/n1/store/files"))
+    return "left in the end: " + name;
+  return "";
+}
+
 std::string StoreWorld::check() {
-  std::string wrong = check_newest();
-  if (wrong.empty()) wrong = check_placeholder();
-  if (wrong.empty()) wrong = check_next_job();
+  std::string wrong;
+  const auto of_each = [&](std::string (StoreWorld::*look)()) {
+    for (std::size_t f = 0; f < played_ && wrong.empty(); ++f) {
+      turn_to(f);
+      wrong = (this->*look)();
+      if (!wrong.empty() && played_ > 1) wrong = path_ + ": " + wrong;
+    }
+  };
+  of_each(&StoreWorld::check_newest);
+  of_each(&StoreWorld::check_placeholder);
+  of_each(&StoreWorld::check_next_job);
+  of_each(&StoreWorld::check_again);
   if (wrong.empty()) wrong = check_files();
+  if (wrong.empty()) wrong = check_space();
   return wrong;
 }
 

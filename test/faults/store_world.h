@@ -1,9 +1,11 @@
-// One node's store and a file's real path on disks in memory, and a job that uses them: for tests
-// that let calls fail, kill the process and take the power.
+// One node's store and real paths on disks in memory, and a job that uses them, with one file or
+// with two that share segments: for tests that let calls fail, kill the process and take the power.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,14 @@ class StoreWorld : public service::StoreJob {
   ~StoreWorld();
 
   // --- What a job does --------------------------------------------------------------------------
+  // The file that everything is about until the next turn: 0, as at first, or 1.
+  void turn_to(std::size_t file);
+  // A new file gets the segments of the other one's last generation.
+  Status attach_sharing();
+  // What the last generation that was committed consists of.
+  std::vector<service::Chunk> committed() const { return generations_[certain_ - 1].chunks; }
+  // An error unless so many segments of the file are the other one's, too.
+  Status expect_shared(std::size_t segments) const;
   // Commits a generation that consists of `what`, with its placeholder, as the engine does. After a
   // failure the attempt is aborted.
   Status commit_generation(const std::vector<service::Chunk>& what);
@@ -55,6 +65,22 @@ class StoreWorld : public service::StoreJob {
     bool aborted = false;  // and said to be
   };
 
+  // What is known of a file while it is the other one's turn.
+  struct File {
+    std::string path;
+    Id128 identity;
+    Id128 session;
+    Id128 base;
+    store::Digest base_digest{};
+    std::uint64_t number = 0;
+    std::vector<Generation> generations;
+    std::size_t certain = 0;
+    bool may_be_deleted = false;
+    bool is_deleted = false;
+    const Generation* found = nullptr;
+  };
+  void exchange(File& file);
+
   Status put_placeholder(const store::CommitRecord& record);
   const Generation* known(const Id128& attempt) const;
   // What the store has is one of the generations that it may have, whole. Sets found_.
@@ -62,14 +88,24 @@ class StoreWorld : public service::StoreJob {
   std::string check_content(const Generation& generation);
   std::string check_placeholder();
   std::string check_next_job();
+  // The newest generation, by a job that only reads.
+  std::string check_again();
+  // The names that lead to something of the file.
+  std::string expect_files(std::set<std::string>& expected);
   // Files that nothing leads to.
   std::string check_files();
+  // What the store says of its space; all of it is free when the files are gone.
+  std::string check_space();
 
   MemorySystem memory_;
   store::FaultPlan plan_;
   store::FaultySystem faulty_{memory_, plan_};
   store::System& before_ = store::use_system(faulty_);
   int process_ = 1;
+
+  std::array<File, 2> files_;
+  std::size_t turn_ = 0;
+  std::size_t played_ = 1;  // so many of the files
 
   std::vector<Generation> generations_;  // that were prepared, in order
   std::size_t certain_ = 0;              // so many of them: the last one's commit has succeeded
