@@ -80,22 +80,33 @@ class BrokenSystem final : public store::ForwardingSystem {
   }
   int stat(const char* path, struct stat* about) override {
     count_call();
-    return below_.stat(path, about);
+    return below_.stat(said_to_be(path), about);
   }
   int lstat(const char* path, struct stat* about) override {
     count_call();
-    return below_.lstat(path, about);
+    return below_.lstat(said_to_be(path), about);
   }
   int rename(const char* from, const char* to) override {
     count_call();
     return below_.rename(from, to);
   }
   int link(const char* from, const char* to) override {
-    const bool is_shard = std::string_view(to).find("/shard-") != std::string_view::npos;
-    return breakage_ == Breakage::kLostLinks && is_shard ? 0 : below_.link(from, to);
+    const std::string_view name(to);
+    const bool is_segment = name.find("/segments/") != std::string_view::npos;
+    if (breakage_ == Breakage::kLostLinks && name.find("/shard-") != std::string_view::npos) {
+      return 0;
+    }
+    if (breakage_ == Breakage::kLostSegments && is_segment) {
+      said_[to] = from;
+      return 0;
+    }
+    const int result = below_.link(from, to);
+    const bool is_moved = breakage_ == Breakage::kMovedSegments && is_segment && result == 0;
+    return is_moved ? below_.unlink(from) : result;
   }
   int unlink(const char* path) override {
     count_call();
+    if (said_.erase(path) != 0) return 0;
     return below_.unlink(path);
   }
   int fsync(int fd) override { return is_lost(fd) ? 0 : below_.fsync(fd); }
@@ -126,6 +137,12 @@ class BrokenSystem final : public store::ForwardingSystem {
     return breakage_ == kind;
   }
 
+  // Whose second name `path` is said to be (kLostSegments).
+  const char* said_to_be(const char* path) const {
+    const auto found = said_.find(path);
+    return found == said_.end() ? path : found->second.c_str();
+  }
+
   bool is_upkeep() const { return process_ / 16 == kUpkeep; }
   bool sees_old_records() const { return is_upkeep() && !old_records_.empty(); }
   void count_call() {
@@ -136,6 +153,7 @@ class BrokenSystem final : public store::ForwardingSystem {
 
   Breakage breakage_;
   int process_ = 0;
+  std::map<std::string, std::string, std::less<>> said_;
   std::map<int, std::map<std::string, std::string>> frozen_;  // by job
   std::string old_records_;
   std::uint64_t calls_left_ = 0;
@@ -172,9 +190,12 @@ void Cluster::remember(NodeIndex node) {
   remembered.entries.clear();
   remembered.there = true;
   for (const auto& [name, size] : memory_.tree(disk(node))) {
+    const std::string path = disk(node) + "/" + name;
+    struct stat about {};
+    (void)memory_.stat(path.c_str(), &about);
     const bool is_directory = name.back() == '/';
-    remembered.entries.emplace_back(
-        name, is_directory ? Bytes{} : memory_.content(disk(node) + "/" + name));
+    remembered.entries.push_back(
+        {name, about.st_ino, is_directory ? Bytes{} : memory_.content(path)});
   }
 }
 
@@ -184,24 +205,28 @@ bool Cluster::bring_back(NodeIndex node) {
   wipe(node);
   const auto path_of = [&](const std::string& name) { return disk(node) + "/" + name; };
   // Directories come in the order of their depth.
-  std::vector<const std::pair<std::string, Bytes>*> sorted;
+  std::vector<const Remembered::Entry*> sorted;
   for (const auto& entry : remembered.entries) sorted.push_back(&entry);
-  const auto depth = [](const auto* e) {
-    return std::count(e->first.begin(), e->first.end(), '/');
-  };
+  const auto depth = [](const auto* e) { return std::count(e->name.begin(), e->name.end(), '/'); };
   std::stable_sort(sorted.begin(), sorted.end(), [&](const auto* a, const auto* b) {
-    const bool a_is_directory = a->first.back() == '/';
-    const bool b_is_directory = b->first.back() == '/';
+    const bool a_is_directory = a->name.back() == '/';
+    const bool b_is_directory = b->name.back() == '/';
     if (a_is_directory != b_is_directory) return a_is_directory;
     return depth(a) < depth(b);
   });
+  std::map<ino_t, std::string> first_names;  // of files
   for (const auto* entry : sorted) {
-    std::string name = entry->first;
+    std::string name = entry->name;
     if (name.back() == '/') {
       name.pop_back();
       memory_.mkdir(path_of(name).c_str(), 0700);
+      continue;
+    }
+    const auto [first, is_new] = first_names.emplace(entry->inode, path_of(name));
+    if (is_new) {
+      memory_.put_content(path_of(name), entry->content);
     } else {
-      memory_.put_content(path_of(name), entry->second);
+      memory_.link(first->second.c_str(), path_of(name).c_str());
     }
   }
   memory_.settle(disk(node));

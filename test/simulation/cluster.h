@@ -3,6 +3,8 @@
 // product's own code.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +42,8 @@ enum class Breakage {
   kNumberTwice,         // a second attempt gets the number of the one that failed
   kNoSecondLook,        // dedupctl sees the records as it saw them first
   kLostLinks,           // a shard's second name is said to be there, and is not
+  kLostSegments,        // likewise a segment's
+  kMovedSegments,       // a segment that is shared is the new file's alone
 };
 
 // Where all random numbers of the product come from: the same for the same seed.
@@ -98,7 +102,12 @@ class Cluster {
   int struck_process_ = 0;
   int views_ = 0;
   struct Remembered {
-    std::vector<std::pair<std::string, Bytes>> entries;  // directories end in '/'
+    struct Entry {
+      std::string name;  // a directory's ends in '/'
+      ino_t inode = 0;
+      Bytes content;
+    };
+    std::vector<Entry> entries;
     bool there = false;
   };
   std::vector<Remembered> remembered_{kNodes};

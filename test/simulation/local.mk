@@ -1,14 +1,19 @@
 # Sources of test/simulation/: see the root Makefile.am for the variables.
 check_LTLIBRARIES += libdedup_simulation.la
 libdedup_simulation_la_SOURCES = \
+  test/simulation/chunks.h \
   test/simulation/cluster.cc \
   test/simulation/cluster.h \
+  test/simulation/dedupctl.cc \
+  test/simulation/dedupctl.h \
   test/simulation/model.cc \
   test/simulation/model.h \
   test/simulation/run.cc \
   test/simulation/run.h \
   test/simulation/sequence.cc \
-  test/simulation/sequence.h
+  test/simulation/sequence.h \
+  test/simulation/tidy.cc \
+  test/simulation/tidy.h
 
 simulation_libraries = libdedup_simulation.la libdedup_chunks.la libdedup_protocol.la \
   libdedup_upkeep.la \

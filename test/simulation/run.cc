@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include "engine/protocol/delete_file.h"
@@ -11,14 +12,13 @@
 #include "engine/protocol/leases.h"
 #include "engine/protocol/leave.h"
 #include "engine/protocol/reader.h"
-#include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
 #include "service/messages/homes.h"
 #include "service/messages/store_node.h"
-#include "store/format.h"
+#include "test/simulation/chunks.h"
+#include "test/simulation/dedupctl.h"
 #include "test/simulation/model.h"
-#include "tools/dedupctl/freeing.h"
-#include "tools/dedupctl/removal.h"
+#include "test/simulation/tidy.h"
 
 namespace dedup::simulation {
 namespace {
@@ -82,7 +82,7 @@ class Run {
     return problem_;
   }
 
-  // In the end every file is read once more.
+  // In the end every file is read once more, and gc leaves what is needed and nothing else.
   std::optional<std::string> finish() {
     problem_.reset();
     for (std::size_t i = 0; i < kJobs; ++i) kill(i);
@@ -99,6 +99,7 @@ class Run {
       open(last);
       kill(0);
     }
+    if (!problem_) check_tidy();
     return problem_;
   }
 
@@ -366,31 +367,23 @@ class Run {
 
   // ---- Writing ---------------------------------------------------------------------------------
 
+  // What a cell is written with: a number that nothing had before, or what another file has there,
+  // as time steps do. The first cell of a write is new: so contents tell versions apart.
+  std::uint64_t next_value(const Step& step, const Slot& slot, std::size_t cell, bool is_first) {
+    const auto& other = model_.name(step.other).file;
+    const bool repeats = (step.cells >> (8 + cell) & 1) != 0;
+    if (is_first || !repeats || !other || other == slot.file) return ++serial_;
+    const std::uint64_t value = other->last->content[cell];
+    return value != 0 ? value : ++serial_;
+  }
+
   Status put_cell(Slot& slot, std::size_t cell, std::uint64_t value) {
-    engine::JobFile& file = *slot.job->file;
+    const engine::JobFile& file = *slot.job->file;
     const auto bytes = cell_bytes(value);
-    Fingerprint fingerprint;
-    const store::Digest digest = store::format::sha256(bytes);
-    std::copy(digest.begin(), digest.end(), fingerprint.bytes.begin());
     NodeSet nodes = file.client().live().list();
     std::shuffle(nodes.begin(), nodes.end(), slot.job->random());
     nodes.resize(file.copies());
-    const auto placement = plan::Placement::copies_on(nodes);
-    const service::PutChunks put{
-        file.identity(),
-        {placement},
-        {service::PutChunk::sealed(fingerprint, 0, Bytes(bytes.begin(), bytes.end()))}};
-    for (const NodeIndex node : placement.nodes())
-      DEDUP_TRY(file.client().call(node, put).status());
-    const std::uint64_t number = kCells[cell] / kBlockSpan;
-    const auto begin = static_cast<std::uint32_t>(kCells[cell] % kBlockSpan);
-    constexpr auto kSize = static_cast<std::uint32_t>(kCellSize);
-    const Block block{{{begin, kSize, 0, kSize, 0, fingerprint}}, {placement}};
-    const NodeIndex home = service::block_home(file.identity(), number, file.nodes());
-    const service::WriteChunks write{file.identity(), {{number, block}}, false};
-    DEDUP_TRY(file.client().call(home, write).status());
-    const service::ExtendSize extend{file.identity(), kCells[cell] + kCellSize};
-    return file.client().call(file.home, extend).status();
+    return write_chunk(file, kCells[cell], {bytes.begin(), bytes.end()}, nodes).status();
   }
 
   void write(const Step& step) {
@@ -402,8 +395,8 @@ class Run {
       const unsigned cells = step.cells % 32 == 0 ? 1 : step.cells;
       for (std::size_t i = 0; i < kCells.size() && status.is_ok(); ++i) {
         if ((cells >> i & 1) == 0) continue;
-        slot.content[i] = ++serial_;
-        status = put_cell(slot, i, serial_);
+        slot.content[i] = next_value(step, slot, i, (cells & ((1u << i) - 1)) == 0);
+        status = put_cell(slot, i, slot.content[i]);
       }
       slot.dirty = true;
     }
@@ -498,6 +491,28 @@ class Run {
 
   // ---- dedupctl --------------------------------------------------------------------------------
 
+  // Of files that are up to date on all their stores: of others more may stay.
+  void check_tidy() {
+    std::vector<NodeIndex> all(kNodes);
+    std::iota(all.begin(), all.end(), NodeIndex{0});
+    ctl::Freed freed;
+    const Status status = Dedupctl(all).gc(false, freed);
+    if (!status.is_ok()) wrong("gc failed: " + status.message());
+    const Dedupctl again(all);
+    for (const ctl::FileRow& row : again.catalog().files) {
+      if (!row.exists()) continue;
+      const auto standings = again.catalog().standings(row);
+      const bool is_whole = std::all_of(standings.begin(), standings.end(), [](ctl::Standing one) {
+        return one == ctl::Standing::kHere;
+      });
+      if (!is_whole) continue;
+      for (const ctl::FileOnStore& on : row.on) {
+        const std::string what = untidy(again.store(on), row.identity);
+        if (!what.empty()) wrong("in the end: " + what);
+      }
+    }
+  }
+
   void look_after(const Step& step) {
     constexpr int kProcess = kUpkeep * 16 + 1;
     upkeep_active_ = true;
@@ -546,29 +561,18 @@ class Run {
   }
 
   Status run_dedupctl(const Step& step) {
-    const OneRank alone;
-    ctl::Upkeep upkeep{alone, {}, {}};
-    for (const NodeIndex n : step.nodes) {
-      auto opened = store::Store::open(Cluster::disk(n) + "/s", false);
-      if (opened.is_ok())
-        upkeep.local.stores.push_back({"n" + std::to_string(n), std::move(*opened)});
-    }
-    upkeep.catalog = ctl::make_catalog(alone, upkeep.local, {}, true);
+    Dedupctl dedupctl(step.nodes);
     cluster_.freeze_records();
     if (step.kind == Kind::kGc || step.kind == Kind::kGcUnnamed) {
       ctl::Freed freed;
-      std::set<Id128> given_up;
-      for (const ctl::FileRow& row : upkeep.catalog.files) {
-        if (step.kind == Kind::kGcUnnamed) given_up.insert(row.identity);
-      }
-      const Status status = ctl::free_space(upkeep, given_up, freed);
+      const Status status = dedupctl.gc(step.kind == Kind::kGcUnnamed, freed);
       for (const std::string& text : freed.notes) note("gc", {Code::kInternal, text});
       return status;
     }
     std::vector<std::string> nodes;
     const std::shared_ptr<File> file = model_.name(step.name).file;
     if (step.kind == Kind::kRmOn) nodes.push_back("n" + std::to_string(step.node));
-    const Status status = ctl::remove_file(upkeep, Cluster::path(step.name), nodes).status();
+    const Status status = dedupctl.rm(Cluster::path(step.name), nodes);
     // Whatever was attempted there meanwhile counts as gone, too.
     const bool refused = status.code() == Code::kFileInUse || status.code() == Code::kNoSuchFile;
     if (step.kind == Kind::kRmOn && file && !refused) model_.take(step.node, *file);

@@ -67,7 +67,8 @@ INSTANTIATE_TEST_SUITE_P(Simulation, Broken,
                          testing::Values(Breakage::kFenceBeforeRecords, Breakage::kNoParentCheck,
                                          Breakage::kNoDirectoryFlush, Breakage::kNoFileFlush,
                                          Breakage::kNoLocks, Breakage::kNumberTwice,
-                                         Breakage::kNoSecondLook, Breakage::kLostLinks));
+                                         Breakage::kNoSecondLook, Breakage::kLostLinks,
+                                         Breakage::kLostSegments, Breakage::kMovedSegments));
 
 }  // namespace
 }  // namespace dedup::simulation
