@@ -14,9 +14,10 @@
 namespace dedup::simulation {
 
 // For writing, with two copies; not opened.
-inline std::unique_ptr<engine::JobFile> handle_of(Job& job, const Ranks& ranks) {
+inline std::unique_ptr<engine::JobFile> handle_of(Job& job, const Ranks& ranks,
+                                                  std::size_t name = 0) {
   auto file = std::make_unique<engine::JobFile>(job.client(), ranks);
-  file->path = Cluster::path(0);
+  file->path = Cluster::path(name);
   file->hints.store = "/%n/s";
   file->hints.replication = 2;
   file->home = service::file_home(file->path, file->nodes());
@@ -25,14 +26,19 @@ inline std::unique_ptr<engine::JobFile> handle_of(Job& job, const Ranks& ranks) 
   return file;
 }
 
-inline std::unique_ptr<engine::JobFile> open_file(Job& job) {
-  auto file = handle_of(job, job.ranks());
+// A file that is not there is made if it is for writing.
+inline Status open(Job& job, engine::JobFile& file) {
   bool created = false;
-  EXPECT_TRUE(engine::find_and_attach(*file, {true, false}, created).is_ok());
+  DEDUP_TRY(engine::find_and_attach(file, {file.writable, false}, created));
   const std::string store = Cluster::disk(job.nodes().front()) + "/s";
-  auto local = engine::LocalFile::get(file->client(), file->identity(), store);
-  EXPECT_TRUE(local.is_ok());
-  file->local = *local;
+  DEDUP_ASSIGN(file.local, engine::LocalFile::get(file.client(), file.identity(), store));
+  return Status::ok();
+}
+
+inline std::unique_ptr<engine::JobFile> open_file(Job& job, std::size_t name = 0) {
+  auto file = handle_of(job, job.ranks(), name);
+  const Status opened = open(job, *file);
+  EXPECT_TRUE(opened.is_ok()) << opened.message();
   return file;
 }
 

@@ -29,6 +29,7 @@ simulation_tests_SOURCES = \
   test/simulation/protocol_test.cc \
   test/simulation/replacement_test.cc \
   test/simulation/requests_test.cc \
+  test/simulation/sharing_test.cc \
   test/simulation/simulation_test.cc
 simulation_tests_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
 simulation_tests_LDADD = $(simulation_libraries) $(GTEST_LIBS)
