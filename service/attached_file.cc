@@ -95,6 +95,8 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
 // What cannot be shared is stored anew.
 void AttachedFile::take_segments(const Id128& donor, const Id128& attempt) {
   auto index = store_->share_segments(donor, attempt, identity_);
+  // It is there last. Ranks go by whether it is, so this must too: what failed may have been done.
+  if (!index.is_ok()) index = store_->index(identity_, attempt);
   if (index.is_ok()) chunks_.set_donor(std::move(*index));
 }
 

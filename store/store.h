@@ -126,7 +126,8 @@ class Store {
   // under their numbers: from then on they are both files', and stay when either goes. Their names
   // are durable when a generation that needs them is. So is the generation's index: it is the one
   // of an attempt by the same id, which is not committed, for others to begin with. Returns it.
-  // kNotFound, kFileInUse as lock_generation(); after another error some may be shared.
+  // kNotFound, kFileInUse as lock_generation(); after another error some may be shared: all are if
+  // the index is there.
   virtual Result<std::unique_ptr<IndexReader>> share_segments(const Id128& donor,
                                                               const Id128& attempt,
                                                               const Id128& identity) = 0;

@@ -131,10 +131,9 @@ Result<std::uint64_t> LocalFile::segment_size(std::uint64_t number) {
   return store_->segment_size(identity_, number);
 }
 
-Result<std::unique_ptr<store::IndexReader>> LocalFile::index(const Id128& identity,
-                                                             const Id128& generation) {
+Result<std::unique_ptr<store::IndexReader>> LocalFile::index(const Id128& generation) {
   const std::lock_guard lock(mutex_);
-  return store_->index(identity, generation);
+  return store_->index(identity_, generation);
 }
 
 Result<std::unique_ptr<store::SegmentWriter>> LocalFile::create_segment(std::uint64_t number) {

@@ -70,8 +70,8 @@ class LocalFile {
   Status read_log(std::uint64_t number, std::uint64_t offset, std::span<std::byte> out);
   Result<std::shared_ptr<const store::SegmentReader>> segment(std::uint64_t number);
   Result<std::uint64_t> segment_size(std::uint64_t number);  // bytes; kNotFound
-  // Of this file, or of its donor.
-  Result<std::unique_ptr<store::IndexReader>> index(const Id128& identity, const Id128& generation);
+  // Of a generation, or of the donor's as this file has it.
+  Result<std::unique_ptr<store::IndexReader>> index(const Id128& generation);
   // A segment to append to, of a number that the service gave.
   Result<std::unique_ptr<store::SegmentWriter>> create_segment(std::uint64_t number);
   // A commit may have removed segments: forget what is open.

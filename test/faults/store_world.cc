@@ -63,7 +63,21 @@ Status StoreWorld::attach_sharing() {
   service::Attach request{identity_, path_, template_, {}, true, true};
   request.donor = files_[1 - turn_].identity;
   request.donor_attempt = files_[1 - turn_].base;
-  return node_->on(request).status();
+  const Status status = node_->on(request).status();
+  if (status.is_ok() && plan_.struck != 0) look_for(files_[1 - turn_]);
+  return status;
+}
+
+void StoreWorld::look_for(const File& donor) {
+  const auto store = open_store();
+  if (!store.is_ok()) return;
+  const auto index = (*store)->index(identity_, donor.base);
+  std::vector<Fingerprint> found;
+  if (index.is_ok()) found = service::names(donor.generations[donor.certain - 1].chunks);
+  const auto reply = node_->on(service::look_at(identity_, found));
+  if (!reply.is_ok()) return;
+  const auto held = service::held_of(*reply);
+  if (std::count(held.begin(), held.end(), 0) != 0) wrong_ = "a rank finds what the node has not";
 }
 
 Status StoreWorld::expect_shared(std::size_t segments) const {
@@ -371,7 +385,7 @@ std::string StoreWorld::check_space() {
 }
 
 std::string StoreWorld::check() {
-  std::string wrong;
+  std::string wrong = wrong_;
   const auto of_each = [&](std::string (StoreWorld::*look)()) {
     for (std::size_t f = 0; f < played_ && wrong.empty(); ++f) {
       turn_to(f);

@@ -80,6 +80,9 @@ class StoreWorld : public service::StoreJob {
     const Generation* found = nullptr;
   };
   void exchange(File& file);
+  // A rank that finds the donor's index in this file looks by itself for what it need not store:
+  // the node must have that.
+  void look_for(const File& donor);
 
   Status put_placeholder(const store::CommitRecord& record);
   const Generation* known(const Id128& attempt) const;
@@ -106,6 +109,7 @@ class StoreWorld : public service::StoreJob {
   std::array<File, 2> files_;
   std::size_t turn_ = 0;
   std::size_t played_ = 1;  // so many of the files
+  std::string wrong_;       // that was seen on the way
 
   std::vector<Generation> generations_;  // that were prepared, in order
   std::size_t certain_ = 0;              // so many of them: the last one's commit has succeeded

@@ -1,5 +1,7 @@
 """Numbered files share what is the same (dedup_base), and none depends on another one."""
 
+import contextlib
+import fcntl
 import json
 
 import pytest
@@ -225,3 +227,23 @@ def test_tools_say_what_is_shared(series):
     assert series.segment_bytes() == before
     assert "shares" not in series.dedupctl("ls").out
     series.expect_all(["n1"])
+
+
+def test_a_donor_that_a_node_cannot_share_is_not_counted_on(series):
+    """The new file's own segments have the numbers of the donor's, then, and what it names is not in them."""
+    size = 200 * CHUNK  # large enough for each rank to have its first segment for it
+    content = noise(1, size)
+    series.write(1, content, 1, ["n0"], 2)
+    with contextlib.ExitStack() as held:
+        # Somebody just removes the generation, or so it looks.
+        for lock in series.site.store("n0").glob("files/*/generations/*/lock"):
+            fcntl.flock(held.enter_context(lock.open()), fcntl.LOCK_EX)
+        new, old = {0: [(0, noise(2, size))]}, {1: [(size, content)]}
+        script = Script().open("wc").write("all-at", new).write("all-at", old).close()
+        job = series.site.run(script, ["n0"], 2, {"replication": 1, "chunk_size": CHUNK},
+                              path=series.path(2)).check()
+    assert "no copy is left" not in job.stderr
+    series.models[2] = Model()
+    series.models[2].write({**new, **old})
+    series.expect(1, ["n0"])
+    series.expect(2, ["n0"])

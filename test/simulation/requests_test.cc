@@ -260,7 +260,7 @@ class DumpRequests : public Requests {
       [this](std::uint64_t number) { return file_->local->segment_size(number); },
       [this]() -> Result<engine::OwnIndex> {
         const auto view = file_->view();
-        DEDUP_ASSIGN(auto reader, file_->local->index(file_->identity(), view->base()));
+        DEDUP_ASSIGN(auto reader, file_->local->index(view->base()));
         return engine::OwnIndex{std::move(reader), view->nodes_of(view->base())};
       }};
   plan::Placement here_ = plan::Placement::copies_on({job.client().self()});
