@@ -491,7 +491,22 @@ class Run {
 
   // ---- dedupctl --------------------------------------------------------------------------------
 
-  // Of files that are up to date on all their stores: of others more may stay.
+  // Of a file of which a store is not here, or behind, more may stay; also an attempt that was
+  // prepared on one that is not here.
+  static bool is_all_here(const ctl::Catalog& catalog, const ctl::FileRow& row) {
+    const auto is_here = [&](const store::StoreEntry& entry) {
+      return catalog.store_of(entry.uuid) != nullptr;
+    };
+    for (const ctl::FileOnStore& on : row.on) {
+      for (const store::CommitRecord& record : on.survey.prepared) {
+        if (!std::all_of(record.stores.begin(), record.stores.end(), is_here)) return false;
+      }
+    }
+    const auto standings = catalog.standings(row);
+    return std::all_of(standings.begin(), standings.end(),
+                       [](ctl::Standing one) { return one == ctl::Standing::kHere; });
+  }
+
   void check_tidy() {
     std::vector<NodeIndex> all(kNodes);
     std::iota(all.begin(), all.end(), NodeIndex{0});
@@ -500,12 +515,7 @@ class Run {
     if (!status.is_ok()) wrong("gc failed: " + status.message());
     const Dedupctl again(all);
     for (const ctl::FileRow& row : again.catalog().files) {
-      if (!row.exists()) continue;
-      const auto standings = again.catalog().standings(row);
-      const bool is_whole = std::all_of(standings.begin(), standings.end(), [](ctl::Standing one) {
-        return one == ctl::Standing::kHere;
-      });
-      if (!is_whole) continue;
+      if (!row.exists() || !is_all_here(again.catalog(), row)) continue;
       for (const ctl::FileOnStore& on : row.on) {
         const std::string what = untidy(again.store(on), row.identity);
         if (!what.empty()) wrong("in the end: " + what);
