@@ -327,5 +327,27 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, StoreFaults, testing::ValuesIn(kScenarios),
                            return name;
                          });
 
+// With dedup_fsync=never nothing of the donor was flushed: what the other file needs of it is,
+// then, when that is committed.
+TEST(StoreSharing, AFileThatIsFlushedNeedsNothingOfADonorThatIsNot) {
+  std::vector<Loss> losses = {{"all is lost", lose_all(), Order::kAny}};
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    losses.push_back({"some is lost", choose_randomly(seed), Order::kAny, seed});
+  }
+  for (const Loss& loss : losses) {
+    StoreWorld world;
+    const auto donor = world.chunks(12);
+    ASSERT_TRUE(world.attach(true).is_ok());
+    ASSERT_TRUE(world.put(donor).is_ok());
+    ASSERT_TRUE(world.commit_generation(donor, false).is_ok());
+    ASSERT_TRUE(world.detach().is_ok());
+    for (const auto& step : shares(world)) ASSERT_TRUE(step().is_ok());
+    world.end_process();
+    world.memory().crash(StoreWorld::kDisk, loss.choose, loss.order);
+    world.turn_to(1);
+    EXPECT_EQ(world.check_newest(), "") << loss.name << ", seed " << loss.seed;
+  }
+}
+
 }  // namespace
 }  // namespace dedup::test

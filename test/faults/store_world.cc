@@ -102,17 +102,17 @@ Status StoreWorld::put_placeholder(const store::CommitRecord& record) {
   return replacement->put();
 }
 
-Status StoreWorld::commit_generation(const std::vector<Chunk>& what) {
+Status StoreWorld::commit_generation(const std::vector<Chunk>& what, bool flush) {
   const Id128 attempt = random_id(random_);
   auto record = begin_commit(attempt, what);
   Status status = record.status();
   if (status.is_ok()) {
     generations_.push_back({*record, what});
-    const auto prepared = prepare(*record);
+    const auto prepared = prepare(*record, flush);
     status = prepared.status();
     EXPECT_TRUE(!prepared.is_ok() || prepared->chunks == what.size());
   }
-  if (status.is_ok()) status = finish_commit(*record);
+  if (status.is_ok()) status = finish_commit(*record, flush);
   if (!status.is_ok()) {
     const auto aborted = node_->on(service::Abort{identity_, attempt});
     if (record.is_ok()) generations_.back().aborted = aborted.is_ok();

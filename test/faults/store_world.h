@@ -33,7 +33,7 @@ class StoreWorld : public service::StoreJob {
   Status expect_shared(std::size_t segments) const;
   // Commits a generation that consists of `what`, with its placeholder, as the engine does. After a
   // failure the attempt is aborted.
-  Status commit_generation(const std::vector<service::Chunk>& what);
+  Status commit_generation(const std::vector<service::Chunk>& what, bool flush = true);
   // Writes to a log and clears it, as an independent write and its conversion do.
   Status use_log();
   // Takes over a generation that other nodes have committed; neither chunks nor shards of it are
@@ -49,6 +49,8 @@ class StoreWorld : public service::StoreJob {
   // Everything is as it was promised, with the next process, and no file is left that nothing
   // leads to. Returns what is wrong; empty: nothing.
   std::string check();
+  // What the store has is one of the generations that it may have, whole. Sets found_.
+  std::string check_newest();
   // From now on everything is durable.
   void settle();
 
@@ -86,8 +88,6 @@ class StoreWorld : public service::StoreJob {
 
   Status put_placeholder(const store::CommitRecord& record);
   const Generation* known(const Id128& attempt) const;
-  // What the store has is one of the generations that it may have, whole. Sets found_.
-  std::string check_newest();
   std::string check_content(const Generation& generation);
   std::string check_placeholder();
   std::string check_next_job();

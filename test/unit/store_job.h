@@ -182,8 +182,8 @@ class StoreJob {
     DEDUP_TRY(node_->on(Prepare{identity_, record.encode(), flush}).status());
     return reply;
   }
-  Status finish_commit(const store::CommitRecord& record) {
-    DEDUP_TRY(node_->on(Commit{identity_, record.attempt, true}).status());
+  Status finish_commit(const store::CommitRecord& record, bool flush = true) {
+    DEDUP_TRY(node_->on(Commit{identity_, record.attempt, flush}).status());
     base_ = record.attempt;
     base_digest_ = record.shards[0].digest;
     number_ = record.number;
