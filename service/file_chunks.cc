@@ -39,8 +39,6 @@ void FileChunks::set_base(const Id128& base) {
 void FileChunks::set_donor(std::unique_ptr<store::IndexReader> index) {
   base_index_ = std::move(index);
   base_opened_ = true;
-  // The donor may have been committed without being flushed.
-  for (const auto& use : base_index_->segments()) unflushed_.insert(use.segment);
 }
 
 // ---- What is here -----------------------------------------------------------------------------
@@ -214,7 +212,6 @@ Result<std::uint64_t> FileChunks::open_segment() {
   DEDUP_ASSIGN(const std::uint64_t number, next_number());
   ++next_number_;
   open_.insert(number);
-  unflushed_.insert(number);
   return number;
 }
 
@@ -383,13 +380,13 @@ void FileChunks::begin_attempt() {
 void FileChunks::forget_segment(std::uint64_t number) {
   index_.forget_segment(number);
   open_.erase(number);
-  unflushed_.erase(number);
+  flushed_.erase(number);
   forgotten_.insert(number);
 }
 
 Status FileChunks::flush(std::span<const std::uint64_t> segments) {
   for (const std::uint64_t segment : segments) {
-    if (!unflushed_.contains(segment)) continue;
+    if (flushed_.contains(segment)) continue;
     const Status status = store_.flush_segment(identity_, segment);
     if (!status.is_ok()) {
       forget_segment(segment);
@@ -404,10 +401,7 @@ void FileChunks::committed(const Id128& base, std::uint64_t first_open,
   set_base(base);
   index_.keep_from(first_open);
   open_.erase(open_.begin(), open_.lower_bound(first_open));
-  std::erase_if(unflushed_, [&](std::uint64_t segment) {
-    return segment < first_open &&
-           (flushed || !std::binary_search(live.begin(), live.end(), segment));
-  });
+  if (flushed) flushed_ = {live.begin(), live.end()};
 }
 
 std::vector<std::uint64_t> FileChunks::open_segments() const {

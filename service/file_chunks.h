@@ -74,8 +74,8 @@ class FileChunks {
   void close_own_segment() { own_.reset(); }
   // A segment that could not be flushed: its chunks count as not here any more.
   void forget_segment(std::uint64_t number);
-  // Flushes those of `segments` that were opened since the last commit that flushed them. One that
-  // cannot be flushed is forgotten.
+  // Flushes those of `segments` that no commit of this job has flushed: an earlier one may not
+  // have, nor the donor's. One that cannot be flushed is forgotten.
   Status flush(std::span<const std::uint64_t> segments);
   // The first number that no segment or log has.
   Result<std::uint64_t> next_number();
@@ -117,7 +117,7 @@ class FileChunks {
   std::unordered_set<Fingerprint> distrusted_;                      // chunks of the base
   std::unordered_map<Id128, LookedUp> looked_up_;                   // by handle
   std::set<std::uint64_t> open_;                                    // segments
-  std::set<std::uint64_t> unflushed_;                               // segments
+  std::set<std::uint64_t> flushed_;                                 // segments, by this job
   std::set<std::uint64_t> forgotten_;                               // the disk may not have them
   std::unordered_map<std::uint64_t, std::uint64_t> segment_sizes_;  // as last looked at; 0: gone
   std::unique_ptr<store::SegmentWriter> own_;
