@@ -492,12 +492,13 @@ class Run {
   // ---- dedupctl --------------------------------------------------------------------------------
 
   // Of a file of which a store is not here, or behind, more may stay; also an attempt that was
-  // prepared on one that is not here.
-  static bool is_all_here(const ctl::Catalog& catalog, const ctl::FileRow& row) {
+  // prepared on one that is not here, or whose record cannot be read.
+  static bool is_all_known(const ctl::Catalog& catalog, const ctl::FileRow& row) {
     const auto is_here = [&](const store::StoreEntry& entry) {
       return catalog.store_of(entry.uuid) != nullptr;
     };
     for (const ctl::FileOnStore& on : row.on) {
+      if (!on.survey.damaged.empty()) return false;
       for (const store::CommitRecord& record : on.survey.prepared) {
         if (!std::all_of(record.stores.begin(), record.stores.end(), is_here)) return false;
       }
@@ -515,7 +516,7 @@ class Run {
     if (!status.is_ok()) wrong("gc failed: " + status.message());
     const Dedupctl again(all);
     for (const ctl::FileRow& row : again.catalog().files) {
-      if (!row.exists() || !is_all_here(again.catalog(), row)) continue;
+      if (!row.exists() || !is_all_known(again.catalog(), row)) continue;
       for (const ctl::FileOnStore& on : row.on) {
         const std::string what = untidy(again.store(on), row.identity);
         if (!what.empty()) wrong("in the end: " + what);
