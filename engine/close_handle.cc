@@ -12,7 +12,7 @@ namespace {
 std::string standing_generation(const FileHandle& file) {
   const auto view = file.view();
   if (!view->committed) return "no generation of it was committed";
-  return store::describe(view->record) + " stands";
+  return store::describe(view->committed->record) + " stands";
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ void say_that_copies_are_lacking(const FileHandle& file) {
 
 void report(FileHandle& file, const GenerationCommit& generation) {
   file.last = collect_figures(file.topology, file.since_commit);
-  file.last.generation = file.view()->record.number;
+  file.last.generation = file.view()->committed->record.number;
   const RecipeFacts& facts = generation.facts();
   if (!facts.lowest.is_boundless()) file.last.lowest_copies = facts.lowest.as_copies();
   file.last.node_sets = facts.placements.size();

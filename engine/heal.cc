@@ -57,7 +57,7 @@ Status heal_open(FileHandle& file, const HealOptions& options, Healed& healed) {
     return {Code::kArgument,
             file.path + ": its data is not in the stores: there is nothing to heal"};
   }
-  keep_ways(view->record, options.replication, file.hints);
+  keep_ways(view->committed->record, options.replication, file.hints);
   if (options.verify) {
     DEDUP_TRY(agree(file.comm(), check_own_part(file, healed), Waiting::kPatient));
     healed.checked = all_sum(file.comm(), healed.checked);

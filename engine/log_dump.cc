@@ -10,7 +10,6 @@
 #include "engine/writer.h"
 #include "plan/block.h"
 #include "service/messages/block_home.h"
-#include "service/messages/homes.h"
 
 namespace dedup::engine {
 namespace {
@@ -158,7 +157,7 @@ class Round {
       std::size_t end = begin;
       while (end < pieces.size() && pieces[end].file_offset / kBlockSpan == block) ++end;
       auto& request =
-          requests[service::block_home(file_.identity(), block, file_.client().nodes())];
+          requests[file_.block_home(block)];
       plan::BlockBuilder builder(placements);
       for (std::size_t i = begin; i < end; ++i) builder.add(pieces[i]);
       builder.take([&](std::uint64_t number, Block&& content) {

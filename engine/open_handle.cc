@@ -32,10 +32,10 @@ OwnStore own_store(const FileHandle& file) {
           [local](std::uint64_t number) { return local->segment_size(number); },
           [local, &file]() -> Result<OwnIndex> {
             const auto view = file.view();
-            const bool is_new = file.dumper_base.is_zero();
+            Id128 generation = file.dumper_base;
             // The donor's is this file's, too, where it shares the segments: only there do their
             // numbers mean the same.
-            const Id128& generation = is_new ? view->info.donor.attempt : file.dumper_base;
+            if (generation.is_zero() && view->donor) generation = view->donor->record.attempt;
             if (generation.is_zero()) return Status(Code::kNotFound, "nothing is committed yet");
             DEDUP_ASSIGN(auto reader, local->index(generation));
             return OwnIndex{std::move(reader), view->nodes_of(generation)};

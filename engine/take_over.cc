@@ -9,7 +9,6 @@
 #include "plan/block.h"
 #include "service/messages/block_home.h"
 #include "service/messages/file_info.h"
-#include "service/messages/homes.h"
 
 namespace dedup::engine {
 namespace {
@@ -66,7 +65,7 @@ class TakeOver {
     for (std::uint64_t block = begin; block < end; ++block) {
       const std::uint64_t offset = block * kBlockSpan;
       const ByteRange range{offset, std::min(kBlockSpan, file_.plain->size() - offset)};
-      const NodeIndex home = service::block_home(file_.identity(), block, file_.client().nodes());
+      const NodeIndex home = file_.block_home(block);
       // One at a time: of a block with millions of small pieces the reply is large.
       DEDUP_ASSIGN(const service::ResolveReply reply,
                    file_.client().call(home, service::Resolve{file_.identity(), {range}}));

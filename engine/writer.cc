@@ -14,7 +14,6 @@
 #include "plan/block.h"
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
-#include "service/messages/homes.h"
 
 namespace dedup::engine {
 namespace {
@@ -39,7 +38,7 @@ class HomeUpdates {
       const std::uint64_t block = at / kBlockSpan;
       const std::uint64_t end = std::min(run.end(), (block + 1) * kBlockSpan);
       auto& request =
-          requests_[service::block_home(file_.identity(), block, file_.client().nodes())];
+          requests_[file_.block_home(block)];
       request.updates.push_back({block,
                                  {static_cast<std::uint32_t>(at - block * kBlockSpan),
                                   static_cast<std::uint32_t>(end - at), file_.client().self(), log,
@@ -123,7 +122,7 @@ class LogStream {
 // Whether it was granted; then the file home knows of the piece, too.
 Result<bool> tell_home(FileHandle& file, const service::LogUpdate& update,
                        const service::Lease& wanted) {
-  const NodeIndex home = service::block_home(file.identity(), update.block, file.nodes());
+  const NodeIndex home = file.block_home(update.block);
   const service::WriteLog request{file.identity(), {update}, wanted};
   DEDUP_ASSIGN(service::WriteLogReply reply, file.client().call(home, request));
   while (!reply.leases.empty()) {
@@ -194,7 +193,7 @@ Status publish(FileHandle& file, const DumpResult& result, bool below) {
     if (!last && builder.message_size() < service::kPayload) continue;
     std::map<NodeIndex, service::WriteChunks> requests;
     builder.take([&](std::uint64_t number, Block&& content) {
-      auto& request = requests[service::block_home(file.identity(), number, file.client().nodes())];
+      auto& request = requests[file.block_home(number)];
       request.identity = file.identity();
       request.below = below;
       request.updates.push_back({number, std::move(content)});

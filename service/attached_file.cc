@@ -84,7 +84,7 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
   if (begins_to_write) {
     // Space that earlier jobs left taken is no reason not to open the file.
     if (!tidied_) (void)tidy();
-    if (is_new && !request.donor.is_zero()) take_segments(request.donor, request.donor_attempt);
+    if (is_new && !request.donor.is_zero()) share_with(request.donor, request.donor_attempt);
   } else if (!writes && !committed.is_zero()) {
     // Who looks for the file's placeholder then knows where; not to know it is no reason either.
     (void)store_->add_path(identity_, request.path);
@@ -93,8 +93,8 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
 }
 
 // What cannot be shared is stored anew.
-void AttachedFile::take_segments(const Id128& donor, const Id128& attempt) {
-  auto index = store_->share_segments(donor, attempt, identity_);
+void AttachedFile::share_with(const Id128& donor, const Id128& attempt) {
+  auto index = store_->share_generation(donor, attempt, identity_);
   // It is there last. Ranks go by whether it is, so this must too: what failed may have been done.
   if (!index.is_ok()) index = store_->index(identity_, attempt);
   if (index.is_ok()) chunks_.set_donor(std::move(*index));

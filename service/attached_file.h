@@ -57,7 +57,7 @@ class AttachedFile {
   // Whether some generation that other nodes may have committed is only prepared here: then nothing
   // may be removed.
   Result<bool> in_doubt() const;
-  void take_segments(const Id128& donor, const Id128& attempt);
+  void share_with(const Id128& donor, const Id128& attempt);
   // Removes what earlier jobs, or this one, left uncommitted, but for what was prepared (see
   // store::Store::collect).
   Status tidy();

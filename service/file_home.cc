@@ -225,6 +225,7 @@ Result<FileInfo> FileHome::on(const CommitDone& request) {
   DEDUP_ASSIGN(Path * path, find(request.identity));
   path->info.record = request.record;
   path->info.stores = request.stores;
+  path->info.donor.clear();
   if (path->info.real_path == FileInfo::RealPath::kPlain) {
     path->info.real_path = FileInfo::RealPath::kPlaceholder;
   }

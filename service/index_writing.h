@@ -5,7 +5,7 @@
 // would be written in their place: so an index has few runs, a chunk's entry is written a bounded
 // number of times as the index grows (as levels of a log-structured merge tree are), and what a
 // commit writes goes with what is new. What is dead in a run that stays keeps its segment: that is
-// at most 1/16 of what the index names.
+// at most 1/8 of what the index names.
 #pragma once
 
 #include <cstdint>

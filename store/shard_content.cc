@@ -75,12 +75,13 @@ Bytes encode_shard_header(const Id128& identity, const Id128& attempt, std::uint
   return out.take();
 }
 
-Result<std::uint32_t> check_shard_header(std::span<const std::byte> header, const Id128& identity,
-                                         const Id128& attempt, std::uint32_t shard,
-                                         const std::string& name) {
-  Decoder start(header);
-  DEDUP_TRY(format::check_start(start, format::kShard, name));
+Result<std::uint32_t> check_shard_header(std::span<const std::byte> header, const Id128& attempt,
+                                         std::uint32_t shard, const std::string& name) {
+  Decoder in(header);
+  DEDUP_TRY(format::check_start(in, format::kShard, name));
   const std::uint32_t version = format::version_of(header);
+  (void)in.get<std::uint32_t>();
+  const Id128 identity = in.get_id();
   const Bytes right = encode_shard_header(identity, attempt, shard, version);
   if (!std::equal(header.begin(), header.end(), right.begin(), right.end())) {
     return format::corrupt(name, "not the recipe shard named");

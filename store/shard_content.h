@@ -18,11 +18,10 @@ inline constexpr std::size_t kShardHeaderSize = 64;
 
 Bytes encode_shard_header(const Id128& identity, const Id128& attempt, std::uint32_t shard,
                           std::uint32_t version = format::kShard.version);
-// The version, of `header`, if it is that shard's; kCorrupt or kVersion else. `name` starts a
-// message.
-Result<std::uint32_t> check_shard_header(std::span<const std::byte> header, const Id128& identity,
-                                         const Id128& attempt, std::uint32_t shard,
-                                         const std::string& name);
+// The version, of `header`, if it is that shard's; kCorrupt or kVersion else. Of which file is not
+// compared: others may share it. `name` starts a message.
+Result<std::uint32_t> check_shard_header(std::span<const std::byte> header, const Id128& attempt,
+                                         std::uint32_t shard, const std::string& name);
 
 // Another attempt's file of the same shard, in which blocks stand that were carried over.
 struct ShardDonor {

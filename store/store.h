@@ -122,15 +122,15 @@ class Store {
   // What is kept open of a file keeps the space of what was removed since.
   virtual void close_readers(const Id128& identity) const = 0;
 
-  // Gives `identity`, which has no segments yet, those that this generation of another file names,
-  // under their numbers: from then on they are both files', and stay when either goes. Their names
-  // are durable when a generation that needs them is. So is the generation's index: it is the one
-  // of an attempt by the same id, which is not committed, for others to begin with. Returns it.
-  // kNotFound, kFileInUse as lock_generation(); after another error some may be shared: all are if
-  // the index is there.
-  virtual Result<std::unique_ptr<IndexReader>> share_segments(const Id128& donor,
-                                                              const Id128& attempt,
-                                                              const Id128& identity) = 0;
+  // Gives `identity`, which has no segments yet, what this generation of another file has: its
+  // segments, under their numbers, and its recipe shards and index, as those of an attempt by the
+  // same id, which is not committed, for others to begin with. From then on they are both files',
+  // and stay when either goes. Their names are durable when a generation that needs them is.
+  // Returns the index. kNotFound, kFileInUse as lock_generation(); after another error some may be
+  // shared: all are if the index is there.
+  virtual Result<std::unique_ptr<IndexReader>> share_generation(const Id128& donor,
+                                                                const Id128& attempt,
+                                                                const Id128& identity) = 0;
 
   // As segments() has it, of one.
   virtual Result<std::uint64_t> segment_size(const Id128& identity, std::uint64_t number) const = 0;

@@ -33,8 +33,8 @@ std::string range_text(std::uint64_t offset, std::uint64_t length) {
 
 std::vector<NodeIndex> BaseRecipe::nodes_of(std::uint32_t shard) const {
   std::vector<NodeIndex> nodes;
-  for (const NodeIndex position : view_->record.shards[shard].stores) {
-    const NodeIndex node = view_->store_of[position];
+  for (const NodeIndex position : record_->shards[shard].stores) {
+    const NodeIndex node = (*store_of_)[position];
     if (node < client_->nodes()) nodes.push_back(node);
   }
   const auto own = std::find(nodes.begin(), nodes.end(), client_->self());
@@ -44,12 +44,12 @@ std::vector<NodeIndex> BaseRecipe::nodes_of(std::uint32_t shard) const {
 
 Status BaseRecipe::lost(std::uint32_t shard, std::uint64_t block, const Status& why) const {
   std::string stores;
-  for (const NodeIndex position : view_->record.shards[shard].stores) {
-    const store::StoreEntry& entry = view_->record.stores[position];
+  for (const NodeIndex position : record_->shards[shard].stores) {
+    const store::StoreEntry& entry = record_->stores[position];
     if (!stores.empty()) stores += ", ";
     stores += "store " + entry.uuid.hex() + " of node " + entry.node;
   }
-  std::string text = view_->record.path + ", " + place_of(block) +
+  std::string text = record_->path + ", " + place_of(block) +
                      ": the recipe of these bytes is on " + stores + ", none of which can give it";
   if (!why.is_ok()) text += ": " + why.message();
   return {is_gone(why) ? Code::kIo : why.code(), text};
@@ -57,7 +57,7 @@ Status BaseRecipe::lost(std::uint32_t shard, std::uint64_t block, const Status& 
 
 std::string BaseRecipe::place_of(std::uint64_t block) const {
   const std::uint64_t begin = block * kBlockSpan;
-  const std::uint64_t size = view_->record.size;
+  const std::uint64_t size = record_->size;
   if (begin >= size) return "bytes from " + std::to_string(begin) + " on";
   return range_text(begin, std::min(kBlockSpan, size - begin));
 }
@@ -76,7 +76,7 @@ Status BaseRecipe::read_from(NodeIndex node, const service::ReadShard& request,
   for (std::size_t i = 0; i < where.size(); ++i) {
     BaseBlock& to = out[where[i]];
     to.encoded = std::move(reply.blocks[i]);
-    DEDUP_ASSIGN(to.block, service::open_base_block(to.encoded, view_->store_of));
+    DEDUP_ASSIGN(to.block, service::open_base_block(to.encoded, *store_of_));
   }
   return {};
 }
@@ -85,7 +85,7 @@ Status BaseRecipe::read_shard(std::uint32_t shard, std::span<const std::uint64_t
                               std::span<const std::size_t> where,
                               std::vector<BaseBlock>& out) const {
   service::ReadShard request{
-      view_->info.identity, view_->record.attempt, shard, view_->record.shards[shard].digest, {}};
+      identity_, record_->attempt, shard, record_->shards[shard].digest, {}};
   for (const std::size_t i : where) request.blocks.push_back(blocks[i]);
   Status why;
   for (const NodeIndex node : nodes_of(shard)) {
@@ -99,7 +99,7 @@ Status BaseRecipe::read_shard(std::uint32_t shard, std::span<const std::uint64_t
 Result<std::vector<BaseRecipe::BaseBlock>> BaseRecipe::fetch(
     std::span<const std::uint64_t> blocks) const {
   std::vector<BaseBlock> out(blocks.size());
-  const std::size_t shards = view_->record.shards.size();
+  const std::size_t shards = record_->shards.size();
   std::map<std::uint32_t, std::vector<std::size_t>> by_shard;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     by_shard[static_cast<std::uint32_t>(blocks[i] % shards)].push_back(i);
@@ -136,8 +136,8 @@ Result<std::vector<std::uint64_t>> BaseRecipe::list(std::uint32_t shard) const {
     Status status;
     for (;;) {
       auto reply =
-          client_->call(node, service::ListShard{view_->info.identity, view_->record.attempt, shard,
-                                                 view_->record.shards[shard].digest, cursor});
+          client_->call(node, service::ListShard{identity_, record_->attempt, shard,
+                                                 record_->shards[shard].digest, cursor});
       status = reply.status();
       if (!status.is_ok()) break;
       blocks.insert(blocks.end(), reply->blocks.begin(), reply->blocks.end());

@@ -1,4 +1,4 @@
-// Reading the committed recipe: blocks of its shards, from whichever node has them.
+// Reading a committed generation's recipe: blocks of its shards, from whichever node has them.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,13 @@
 
 namespace dedup::engine {
 
-// Cheap to make; holds references only. `view` must be committed.
+// Cheap to make; holds references only.
 class BaseRecipe {
  public:
-  BaseRecipe(service::Client& client, const FileView& view) : client_(&client), view_(&view) {}
+  // Of the open file `identity`: its base, or the donor that it shares with.
+  BaseRecipe(service::Client& client, const Id128& identity, const CommittedGeneration& generation)
+      : client_(&client), identity_(identity), record_(&generation.record),
+        store_of_(&generation.store_of) {}
 
   // A block, and as its shard has it.
   struct BaseBlock {
@@ -25,7 +28,7 @@ class BaseRecipe {
     Block block;
   };
   // Blocks by number, any order; a block that was never written is empty. Placements are in terms
-  // of view.info.stores. kIo, naming file, byte range and stores, if no node has a good copy of a
+  // of FileInfo::stores. kIo, naming file, byte range and stores, if no node has a good copy of a
   // block; another code if a node that may have one cannot be asked.
   Result<std::vector<BaseBlock>> fetch(std::span<const std::uint64_t> blocks) const;
   // The same, of each one thing alone. What is encoded was checked like the others.
@@ -50,7 +53,9 @@ class BaseRecipe {
   std::string place_of(std::uint64_t block) const;
 
   service::Client* client_;
-  const FileView* view_;
+  Id128 identity_;
+  const store::CommitRecord* record_;
+  const std::vector<NodeIndex>* store_of_;
 };
 
 // "bytes 4096 to 8191".

@@ -38,7 +38,7 @@ Result<std::unique_ptr<store::Replacement>> write_beside(const std::string& path
 // Whether it names an attempt of this job at what follows on its base: one that failed, as far as
 // the job knows.
 bool names_own_attempt(const store::PathState& now, const FileView& view) {
-  const std::uint64_t base = view.committed ? view.record.number : 0;
+  const std::uint64_t base = view.committed ? view.committed->record.number : 0;
   return now.kind == store::PathState::Kind::kPlaceholder &&
          now.placeholder.identity == view.info.identity &&
          now.placeholder.session == view.info.session && now.placeholder.number > base;

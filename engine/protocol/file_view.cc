@@ -13,28 +13,50 @@ NodeIndex position_of(const Id128& uuid, const std::vector<service::StoreRef>& s
   return it == stores.end() ? kNoNode : static_cast<NodeIndex>(it - stores.begin());
 }
 
+Result<CommittedGeneration> from_record(const Bytes& record,
+                                        const std::vector<service::StoreRef>& stores) {
+  CommittedGeneration generation;
+  DEDUP_ASSIGN(generation.record, store::CommitRecord::decode(record));
+  for (const store::StoreEntry& entry : generation.record.stores) {
+    generation.store_of.push_back(position_of(entry.uuid, stores));
+  }
+  return generation;
+}
+
 }  // namespace
 
+bool CommittedGeneration::is_numbered_like(NodeIndex nodes) const {
+  if (store_of.size() != nodes) return false;
+  for (NodeIndex n = 0; n < nodes; ++n) {
+    if (store_of[n] != n) return false;
+  }
+  return true;
+}
+
+const CommittedGeneration* FileView::origin() const {
+  if (committed) return &*committed;
+  return donor ? &*donor : nullptr;
+}
+
 std::vector<NodeIndex> FileView::nodes_of(const Id128& generation) const {
-  if (base() == generation) return store_of;
-  std::vector<NodeIndex> nodes;
-  if (info.donor.attempt != generation) return nodes;
-  for (const Id128& uuid : info.donor.stores) nodes.push_back(position_of(uuid, info.stores));
-  return nodes;
+  const CommittedGeneration* const from = origin();
+  if (from == nullptr || from->record.attempt != generation) return {};
+  return from->store_of;
 }
 
 Result<FileView> FileView::from(service::FileInfo info) {
   FileView view;
   view.info = std::move(info);
-  if (view.info.record.empty()) return view;
-  DEDUP_ASSIGN(view.record, store::CommitRecord::decode(view.info.record));
-  view.committed = true;
-  for (const store::StoreEntry& entry : view.record.stores) {
-    const NodeIndex position = position_of(entry.uuid, view.info.stores);
-    if (position == kNoNode) {
+  if (!view.info.record.empty()) {
+    DEDUP_ASSIGN(view.committed, from_record(view.info.record, view.info.stores));
+    const auto& nodes = view.committed->store_of;
+    const auto unknown = std::find(nodes.begin(), nodes.end(), kNoNode);
+    if (unknown != nodes.end()) {
+      const auto& entry = view.committed->record.stores[unknown - nodes.begin()];
       return Status(Code::kInternal, "store " + entry.uuid.hex() + " is not in the file's table");
     }
-    view.store_of.push_back(position);
+  } else if (!view.info.donor.empty()) {
+    DEDUP_ASSIGN(view.donor, from_record(view.info.donor, view.info.stores));
   }
   return view;
 }

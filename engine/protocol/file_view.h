@@ -2,6 +2,7 @@
 // possibly of another handle, makes a new generation.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -11,17 +12,25 @@
 
 namespace dedup::engine {
 
+struct CommittedGeneration {
+  store::CommitRecord record;
+  // Position in record.stores -> position in FileInfo::stores. kNoNode: not in there; of a donor.
+  std::vector<NodeIndex> store_of;
+
+  // Whether its stores are those of a job's `nodes`, in the same order.
+  bool is_numbered_like(NodeIndex nodes) const;
+};
+
 // Immutable once made: shared between threads without locks.
 struct FileView {
   service::FileInfo info;
-  bool committed = false;      // there is a base
-  store::CommitRecord record;  // of the base
-  // Position in record.stores -> position in info.stores.
-  std::vector<NodeIndex> store_of;
+  std::optional<CommittedGeneration> committed;  // the base
+  std::optional<CommittedGeneration> donor;      // if there is no base: what it shares
 
-  Id128 base() const { return committed ? record.attempt : Id128{}; }
-  // store_of of that generation, which is the base or the donor's (kNoNode: a store that is not in
-  // info.stores); none if it is neither.
+  Id128 base() const { return committed ? committed->record.attempt : Id128{}; }
+  // What the next generation is made from: the base, or the donor; null: neither.
+  const CommittedGeneration* origin() const;
+  // store_of of that generation; none if it is neither the base nor the donor's.
   std::vector<NodeIndex> nodes_of(const Id128& generation) const;
 
   static Result<FileView> from(service::FileInfo info);

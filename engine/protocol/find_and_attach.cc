@@ -30,6 +30,12 @@ struct Decision {
   std::vector<store::Leftover> drop;
 };
 
+// None, with zeros for ids, if there are no bytes.
+Result<store::CommitRecord> record_of(const Bytes& encoded) {
+  if (encoded.empty()) return store::CommitRecord{};
+  return store::CommitRecord::decode(encoded);
+}
+
 class FindAndAttach {
  public:
   FindAndAttach(JobFile& file, const OpenMode& mode) : file_(file), mode_(mode) {}
@@ -116,7 +122,7 @@ class FindAndAttach {
     out.base = view.base();
     if (file_.writable && !out.info.writable) {
       store::Choice choice;
-      choice.record = view.record;
+      if (view.committed) choice.record = view.committed->record;
       for (std::size_t i = file_.nodes(); i < out.info.stores.size(); ++i) {
         choice.missing.push_back({out.info.stores[i].uuid, out.info.stores[i].node});
       }
@@ -151,8 +157,13 @@ class FindAndAttach {
     if (file_.writable) DEDUP_TRY(check_stores_differ(found, file_.hints.store));
     hide(found, begun_.aside);
     DEDUP_ASSIGN(const bool shared, is_shared(found, file_.path));
-    if (!shared) return decide_by_path(found, mine);
-    return decide_by_real_path(found, std::move(state), mine);
+    DEDUP_TRY(shared ? decide_by_real_path(found, std::move(state), mine)
+                     : decide_by_path(found, mine));
+    // Files that share have one key: so blocks of their recipes are on the same nodes.
+    service::FileInfo& info = mine.info;
+    if (info.home_seed.is_zero()) info.home_seed = info.key;
+    if (info.home_seed.is_zero()) info.home_seed = info.identity;
+    return Status::ok();
   }
 
   // On rank 0: with whom a file that is new shares, as far as names tell.
@@ -177,14 +188,11 @@ class FindAndAttach {
     }
   }
 
-  // As the stores have it; none if they do not.
-  service::Donor donor_of(const SearchResult& found) const {
+  // Its record as the stores have it; none if they do not.
+  Bytes donor_of(const SearchResult& found) const {
     if (!donor_) return {};
     for (const store::CommitRecord& record : found.donors) {
-      if (record.attempt != donor_->attempt) continue;
-      service::Donor donor{record.identity, record.attempt, {}, record.key};
-      for (const store::StoreEntry& entry : record.stores) donor.stores.push_back(entry.uuid);
-      return donor;
+      if (record.attempt == donor_->attempt) return record.encode();
     }
     return {};
   }
@@ -203,6 +211,7 @@ class FindAndAttach {
     out.info.identity = choice.record.identity;
     out.info.record = choice.record.encode();
     out.info.size = choice.record.size;
+    out.info.home_seed = choice.record.key;
     out.info.stores = store_table(found.stores, choice.record);
     out.base = choice.record.attempt;
     out.adopt = choice.adopt;
@@ -317,12 +326,11 @@ class FindAndAttach {
 
   Status make_writable(service::FileInfo& info) const {
     info.writable = true;
-    store::CommitRecord record;  // none as long as nothing is committed
-    if (!info.record.empty()) {
-      DEDUP_ASSIGN(record, store::CommitRecord::decode(info.record));
-    }
+    // None as long as nothing is committed.
+    DEDUP_ASSIGN(const store::CommitRecord record, record_of(info.record));
     info.session = continues_session(record) ? begun_.ended.session : Id128::random();
-    info.key = record.attempt.is_zero() ? info.donor.key : record.key;
+    DEDUP_ASSIGN(const store::CommitRecord donor, record_of(info.donor));
+    info.key = record.attempt.is_zero() ? donor.key : record.key;
     if (info.key.is_zero()) info.key = Id128::random();
     return Status::ok();
   }
@@ -391,6 +399,7 @@ class FindAndAttach {
   }
 
   Status attach_at(const std::vector<NodeIndex>& nodes, bool& changed) {
+    DEDUP_ASSIGN(const store::CommitRecord donor, record_of(decision_.info.donor));
     std::vector<std::pair<NodeIndex, service::Client::Pending<service::Attach>>> pending;
     for (const NodeIndex n : nodes) {
       const service::Attach request{decision_.info.identity,
@@ -400,8 +409,8 @@ class FindAndAttach {
                                     decision_.info.writable,
                                     decision_.create || decision_.info.writable,
                                     decision_.info.real_path == service::FileInfo::RealPath::kNone,
-                                    decision_.info.donor.identity,
-                                    decision_.info.donor.attempt};
+                                    donor.identity,
+                                    donor.attempt};
       pending.emplace_back(n, file_.client().start(n, request));
     }
     Status status;

@@ -11,7 +11,6 @@
 #include "engine/protocol/leases.h"
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
-#include "service/messages/homes.h"
 #include "service/messages/store_node.h"
 #include "store/real_path.h"
 
@@ -87,7 +86,7 @@ Status GenerationCommit::run(const std::function<Status()>& wait_for_data) {
 Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
   const Id128 base = index_base();
-  const bool all = base.is_zero() || base != file_.view()->base() || is_small(file_.view()->record);
+  const bool all = base.is_zero() || is_small(file_.view()->origin()->record);
   ShardBuild build(file_, id_, all ? Referring::kToAll : Referring::kToChanges);
   bool needs_all = false;
   DEDUP_TRY(build_shards(build, needs_all));
@@ -107,20 +106,15 @@ Id128 GenerationCommit::index_base() const {
   // Healing looks at everything anew.
   if (file_.on_loss != OnLoss::kGoOn) return {};
   const auto view = file_.view();
-  const Id128 base = view->committed ? view->base() : view->info.donor.attempt;
-  const auto numbers = view->nodes_of(base);
-  if (numbers.size() != file_.nodes()) return {};
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] != i) return {};
-  }
-  return base;
+  const CommittedGeneration* const origin = view->origin();
+  const bool may_stay = origin != nullptr && origin->is_numbered_like(file_.nodes());
+  return may_stay ? origin->record.attempt : Id128{};
 }
 
 Status GenerationCommit::build_shards(ShardBuild& build, bool& needs_all) {
   Status status;
   for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
-    const NodeIndex home = service::block_home(file_.identity(), shard, file_.nodes());
-    if (!file_.ranks().speaks_for(home)) continue;
+    if (!file_.ranks().speaks_for(file_.block_home(shard))) continue;
     auto entry = build.build(shard);
     status = entry.status();
     if (!status.is_ok()) break;
@@ -203,7 +197,7 @@ Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
   DEDUP_ASSIGN(record_.size, file_size(file_));
   record_.identity = info.identity;
   // Whatever fails from here on, the number is not given to another attempt.
-  const std::uint64_t base_number = view->committed ? view->record.number : 0;
+  const std::uint64_t base_number = view->committed ? view->committed->record.number : 0;
   DEDUP_ASSIGN(
       const service::GenerationNumber next,
       file_.client().call(file_.home, service::NextGeneration{info.identity, base_number}));
@@ -222,7 +216,7 @@ Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
   for (NodeIndex n = 0; n < file_.nodes(); ++n) {
     record_.stores.push_back({info.stores[n].uuid, info.stores[n].node});
   }
-  if (view->committed) record_.lineage = view->record.lineage;
+  if (view->committed) record_.lineage = view->committed->record.lineage;
   if (record_.lineage.empty() || record_.lineage.back().session != info.session) {
     record_.lineage.push_back({info.session, 0});
   }

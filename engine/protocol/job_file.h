@@ -19,6 +19,7 @@
 #include "plan/placement.h"
 #include "service/client.h"
 #include "service/messages/file_home.h"
+#include "service/messages/homes.h"
 
 namespace dedup::engine {
 
@@ -52,6 +53,9 @@ struct JobFile {
   int rank() const { return ranks_->rank(); }
   NodeIndex nodes() const { return client_->nodes(); }
   const Id128& identity() const { return identity_; }
+  NodeIndex block_home(std::uint64_t block) const {
+    return service::block_home(home_seed_, block, nodes());
+  }
 
   // The newest view this process has; never null once the file is open.
   std::shared_ptr<const FileView> view() const {
@@ -63,6 +67,7 @@ struct JobFile {
     const std::lock_guard lock(view_mutex_);
     if (view_ != nullptr && view.info.version < view_->info.version) return;
     identity_ = view.info.identity;
+    home_seed_ = view.info.home_seed;
     view_ = std::make_shared<const FileView>(std::move(view));
   }
   // The same, from what the file home has told.
@@ -89,6 +94,7 @@ struct JobFile {
   mutable std::mutex view_mutex_;
   std::shared_ptr<const FileView> view_;
   Id128 identity_;
+  Id128 home_seed_;
 };
 
 // A lock of the file within the job, held until unlock() or destruction.

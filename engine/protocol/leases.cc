@@ -4,7 +4,6 @@
 
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
-#include "service/messages/homes.h"
 #include "service/messages/store_node.h"
 
 namespace dedup::engine {
@@ -24,7 +23,7 @@ Status return_lease(const JobFile& file, const service::Lease& lease, std::vecto
   for (const LogPiece& piece : pieces) {
     end = std::max(end, lease.block * kBlockSpan + piece.end());
   }
-  const NodeIndex home = service::block_home(file.identity(), lease.block, file.client().nodes());
+  const NodeIndex home = file.block_home(lease.block);
   auto size =
       file.client().start(file.home, service::ExtendSize{file.identity(), end, lease, true});
   auto content = file.client().start(

@@ -14,7 +14,6 @@
 #include "plan/overlay.h"
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
-#include "service/messages/homes.h"
 #include "service/messages/store_node.h"
 #include "store/format.h"
 
@@ -215,6 +214,11 @@ class WindowReader {
     return same;
   }
 
+  // After of_same_base() has said that there is a base.
+  BaseRecipe base_recipe() const {
+    return {file_.client(), file_.identity(), *view_->committed};
+  }
+
   // Brings homes the base blocks that they lack.
   Status install_bases(const std::vector<std::size_t>& which, std::vector<std::size_t>& open) {
     DEDUP_ASSIGN(const std::vector<std::size_t> ranges, of_same_base(which, open));
@@ -222,14 +226,14 @@ class WindowReader {
     for (const std::size_t i : ranges) blocks.push_back(ranges_[i].offset / kBlockSpan);
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
     DEDUP_ASSIGN(std::vector<store::EncodedBlock> contents,
-                 BaseRecipe(file_.client(), *view_).read_encoded(blocks));
+                 base_recipe().read_encoded(blocks));
     std::map<NodeIndex, service::InstallBase> requests;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       auto& request =
-          requests[service::block_home(file_.identity(), blocks[i], file_.client().nodes())];
+          requests[file_.block_home(blocks[i])];
       request.identity = file_.identity();
       request.attempt = view_->base();
-      request.stores.nodes = view_->store_of;
+      request.stores.nodes = view_->committed->store_of;
       request.blocks.push_back(std::move(contents[i]));
     }
     for (const auto& [home, request] : requests) {
@@ -244,7 +248,7 @@ class WindowReader {
     DEDUP_ASSIGN(const std::vector<std::size_t> ranges, of_same_base(which, open));
     std::vector<std::uint64_t> blocks;
     for (const std::size_t i : ranges) blocks.push_back(ranges_[i].offset / kBlockSpan);
-    DEDUP_ASSIGN(std::vector<Block> bases, BaseRecipe(file_.client(), *view_).read(blocks));
+    DEDUP_ASSIGN(std::vector<Block> bases, base_recipe().read(blocks));
     for (std::size_t k = 0; k < ranges.size(); ++k) {
       service::ResolvedRange& resolved = resolved_[ranges[k]];
       const auto begin = static_cast<std::uint32_t>(ranges_[ranges[k]].offset % kBlockSpan);
@@ -256,8 +260,7 @@ class WindowReader {
   }
 
   NodeIndex home_of(std::size_t range) const {
-    return service::block_home(file_.identity(), ranges_[range].offset / kBlockSpan,
-                               file_.client().nodes());
+    return file_.block_home(ranges_[range].offset / kBlockSpan);
   }
 
   void build_spans() {

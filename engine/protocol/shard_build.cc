@@ -6,7 +6,6 @@
 #include "plan/block.h"
 #include "service/base_block.h"
 #include "service/messages/block_home.h"
-#include "service/messages/homes.h"
 #include "service/messages/store_node.h"
 
 namespace dedup::engine {
@@ -19,23 +18,56 @@ constexpr std::size_t kShardBytesAtOnce = std::size_t{1} << 20;
 // Blocks that are merged while copies of a block's chunks are being made.
 constexpr std::size_t kBlocksAhead = 8;
 
+// A chunk and the number of its placement in a block: each way of keeping it once, ascending.
+using Kept = std::pair<Fingerprint, std::uint32_t>;
+
+std::vector<Kept> kept_in(const Block& block) {
+  std::vector<Kept> kept;
+  for (const Piece& piece : block.pieces) {
+    if (!piece.is_zero()) kept.emplace_back(piece.fingerprint, piece.placement);
+  }
+  std::sort(kept.begin(), kept.end());
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  return kept;
+}
+
+// `blocks` ascend.
+bool is_among(const std::vector<service::BlockUpdate>& blocks, std::uint64_t number) {
+  const auto at = std::lower_bound(
+      blocks.begin(), blocks.end(), number,
+      [](const service::BlockUpdate& update, std::uint64_t n) { return update.block < n; });
+  return at != blocks.end() && at->block == number;
+}
+
 }  // namespace
 
 ShardBuild::ShardBuild(JobFile& file, const Id128& attempt, Referring referring)
     : file_(file),
       view_(file.view()),
+      origin_(view_->origin()),
       attempt_(attempt),
       nodes_(file.nodes()),
       restores_(file),
-      referring_(referring) {}
+      referring_(referring) {
+  // A donor's recipe is only something to compare with.
+  const bool is_donor = !view_->committed && origin_ != nullptr;
+  if (is_donor && origin_->record.shards.size() != nodes_) origin_ = nullptr;
+  built_.record.attempt = attempt;
+  built_.record.path = view_->info.path;
+  built_.record.shards.resize(nodes_);
+  for (NodeIndex n = 0; n < nodes_; ++n) {
+    built_.record.stores.push_back({view_->info.stores[n].uuid, view_->info.stores[n].node});
+    built_.store_of.push_back(n);
+  }
+}
 
-Result<std::vector<std::uint64_t>> ShardBuild::base_blocks(std::uint32_t shard) {
-  if (!view_->committed) return std::vector<std::uint64_t>{};
-  const std::size_t shards = view_->record.shards.size();
-  if (shards == nodes_) return list_base(shard);
+Result<std::vector<std::uint64_t>> ShardBuild::origin_blocks(std::uint32_t shard) {
+  if (origin_ == nullptr) return std::vector<std::uint64_t>{};
+  const std::size_t shards = origin_->record.shards.size();
+  if (shards == nodes_) return list_origin(shard);
   if (!have_all_base_blocks_) {
     for (std::uint32_t s = 0; s < shards; ++s) {
-      DEDUP_ASSIGN(const std::vector<std::uint64_t> blocks, list_base(s));
+      DEDUP_ASSIGN(const std::vector<std::uint64_t> blocks, list_origin(s));
       all_base_blocks_.insert(all_base_blocks_.end(), blocks.begin(), blocks.end());
     }
     std::sort(all_base_blocks_.begin(), all_base_blocks_.end());
@@ -47,18 +79,31 @@ Result<std::vector<std::uint64_t>> ShardBuild::base_blocks(std::uint32_t shard) 
   return out;
 }
 
-Result<std::vector<std::uint64_t>> ShardBuild::list_base(std::uint32_t shard) const {
-  auto blocks = BaseRecipe(file_.client(), *view_).list(shard);
+Result<std::vector<std::uint64_t>> ShardBuild::list_origin(std::uint32_t shard) const {
+  auto blocks = origin().list(shard);
   if (blocks.status().code() != Code::kIo) return blocks;
   std::vector<std::uint64_t> all;
-  const std::size_t shards = view_->record.shards.size();
-  for (std::uint64_t b = shard; b * kBlockSpan < view_->record.size; b += shards) all.push_back(b);
+  const std::size_t shards = origin_->record.shards.size();
+  for (std::uint64_t b = shard; b * kBlockSpan < origin_->record.size; b += shards) {
+    all.push_back(b);
+  }
   return all;
 }
 
-Result<std::vector<BaseRecipe::BaseBlock>> ShardBuild::read_base(
+BaseRecipe::BaseBlock ShardBuild::lost_block(std::uint64_t number, const Status& why) {
+  if (!view_->committed) {
+    // What the nodes' indexes have of it alone is dead, and nobody can say how much that is.
+    has_cut_off_ = true;
+    return {};
+  }
+  lost_blocks_[number] = why;
+  const std::uint64_t end = std::min(kBlockSpan, origin_->record.size - number * kBlockSpan);
+  return {{}, plan::unknown_block(static_cast<std::uint32_t>(end))};
+}
+
+Result<std::vector<BaseRecipe::BaseBlock>> ShardBuild::read_origin(
     std::span<const std::uint64_t> blocks) {
-  const BaseRecipe recipe(file_.client(), *view_);
+  const BaseRecipe recipe = origin();
   auto all = recipe.fetch(blocks);
   if (all.status().code() != Code::kIo) return all;
   // One by one: those that are lost are not the others' loss.
@@ -67,12 +112,11 @@ Result<std::vector<BaseRecipe::BaseBlock>> ShardBuild::read_base(
     auto one = recipe.fetch({&block, 1});
     if (one.is_ok()) {
       contents.push_back(std::move(one->front()));
-      continue;
+    } else if (one.status().code() == Code::kIo) {
+      contents.push_back(lost_block(block, one.status()));
+    } else {
+      return one.status();
     }
-    if (one.status().code() != Code::kIo) return one.status();
-    lost_blocks_[block] = one.status();
-    const std::uint64_t end = std::min(kBlockSpan, view_->record.size - block * kBlockSpan);
-    contents.push_back({{}, plan::unknown_block(static_cast<std::uint32_t>(end))});
   }
   return contents;
 }
@@ -81,22 +125,22 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   shard_ = shard;
   digest_.emplace(file_.identity(), attempt_, shard);
   base_ = {};
-  if (view_->committed && view_->record.shards.size() == nodes_) {
-    base_ = {view_->record.attempt, view_->record.shards[shard].digest};
+  if (origin_ != nullptr && origin_->record.shards.size() == nodes_) {
+    base_ = {origin_->record.attempt, origin_->record.shards[shard].digest};
   }
   unsent_.clear();
   unsent_bytes_ = 0;
   has_begun_ = false;
   lost_blocks_.clear();
   added_.clear();
-  const NodeIndex home = service::block_home(file_.identity(), shard, nodes_);
+  const NodeIndex home = file_.block_home(shard);
   targets_.clear();
   const plan::LiveNodes& live = file_.client().live();
   for (const NodeIndex node : plan::shard_keepers(home, live, file_.redundancy())) {
     targets_.push_back({node, !base_.attempt.is_zero()});
   }
 
-  DEDUP_ASSIGN(const std::vector<std::uint64_t> base, base_blocks(shard));
+  DEDUP_ASSIGN(const std::vector<std::uint64_t> base, origin_blocks(shard));
   std::size_t next_base = 0;
   std::uint64_t cursor = 0;
   for (bool done = false; !done;) {
@@ -111,25 +155,28 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
       std::vector<std::uint64_t> batch;
       while (next_base < base.size() && base[next_base] < limit &&
              batch.size() < kBaseBlocksAtOnce) {
-        if (base[next_base] * kBlockSpan < page.base_limit) {
-          batch.push_back(base[next_base]);
+        const std::uint64_t number = base[next_base++];
+        const bool stays = view_->committed ? number * kBlockSpan < page.base_limit
+                                            : is_among(page.blocks, number);
+        if (stays) {
+          batch.push_back(number);
         } else {
           has_cut_off_ = true;
         }
-        ++next_base;
       }
       std::vector<BaseRecipe::BaseBlock> contents;
       if (!batch.empty()) {
-        DEDUP_ASSIGN(contents, read_base(batch));
+        DEDUP_ASSIGN(contents, read_origin(batch));
       }
       for (std::size_t i = 0; i < batch.size(); ++i) {
         while (next_new < page.blocks.size() && page.blocks[next_new].block < batch[i]) {
           service::BlockUpdate& update = page.blocks[next_new++];
           DEDUP_TRY(add(update.block, std::move(update.content)));
         }
-        Block& block = contents[i].block;
+        Block block;
+        if (view_->committed) block = std::move(contents[i].block);
         const std::uint64_t begin = batch[i] * kBlockSpan;
-        if (page.base_limit - begin < kBlockSpan) {
+        if (view_->committed && page.base_limit - begin < kBlockSpan) {
           plan::truncate(block, static_cast<std::uint32_t>(page.base_limit - begin));
         }
         if (next_new < page.blocks.size() && page.blocks[next_new].block == batch[i]) {
@@ -151,10 +198,11 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   store::ShardEntry entry;
   entry.digest = digest_->digest();
   for (const Target& target : targets_) entry.stores.push_back(target.node);
+  built_.record.shards[shard] = entry;
   return entry;
 }
 
-Status ShardBuild::add(std::uint64_t number, Block block, Bytes base) {
+Status ShardBuild::add(std::uint64_t number, Block block, Bytes before) {
   if (block.empty()) return Status::ok();
   const std::uint64_t unknown = plan::unknown_bytes(block);
   const auto lost = lost_blocks_.find(number);
@@ -162,7 +210,7 @@ Status ShardBuild::add(std::uint64_t number, Block block, Bytes base) {
     return lost->second;
   }
   facts_.unknown_bytes += unknown;
-  added_.push_back({number, std::move(block), std::move(base), {}});
+  added_.push_back({number, std::move(block), std::move(before), {}});
   DEDUP_TRY(begin_repair(added_.back()));
   return finish_blocks(kBlocksAhead);
 }
@@ -238,14 +286,18 @@ Status ShardBuild::finish_block(Added added) {
   store::EncodedBlock encoded = store::with_checksum(added.number, store::encode_block(block));
   // Equal bytes mean the same with this record's stores, whatever was done to the block: if the
   // stores are not numbered as they were, or copies have come to other nodes, the bytes differ.
-  const bool is_carried = !base_.attempt.is_zero() && encoded.bytes == added.base;
-  if (referring_ == Referring::kToAll) {
+  const bool is_carried = !base_.attempt.is_zero() && encoded.bytes == added.before;
+  if (referring_ == Referring::kToAll || added.before.empty()) {
     refer(block);
-  } else if (is_carried) {
-    not_referred_to_.push_back(added.number);
   } else {
-    refer(block);
-    DEDUP_TRY(count_dropped(added.number, std::move(added.base), block));
+    not_referred_to_.push_back(added.number);
+    if (!is_carried) {
+      DEDUP_ASSIGN(const Block before, service::open_base_block(
+                                           store::with_checksum(added.number, added.before),
+                                           origin_->store_of));
+      refer(block, before);
+      count_dropped(before, block);
+    }
   }
   if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
   return write(std::move(encoded), is_carried);
@@ -270,14 +322,20 @@ void ShardBuild::make_room_to_refer(std::size_t pieces) {
 }
 
 // A chunk that is there often is referred to once.
-void ShardBuild::refer(const Block& block) {
+void ShardBuild::refer(const Block& block, const Block& before) {
   make_room_to_refer(block.pieces.size());
+  const std::vector<Kept> known = kept_in(before);
   std::vector<std::uint32_t> numbers;
+  std::vector<std::uint32_t> numbers_before;
   for (const plan::Placement& placement : block.placements) {
     numbers.push_back(referred_placements_.number(placement));
+    const auto alike = std::find(before.placements.begin(), before.placements.end(), placement);
+    numbers_before.push_back(static_cast<std::uint32_t>(alike - before.placements.begin()));
   }
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero()) continue;
+    const Kept as_before{piece.fingerprint, numbers_before[piece.placement]};
+    if (std::binary_search(known.begin(), known.end(), as_before)) continue;
     const auto fresh = static_cast<std::uint32_t>(referred_.size());
     const std::uint32_t placement = numbers[piece.placement];
     if (number_of(piece.fingerprint, placement, fresh) != fresh) continue;
@@ -289,22 +347,7 @@ void ShardBuild::refer(const Block& block) {
   }
 }
 
-Status ShardBuild::count_dropped(std::uint64_t number, Bytes encoded, const Block& block) {
-  if (encoded.empty()) return Status::ok();
-  DEDUP_ASSIGN(
-      const Block before,
-      service::open_base_block(store::with_checksum(number, std::move(encoded)), view_->store_of));
-  // On which nodes a chunk is now, and was before: each way of keeping it once.
-  using Kept = std::pair<Fingerprint, std::uint32_t>;
-  const auto kept_in = [](const Block& of) {
-    std::vector<Kept> kept;
-    for (const Piece& piece : of.pieces) {
-      if (!piece.is_zero()) kept.emplace_back(piece.fingerprint, piece.placement);
-    }
-    std::sort(kept.begin(), kept.end());
-    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-    return kept;
-  };
+void ShardBuild::count_dropped(const Block& before, const Block& block) {
   const std::vector<Kept> now = kept_in(block);
   const auto is_still_on = [&](const Fingerprint& fingerprint, NodeIndex node) {
     auto at = std::lower_bound(now.begin(), now.end(), Kept{fingerprint, 0});
@@ -323,17 +366,16 @@ Status ShardBuild::count_dropped(std::uint64_t number, Bytes encoded, const Bloc
       references_[node];  // is told of it, if of no chunk
     }
   }
-  return Status::ok();
 }
 
 Status ShardBuild::refer_to_rest() {
-  referring_ = Referring::kToAll;
+  const BaseRecipe built(file_.client(), file_.identity(), built_);
   std::span<const std::uint64_t> rest = not_referred_to_;
   while (!rest.empty()) {
     const auto batch = rest.first(std::min(rest.size(), kBaseBlocksAtOnce));
     rest = rest.subspan(batch.size());
-    DEDUP_ASSIGN(const auto contents, read_base(batch));
-    for (const BaseRecipe::BaseBlock& base : contents) refer(base.block);
+    DEDUP_ASSIGN(const std::vector<Block> blocks, built.read(batch));
+    for (const Block& block : blocks) refer(block);
     if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
   }
   DEDUP_TRY(send_references());

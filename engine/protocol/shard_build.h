@@ -32,15 +32,16 @@ struct RecipeFacts {
   std::uint64_t copies_made = 0;                            // of chunks that nodes lacked
 };
 
-// Which blocks' chunks the nodes are told of: of all; or of those that are not as in the base,
-// where the nodes' indexes of it may stay as they are.
+// Which chunks the nodes are told of: of all; or of those that blocks do not have as the origin's
+// have them, where the nodes' indexes of it may stay as they are.
 enum class Referring { kToAll, kToChanges };
 
 // Merges the base's blocks with what was dumped since, brings every chunk to enough copies, tells
 // the nodes which of their chunks the generation refers to, and writes the shard to its nodes:
-// blocks that are, byte for byte, what the base's shard has are only named. The nodes get copies
-// while it goes on with the next blocks. Used by one rank, for one shard after the other. Memory:
-// some ten blocks, and as they are encoded; fingerprints for about 4 MiB.
+// blocks that are, byte for byte, what the origin's shard has are only named. (The origin is the
+// base or, of a new file, the donor.) The nodes get copies while it goes on with the next blocks.
+// Used by one rank, for one shard after the other. Memory: some ten blocks, and as they are
+// encoded; fingerprints for about 4 MiB; 8 bytes a block that is not referred to.
 class ShardBuild {
  public:
   ShardBuild(JobFile& file, const Id128& attempt, Referring referring);
@@ -48,21 +49,24 @@ class ShardBuild {
   // Shard `shard` of as many as the job has nodes. Returns what the record says of it.
   Result<store::ShardEntry> build(std::uint32_t shard);
 
-  // Of the shards built with kToChanges: whether the base had blocks that are gone altogether, so
+  // Of the shards built with kToChanges: whether the origin had blocks that are gone altogether, so
   // that the nodes were not told what is dead.
   bool has_cut_off() const { return has_cut_off_; }
-  // After all shards of all ranks were built with kToChanges: tells the nodes of the other blocks.
+  // After all shards of all ranks were built with kToChanges: tells the nodes of the other chunks.
   Status refer_to_rest();
 
   const RecipeFacts& facts() const { return facts_; }
 
  private:
-  // Numbers of the base's blocks that belong to the shard, ascending.
-  Result<std::vector<std::uint64_t>> base_blocks(std::uint32_t shard);
-  // Those of shard `shard` of the base; all that it can have, if no node can tell.
-  Result<std::vector<std::uint64_t>> list_base(std::uint32_t shard) const;
-  // The base's blocks; unknown where their recipe is lost, which lost_blocks_ says.
-  Result<std::vector<BaseRecipe::BaseBlock>> read_base(std::span<const std::uint64_t> blocks);
+  BaseRecipe origin() const { return {file_.client(), file_.identity(), *origin_}; }
+  // Numbers of the origin's blocks that belong to the shard, ascending.
+  Result<std::vector<std::uint64_t>> origin_blocks(std::uint32_t shard);
+  // Those of shard `shard` of the origin; all that it can have, if no node can tell.
+  Result<std::vector<std::uint64_t>> list_origin(std::uint32_t shard) const;
+  // The origin's blocks. Of a base: unknown where their recipe is lost, which lost_blocks_ says;
+  // of a donor, without which a file is as good, empty.
+  Result<std::vector<BaseRecipe::BaseBlock>> read_origin(std::span<const std::uint64_t> blocks);
+  BaseRecipe::BaseBlock lost_block(std::uint64_t number, const Status& why);
 
   // A chunk of a block that is being repaired.
   struct Repaired {
@@ -73,11 +77,11 @@ class ShardBuild {
   struct Added {
     std::uint64_t number = 0;
     Block block;
-    Bytes base;  // as the base's shard has it, if it does
+    Bytes before;  // as the origin's shard has it, if it does
     std::map<Fingerprint, Repaired> repaired;
   };
 
-  Status add(std::uint64_t number, Block block, Bytes base = {});
+  Status add(std::uint64_t number, Block block, Bytes before = {});
   // Has repaired what is not kept well enough on the nodes of the job; placements become what is
   // there.
   Status begin_repair(Added& added);
@@ -87,9 +91,10 @@ class ShardBuild {
   std::uint32_t number_of(const Fingerprint& fingerprint, std::uint32_t placement,
                           std::uint32_t fresh);
   void make_room_to_refer(std::size_t pieces);
-  void refer(const Block& block);
-  // Counts what `block` refers to no more, of what the base's block `encoded` does.
-  Status count_dropped(std::uint64_t number, Bytes encoded, const Block& block);
+  // To those of its chunks that `before` does not have, kept alike.
+  void refer(const Block& block, const Block& before = {});
+  // Counts what `block` refers to no more, of what `before` does.
+  void count_dropped(const Block& before, const Block& block);
   Status send_references();
   // By the nodes that should have them: numbers in referred_.
   using ByNode = std::map<NodeIndex, std::vector<std::uint32_t>>;
@@ -116,12 +121,14 @@ class ShardBuild {
 
   JobFile& file_;
   std::shared_ptr<const FileView> view_;
+  const CommittedGeneration* origin_;  // null: none whose recipe is of use
   Id128 attempt_;
   NodeIndex nodes_;
   RecipeFacts facts_;
   Restores restores_;
   Referring referring_;
-  std::vector<std::uint64_t> not_referred_to_;  // blocks
+  CommittedGeneration built_;                   // of its record: what is needed to read it
+  std::vector<std::uint64_t> not_referred_to_;  // blocks, not to all of their chunks
   bool has_cut_off_ = false;
   std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards
   bool have_all_base_blocks_ = false;
@@ -131,7 +138,7 @@ class ShardBuild {
   std::map<std::uint64_t, Status> lost_blocks_;  // why
   struct Target {
     NodeIndex node = kNoNode;
-    bool can_carry = false;  // it has the base's shard, as far as is known
+    bool can_carry = false;  // it has the origin's shard, as far as is known
   };
   std::vector<Target> targets_;
   store::ShardBase base_;

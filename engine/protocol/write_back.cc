@@ -83,11 +83,12 @@ Status write_back(JobFile& file) {
   const auto view = file.view();
   // What was written since is not all in the generation, nor is all of the generation left: what
   // would be read is neither.
-  const bool is_cut = view->info.size < view->record.size;
+  const std::uint64_t size = view->committed ? view->committed->record.size : 0;
+  const bool is_cut = view->info.size < size;
   const bool is_changed = file.changed || (file.local && file.local->has_logged());
   Status status(Code::kIo, "the file has changes that could not be committed");
   if (!is_cut && file.ranks().largest(is_changed ? 1 : 0) == 0) {
-    status = write_back_to(file, view->record.size);
+    status = write_back_to(file, size);
   }
   return status.with_context(view->info.path +
                              ": could not be written back (its data stays in "

@@ -17,15 +17,6 @@ struct StoreRef {
   std::string node;  // name, for messages
 };
 
-// A generation of another file, of which a new file has the segments too: what is in it already is
-// neither stored nor sent.
-struct Donor {
-  Id128 identity;
-  Id128 attempt;              // zero: there is none
-  std::vector<Id128> stores;  // of its record
-  Id128 key;
-};
-
 // What every rank that has a file open knows of it.
 struct FileInfo {
   Id128 identity;
@@ -37,6 +28,9 @@ struct FileInfo {
   bool writable = false;  // the job holds the stores' locks for writing
   Id128 session;          // of this job's writing (LineageEntry); zero if not writable
   Id128 key;              // of the chunks' names (CommitRecord); zero if not writable
+  // What its blocks' homes go by, as long as the job has it open (homes.h): the key that its record
+  // has, so that files which share have the same homes; if there is none, the identity.
+  Id128 home_seed;
   // What stands at the real path. kNone: the nodes share no file system there, and the stores find
   // the file by its path. kPlain: the file's committed content, until the first commit.
   enum class RealPath : std::uint8_t { kNone, kPlaceholder, kPlain };
@@ -45,7 +39,9 @@ struct FileInfo {
   store::Stamp plain;       // kPlain: of that file when it was opened
   bool write_back = false;  // some handle that may write wants it when the last one is closed
   bool deleted = false;     // MPI_File_delete was called since
-  Donor donor;              // until the first commit
+  // CommitRecord of another file's generation, of which this one, when it is new, has everything
+  // too: what is in it already is neither stored nor sent. Until the first commit.
+  Bytes donor;
   // Which state this is, counted by the file home: any of the above but the size has changed if it
   // is larger. 0: not from the home.
   std::uint64_t version = 0;

@@ -12,9 +12,9 @@ NodeIndex file_home(const std::string& path, NodeIndex nodes) {
 
 // Consecutive blocks go round the nodes, so that every long range is spread evenly; files start at
 // different nodes.
-NodeIndex block_home(const Id128& identity, std::uint64_t block, NodeIndex nodes) {
+NodeIndex block_home(const Id128& seed, std::uint64_t block, NodeIndex nodes) {
   std::uint64_t first = 0;
-  for (unsigned i = 0; i < 8; ++i) first |= std::uint64_t{identity.bytes[i]} << (8 * i);
+  for (unsigned i = 0; i < 8; ++i) first |= std::uint64_t{seed.bytes[i]} << (8 * i);
   return static_cast<NodeIndex>((first % nodes + block % nodes) % nodes);
 }
 

@@ -9,6 +9,7 @@
 namespace dedup::service {
 
 NodeIndex file_home(const std::string& path, NodeIndex nodes);
-NodeIndex block_home(const Id128& identity, std::uint64_t block, NodeIndex nodes);
+// `seed`: FileInfo::home_seed.
+NodeIndex block_home(const Id128& seed, std::uint64_t block, NodeIndex nodes);
 
 }  // namespace dedup::service

@@ -128,9 +128,9 @@ void FileStore::close_readers(const Id128& identity) const {
   shards_.forget_all(identity);
 }
 
-Result<std::unique_ptr<IndexReader>> FileStore::share_segments(const Id128& donor,
-                                                               const Id128& attempt,
-                                                               const Id128& identity) {
+Result<std::unique_ptr<IndexReader>> FileStore::share_generation(const Id128& donor,
+                                                                 const Id128& attempt,
+                                                                 const Id128& identity) {
   // Held until all have their second names: nobody removes them meanwhile.
   DEDUP_ASSIGN(const auto lock, lock_generation(donor, attempt));
   DEDUP_ASSIGN(const bool is_committed, fs::exists(layout_.record(donor, attempt)));
@@ -143,6 +143,12 @@ Result<std::unique_ptr<IndexReader>> FileStore::share_segments(const Id128& dono
     if (linked.code() != Code::kNoSuchFile) DEDUP_TRY(linked);
   }
   DEDUP_TRY(begin_attempt(identity, attempt));
+  const std::string recipe = layout_.generation(donor, attempt);
+  DEDUP_ASSIGN(const auto names, fs::list(recipe));
+  for (const std::string& name : names) {
+    if (!name.starts_with(kShardPrefix)) continue;
+    DEDUP_TRY(fs::link(recipe + "/" + name, layout_.generation(identity, attempt) + "/" + name));
+  }
   const std::vector<IndexReader::Run> runs = reader->runs();
   for (const IndexReader::Run& run : runs) {
     const bool is_newest = &run == &runs.back();

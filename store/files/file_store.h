@@ -56,7 +56,7 @@ class FileStore final : public Store {
   Result<std::shared_ptr<const LeaseTable>> leases(const Id128& identity,
                                                    std::uint64_t log) const override;
   void close_readers(const Id128& identity) const override;
-  Result<std::unique_ptr<IndexReader>> share_segments(const Id128& donor, const Id128& attempt,
+  Result<std::unique_ptr<IndexReader>> share_generation(const Id128& donor, const Id128& attempt,
                                                       const Id128& identity) override;
   Result<std::uint64_t> segment_size(const Id128& identity, std::uint64_t number) const override;
   Status flush_segment(const Id128& identity, std::uint64_t number) override;

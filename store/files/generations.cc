@@ -210,7 +210,7 @@ Result<std::shared_ptr<const ShardFileReader>> FileStore::shard_file(const Id128
                                                                      const Digest& digest) const {
   const std::string path = layout_.shard(identity, attempt, number);
   const auto open = [&]() -> Result<std::unique_ptr<OpenShard>> {
-    DEDUP_ASSIGN(auto reader, ShardFileReader::open(path, identity, attempt, number, digest));
+    DEDUP_ASSIGN(auto reader, ShardFileReader::open(path, attempt, number, digest));
     return std::make_unique<OpenShard>(OpenShard{digest, std::move(reader)});
   };
   DEDUP_ASSIGN(const auto known, shards_.get({identity, attempt, number}, open));

@@ -28,6 +28,7 @@ inline constexpr std::string_view kDroppedPrefix = "drop-";
 inline constexpr std::string_view kPathMarkPrefix = "path-";
 inline constexpr std::string_view kSegmentSuffix = ".seg";
 inline constexpr std::string_view kLogSuffix = ".log";
+inline constexpr std::string_view kShardPrefix = "shard-";
 
 // 16 hexadecimal digits and a suffix, and back; nothing if `name` is not of that form.
 std::string number_name(std::uint64_t number, std::string_view suffix);
@@ -77,7 +78,7 @@ struct Layout {
     return index(identity, attempt) + "-" + run.hex();
   }
   std::string shard(const Id128& identity, const Id128& attempt, std::uint32_t number) const {
-    return generation(identity, attempt) + "/shard-" + std::to_string(number);
+    return generation(identity, attempt) + "/" + std::string(kShardPrefix) + std::to_string(number);
   }
   std::string record(const Id128& identity, const Id128& attempt) const {
     return generation(identity, attempt) + "/record";

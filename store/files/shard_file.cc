@@ -18,13 +18,12 @@ constexpr std::size_t kWriteAtOnce = std::size_t{1} << 20;
 // ---- Reading ------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<ShardFileReader>> ShardFileReader::open(const std::string& path,
-                                                               const Id128& identity,
                                                                const Id128& attempt,
                                                                std::uint32_t shard,
                                                                const Digest& digest) {
   DEDUP_ASSIGN(fs::File file, fs::open_read(path));
   std::unique_ptr<ShardFileReader> reader(
-      new ShardFileReader(std::move(file), identity, attempt, shard));
+      new ShardFileReader(std::move(file), attempt, shard));
   DEDUP_TRY(reader->load(digest));
   return reader;
 }
@@ -34,7 +33,7 @@ Status ShardFileReader::load(const Digest& digest) {
   std::array<std::byte, kShardHeaderSize> header;
   DEDUP_TRY(fs::read_at(file_, 0, header));
   DEDUP_ASSIGN(const std::uint32_t version,
-               check_shard_header(header, identity_, attempt_, shard_, path));
+               check_shard_header(header, attempt_, shard_, path));
   DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
   Bytes bytes(ShardFooter::size(version));
   if (about.size < kShardHeaderSize + bytes.size()) return format::corrupt(path, "cut off");
@@ -75,7 +74,7 @@ Result<const fs::File*> ShardFileReader::file_of(std::uint32_t donor) const {
     DEDUP_TRY(file.status());
     std::array<std::byte, kShardHeaderSize> header;
     DEDUP_TRY(fs::read_at(*file, 0, header));
-    DEDUP_TRY(check_shard_header(header, identity_, about(donor).attempt, shard_, path).status());
+    DEDUP_TRY(check_shard_header(header, about(donor).attempt, shard_, path).status());
     DEDUP_ASSIGN(const fs::Info info, fs::info(*file));
     if (info.size - kShardHeaderSize < about(donor).bytes) return format::corrupt(path, "cut off");
     known = std::move(*file);

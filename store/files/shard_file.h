@@ -24,8 +24,8 @@ class ShardFileReader final : public ShardReader {
   // kCorrupt if the file is not this shard of this attempt or its digest is not `digest`. Donors
   // are opened when a block of theirs is read, which is kCorrupt if the donor is not there.
   static Result<std::unique_ptr<ShardFileReader>> open(const std::string& path,
-                                                       const Id128& identity, const Id128& attempt,
-                                                       std::uint32_t shard, const Digest& digest);
+                                                       const Id128& attempt, std::uint32_t shard,
+                                                       const Digest& digest);
 
   Result<EncodedBlock> read_encoded(std::uint64_t block_number) const override;
   std::vector<std::uint64_t> block_numbers() const override;
@@ -36,13 +36,12 @@ class ShardFileReader final : public ShardReader {
   ShardDonor about(std::uint32_t donor) const;
 
  private:
-  ShardFileReader(fs::File file, const Id128& identity, const Id128& attempt, std::uint32_t shard)
-      : file_(std::move(file)), identity_(identity), attempt_(attempt), shard_(shard) {}
+  ShardFileReader(fs::File file, const Id128& attempt, std::uint32_t shard)
+      : file_(std::move(file)), attempt_(attempt), shard_(shard) {}
   Status load(const Digest& digest);
   Result<const fs::File*> file_of(std::uint32_t donor) const;
 
   fs::File file_;
-  Id128 identity_;
   Id128 attempt_;
   std::uint32_t shard_;
   ShardTable table_;

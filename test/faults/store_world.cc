@@ -294,8 +294,8 @@ std::string StoreWorld::expect_files(std::set<std::string>& expected) {
   expected.insert({"paths/" + key, file, file + "lock", file + "path-" + key, file + "segments/",
                    file + "logs/", file + "generations/", generation, generation + "lock",
                    generation + "record", generation + "index", generation + "shard-0"});
-  const auto shard = store::ShardFileReader::open(layout.shard(identity_, base_, 0), identity_,
-                                                  base_, 0, base_digest_);
+  const auto shard =
+      store::ShardFileReader::open(layout.shard(identity_, base_, 0), base_, 0, base_digest_);
   if (!shard.is_ok()) return "shard: " + shard.status().message();
   for (const store::ShardDonor& donor : (*shard)->table().donors) {
     expected.insert(store::donor_path(generation + "shard-0", donor.attempt));

@@ -427,7 +427,7 @@ constexpr std::size_t kShardFooter = 48;  // of version 2
 
 // Also a base: whatever it says, what is carried over from it can be read.
 void check_shard(const std::string& path, const store::Digest& digest) {
-  auto opened = store::ShardFileReader::open(path, some_id(0), some_id(1), 2, digest);
+  auto opened = store::ShardFileReader::open(path, some_id(1), 2, digest);
   if (!opened.is_ok()) return;
   const std::shared_ptr<const store::ShardFileReader> shard = std::move(*opened);
   for (const std::uint64_t number : shard->block_numbers()) {
@@ -457,7 +457,7 @@ void check_shard(const std::string& path, const store::Digest& digest) {
   }
   require((*writer)->finish().is_ok(), "a shard can be finished");
   const auto reader =
-      store::ShardFileReader::open(next, some_id(0), some_id(4), 2, carried.digest());
+      store::ShardFileReader::open(next, some_id(4), 2, carried.digest());
   require(reader.is_ok(), "a shard that was written can be read");
   for (const auto& [number, bytes] : blocks) {
     const auto read = (*reader)->read(number);

@@ -9,9 +9,9 @@
 #include "engine/protocol/base_recipe.h"
 #include "engine/protocol/leave.h"
 #include "service/messages/block_home.h"
-#include "service/messages/homes.h"
 #include "service/messages/store_node.h"
 #include "store/format.h"
+#include "store/store.h"
 #include "test/simulation/handles.h"
 
 namespace dedup::simulation {
@@ -31,7 +31,8 @@ class Carried : public testing::Test {
     start(1, {0, 1, 2});
   }
 
-  void start(int number, const std::vector<NodeIndex>& nodes) {
+  void start(int number, const std::vector<NodeIndex>& nodes,
+             std::size_t name = 0) {
     file.reset();
     job.reset();
     job = std::make_unique<Job>(cluster, number, nodes, 1);
@@ -42,7 +43,7 @@ class Carried : public testing::Test {
       for (const auto& block : request.blocks) whole[node].insert(block.number);
       for (const auto& block : request.carried) carried[node].insert(block.number);
     };
-    file = open_file(*job);
+    file = open_file(*job, name);
   }
   void end() {
     ASSERT_TRUE(engine::leave(*file).is_ok());
@@ -64,7 +65,7 @@ class Carried : public testing::Test {
     for (std::uint32_t i = 0; i < kPieces; ++i) {
       block.pieces.push_back({i * kSize, kSize, 0, kSize, 0, fingerprint});
     }
-    const NodeIndex home = service::block_home(file->identity(), number, file->nodes());
+    const NodeIndex home = file->block_home(number);
     const service::WriteChunks chunks{file->identity(), {{number, block}}, false};
     ASSERT_TRUE(file->client().call(home, chunks).is_ok());
     ASSERT_TRUE(engine::extend(*file, number * kBlockSpan + kPieces * kSize).is_ok());
@@ -94,13 +95,13 @@ class Carried : public testing::Test {
     std::vector<std::uint64_t> numbers;
     for (const auto& [number, fingerprint] : expected) numbers.push_back(number);
     const auto view = file->view();
-    const auto& shards = view->record.shards;
+    const auto& shards = view->committed->record.shards;
     for (std::uint32_t s = 0; s < shards.size(); ++s) {
       for (const NodeIndex node : shards[s].stores) {
         for (const auto& [number, fingerprint] : expected) {
           if (number % shards.size() != s) continue;
           const service::ReadShard read{
-              file->identity(), view->record.attempt, s, shards[s].digest, {number}};
+              file->identity(), view->committed->record.attempt, s, shards[s].digest, {number}};
           const auto reply = file->client().call(node, read);
           ASSERT_TRUE(reply.is_ok()) << reply.status().message();
           const auto block = store::decode_block(reply->blocks.front().bytes);
@@ -110,6 +111,19 @@ class Carried : public testing::Test {
         }
       }
     }
+  }
+  // Bytes in the shards' files that are the generation's own, on all nodes.
+  std::uint64_t written() const {
+    std::uint64_t sum = 0;
+    for (const NodeIndex node : job->nodes()) {
+      const auto tree = cluster.memory().tree(Cluster::disk(node) + "/s");
+      for (std::uint32_t s = 0; s < file->nodes(); ++s) {
+        const auto own = tree.find("files/" + file->identity().hex() + "/generations/" +
+                                   file->view()->base().hex() + "/shard-" + std::to_string(s));
+        if (own != tree.end()) sum += own->second;
+      }
+    }
+    return sum;
   }
   // Bytes that a store has of recipes, donors once.
   std::uint64_t stored(NodeIndex disk) const {
@@ -173,6 +187,60 @@ TEST_F(Carried, IsEverythingIfNothingChanged) {
   EXPECT_EQ(count(carried), 2 * kBlockCount);
   EXPECT_LT(sent, kTables);
   expect_recipe();
+}
+
+// The blocks of a file of the same series, which the new one shares.
+TEST_F(Carried, IsWhatADonorHas) {
+  write_all();
+  commit_counted();
+  const Id128 donor = file->identity();
+  end();
+  start(2, {0, 1, 2}, 1);
+  ASSERT_TRUE(file->view()->donor);
+  EXPECT_EQ(file->view()->donor->record.identity, donor);
+  write_all();
+  write(5, 100, {1, 2});
+  commit_counted();
+  EXPECT_EQ(count(whole), 2u);
+  EXPECT_EQ(count(carried), 2 * (kBlockCount - 1));
+  EXPECT_LT(sent, 2 * kEncoded + kTables);
+  EXPECT_GT(written(), 2 * kEncoded);
+  EXPECT_LT(written(), 2 * kEncoded + kTables);
+  expect_recipe();
+  end();
+  for (const NodeIndex node : {0, 1, 2}) {
+    const auto store = store::Store::open(Cluster::disk(node) + "/s", false);
+    ASSERT_TRUE(store.is_ok() && (*store)->drop_file(donor).is_ok());
+  }
+  // Who shares with it in turn.
+  start(3, {0, 1, 2}, 2);
+  write_all();
+  write(5, 100, {1, 2});
+  commit_counted();
+  EXPECT_EQ(count(whole), 0u);
+  EXPECT_EQ(count(carried), 2 * kBlockCount);
+  expect_recipe();
+}
+
+TEST_F(Carried, IsNothingOfADonorThatTheFileDoesNotHave) {
+  write_all();
+  commit_counted();
+  end();
+  start(2, {0, 1, 2}, 1);
+  expected.clear();
+  write(2, 3, {0, 1});
+  write(7, 101, {0, 2});
+  commit_counted();
+  EXPECT_EQ(count(whole), 2u);
+  EXPECT_EQ(count(carried), 2u);
+  expect_recipe();
+  for (const NodeIndex node : {0, 1, 2}) {
+    const auto store = store::Store::open(Cluster::disk(node) + "/s", false);
+    ASSERT_TRUE(store.is_ok());
+    const auto index = (*store)->index(file->identity(), file->view()->base());
+    ASSERT_TRUE(index.is_ok());
+    EXPECT_EQ((*index)->size(), node == 0 ? 2u : 1u);
+  }
 }
 
 TEST_F(Carried, IsNothingWithAnotherNumberOfNodes) {

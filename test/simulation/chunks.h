@@ -38,7 +38,7 @@ inline Result<unsigned> write_chunk(const engine::JobFile& file, std::uint64_t o
   const auto begin = static_cast<std::uint32_t>(offset % kBlockSpan);
   const auto length = static_cast<std::uint32_t>(bytes.size());
   const Block block{{{begin, length, 0, length, 0, name}}, {placement}};
-  const NodeIndex home = service::block_home(file.identity(), number, file.nodes());
+  const NodeIndex home = file.block_home(number);
   const service::WriteChunks write{file.identity(), {{number, block}}, false};
   DEDUP_TRY(file.client().call(home, write).status());
   DEDUP_TRY(engine::extend(file, offset + length));

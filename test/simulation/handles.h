@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/generation_commit.h"

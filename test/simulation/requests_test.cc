@@ -13,7 +13,6 @@
 #include "engine/protocol/leases.h"
 #include "engine/protocol/reader.h"
 #include "service/messages/block_home.h"
-#include "service/messages/homes.h"
 #include "service/messages/store_node.h"
 #include "store/format.h"
 #include "test/hooks/names.h"
@@ -86,7 +85,7 @@ class Requests : public testing::Test {
         file.identity(), {placement}, {service::PutChunk::sealed(fingerprint, 0, bytes)}};
     for (const NodeIndex node : {0, 1}) DEDUP_TRY(file.client().call(node, put).status());
     const Block block{{{0, kSize, 0, kSize, 0, fingerprint}}, {placement}};
-    const NodeIndex home = service::block_home(file.identity(), 0, file.nodes());
+    const NodeIndex home = file.block_home(0);
     const service::WriteChunks chunks{file.identity(), {{0, block}}, false};
     DEDUP_TRY(file.client().call(home, chunks).status());
     return extend(file, kSize);
@@ -241,7 +240,7 @@ class DumpRequests : public Requests {
     const Dumped dumped{chunks.name(0), counts};
     const Block block{{{0, kSize, 0, kSize, 0, dumped.name}}, {here_}};
     const std::uint64_t number = at_ / kBlockSpan;
-    const NodeIndex home = service::block_home(file_->identity(), number, file_->nodes());
+    const NodeIndex home = file_->block_home(number);
     const service::WriteChunks publish{file_->identity(), {{number, block}}, false};
     EXPECT_TRUE(job.client().call(home, publish).is_ok());
     at_ += kBlockSpan;

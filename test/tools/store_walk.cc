@@ -169,7 +169,7 @@ class FileWalk {
     DEDUP_ASSIGN(
         const auto reader,
         ShardFileReader::open(layout_of(store).shard(record_.identity, record_.attempt, s),
-                              record_.identity, record_.attempt, s, record_.shards[s].digest));
+                              record_.attempt, s, record_.shards[s].digest));
     std::vector<std::pair<std::uint64_t, Block>> blocks;
     for (const std::uint64_t number : reader->block_numbers()) {
       if (number % record_.shards.size() != s) {

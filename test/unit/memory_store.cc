@@ -241,7 +241,7 @@ class MemoryStore final : public store::Store {
   }
   void close_readers(const Id128&) const override {}
 
-  Result<std::unique_ptr<store::IndexReader>> share_segments(const Id128& donor,
+  Result<std::unique_ptr<store::IndexReader>> share_generation(const Id128& donor,
                                                              const Id128& attempt,
                                                              const Id128& identity) override {
     const MemoryGeneration* const generation = look(donor, attempt);
@@ -253,6 +253,7 @@ class MemoryStore final : public store::Store {
       if (segment) file->segments[use.segment] = segment;
     }
     file->generations[attempt].index = generation->index;
+    file->generations[attempt].shards = generation->shards;
     return reader;
   }
 

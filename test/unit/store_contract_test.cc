@@ -466,7 +466,7 @@ TYPED_TEST(StoreContract, IndexesBeginWithRunsOfAnother) {
   // A file that shares begins with the runs that it was given, also if the other one is gone.
   const Id128 other = random_id(this->random_);
   ASSERT_TRUE(this->store_->create_file(other, "/scratch/run/ckpt2.h5").is_ok());
-  ASSERT_TRUE(this->store_->share_segments(this->identity_, third.attempt, other).is_ok());
+  ASSERT_TRUE(this->store_->share_generation(this->identity_, third.attempt, other).is_ok());
   ASSERT_TRUE(this->store_->drop_file(this->identity_).is_ok());
   const Id128 attempt = random_id(this->random_);
   ASSERT_TRUE(this->store_->begin_attempt(other, attempt).is_ok());
@@ -530,9 +530,9 @@ TYPED_TEST(StoreContract, SegmentsAreSharedAndStayWhenEitherFileGoes) {
   using Segments = std::vector<std::pair<std::uint64_t, bool>>;
   const Id128 begun = random_id(this->random_);
   ASSERT_TRUE(this->store_->begin_attempt(this->identity_, begun).is_ok());
-  EXPECT_EQ(this->store_->share_segments(this->identity_, begun, other).status().code(),
+  EXPECT_EQ(this->store_->share_generation(this->identity_, begun, other).status().code(),
             Code::kNotFound);
-  EXPECT_EQ(this->store_->share_segments(this->identity_, random_id(this->random_), other)
+  EXPECT_EQ(this->store_->share_generation(this->identity_, random_id(this->random_), other)
                 .status()
                 .code(),
             Code::kNotFound);
@@ -540,7 +540,7 @@ TYPED_TEST(StoreContract, SegmentsAreSharedAndStayWhenEitherFileGoes) {
   ASSERT_TRUE(this->store_->remove_segment(this->identity_, 6).is_ok());
   {
     // What is lost is not shared.
-    const auto index = this->store_->share_segments(this->identity_, r.attempt, other);
+    const auto index = this->store_->share_generation(this->identity_, r.attempt, other);
     ASSERT_TRUE(index.is_ok()) << index.status().message();
     EXPECT_EQ((*index)->attempt(), r.attempt);
     EXPECT_TRUE((*index)->find(what[0].fingerprint).is_ok());

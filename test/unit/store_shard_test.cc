@@ -29,7 +29,7 @@ struct ShardFile {
   test::EncodedBlocks blocks;
 
   auto open(const std::string& path) const {
-    return ShardFileReader::open(path, identity, attempt, shard, digest);
+    return ShardFileReader::open(path, attempt, shard, digest);
   }
   ShardBase base() const { return {attempt, digest}; }
 };
@@ -170,12 +170,11 @@ TEST(Shard, RefusesOtherShardsAttemptsAndVersions) {
   const TempDir dir;
   test::Random random(7);
   const ShardFile file = write_shard(dir / "s", random, random_blocks(random, 3, 3));
-  for (int field = 0; field < 4; ++field) {
+  for (int field = 0; field < 3; ++field) {
     ShardFile other = file;
-    if (field == 0) other.identity = Id128::random();
-    if (field == 1) other.attempt = Id128::random();
-    if (field == 2) other.shard = 4;
-    if (field == 3) other.digest[5] ^= 1;
+    if (field == 0) other.attempt = Id128::random();
+    if (field == 1) other.shard = 4;
+    if (field == 2) other.digest[5] ^= 1;
     EXPECT_EQ(other.open(dir / "s").status().code(), Code::kCorrupt) << field;
   }
   Bytes bytes = test::get_file(dir / "s");
