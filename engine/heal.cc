@@ -81,7 +81,8 @@ Result<Healed> heal(MPI_Comm comm, const std::string& path, const HealOptions& o
                     const Status& mine, const hints::Hints& hints) {
   hints::Hints used = hints;
   used.flush = hints::Flush::kNone;
-  DEDUP_ASSIGN(const auto file, open_handle(comm, path, MPI_MODE_RDWR, mine, used));
+  DEDUP_ASSIGN(const auto file,
+               open_handle(comm, path, MPI_MODE_RDWR, mine, used, Purpose::kHealing));
   Healed healed;
   const Status status = heal_open(*file, options, healed);
   const Status left = leave(*file);

@@ -14,6 +14,10 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/failpoint.h \
   engine/protocol/fence.cc \
   engine/protocol/fence.h \
+  engine/protocol/given_up.cc \
+  engine/protocol/given_up.h \
+  engine/protocol/kept_file.cc \
+  engine/protocol/kept_file.h \
   engine/protocol/file_view.cc \
   engine/protocol/file_view.h \
   engine/protocol/find_and_attach.cc \

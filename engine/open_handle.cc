@@ -87,7 +87,8 @@ Status open_plain(FileHandle& file) {
 }  // namespace
 
 Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string& path, int amode,
-                                                const Status& mine, const hints::Hints& hints) {
+                                                const Status& mine, const hints::Hints& hints,
+                                                Purpose purpose) {
   auto job = Job::get();
   Status status = job.is_ok() ? mine : job.status();
   DEDUP_TRY(agree(comm, status));
@@ -98,6 +99,7 @@ Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string
   file->hints = hints;
   file->home = service::file_home(path, file->job->nodes());
   file->writable = (amode & MPI_MODE_RDONLY) == 0;
+  file->heals = purpose == Purpose::kHealing;
   file->delete_on_close = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
   DEDUP_TRY(check_same(*file, amode));
   bool created = false;

@@ -45,6 +45,8 @@ struct Hints {
   std::uint64_t buffer = std::uint64_t{64} << 20;  // bytes a rank
   std::uint64_t heal_rate = 0;                     // bytes a second of a node; 0: no limit
   std::string base = "auto";                       // or "none", or a path
+  std::uint32_t keep = 1;                          // generations that stay, the newest counted
+  std::int64_t generation = 0;                     // to be read; 0: the newest; -1: the one before
   std::string report;                              // a path; empty: no report
 
   // Whether the table's texts are the same.

@@ -157,6 +157,19 @@ bool parse_report(std::string_view text, Hints& into) {
   return true;
 }
 
+bool parse_generation(std::string_view text, Hints& into) {
+  text = trim(text);
+  const bool is_before = text.starts_with('-');
+  if (is_before) text.remove_prefix(1);
+  const auto number = parse_number(text, 0, std::uint64_t{1} << 62, false);
+  if (!number || text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) == 0) {
+    return false;
+  }
+  const auto generation = static_cast<std::int64_t>(*number);
+  into.generation = is_before ? -generation : generation;
+  return true;
+}
+
 bool parse_base(std::string_view text, Hints& into) {
   text = trim(text);
   if (text.starts_with("dedup:")) text.remove_prefix(6);
@@ -222,6 +235,15 @@ const std::vector<Entry>& entries() {
        "the file with which a new one shares what is the same: the one that was committed last of "
        "those beside it whose names differ in digits only, none, or this one",
        false, Agreement::kAll, parse_base, [](const Hints& h) { return h.base; }},
+      {"dedup_keep", "1", "1 to 1024",
+       "how many generations stay, the newest counted: a commit keeps those before it as they "
+       "were, for `dedup_generation` and `dedupctl`; the oldest go when a store has no room",
+       true, Agreement::kAll, parse_integer<&Hints::keep, 1, 1024, false>,
+       print_integer<&Hints::keep>},
+      {"dedup_generation", "0", "a whole number",
+       "the generation to be read: its number, or `-1` for the one before the newest, `-2` for the "
+       "one before that; `0`: the newest",
+       false, Agreement::kAll, parse_generation, print_integer<&Hints::generation>},
       {"dedup_report", "", "a path",
        "a file to which rank 0 appends one JSON line for each commit; none if empty", true,
        Agreement::kNone, parse_report, [](const Hints& h) { return h.report; }},

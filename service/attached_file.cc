@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "store/deletion.h"
+#include "store/kept.h"
 #include "store/unnamed.h"
 
 namespace dedup::service {
@@ -33,8 +34,12 @@ Status AttachedFile::tidy() {
   if (doubt) return Status::ok();
   const auto record = store_->newest(identity_);
   if (!record.is_ok() && record.status().code() != Code::kNotFound) return Status::ok();
-  const Id128 keep = record.is_ok() ? record->attempt : Id128{};
-  DEDUP_TRY(store_->collect(identity_, {keep}, {}, true, store::Store::Prepared::kKeep).status());
+  const store::Store::Prepared prepared = store::Store::Prepared::kKeep;
+  const auto collected =
+      record.is_ok()
+          ? store::collect_older(*store_, *record, {.with_logs = true, .prepared = prepared})
+          : store_->collect(identity_, {}, {}, true, prepared);
+  DEDUP_TRY(collected.status());
   tidied_ = true;
   return Status::ok();
 }
@@ -108,9 +113,9 @@ bool AttachedFile::make_room(const std::vector<Id128>& own) {
   if (!write_lock_ || commit_ || !doubt.is_ok() || *doubt) return freed;
   const auto record = store_->newest(identity_);
   if (!record.is_ok()) return freed;
-  const auto collected = store_->collect(identity_, {record->attempt}, chunks_.open_segments(),
-                                         false, store::Store::Prepared::kKeep);
-  return collected.is_ok() || freed;
+  const store::Collection how{.open_segments = chunks_.open_segments(),
+                              .prepared = store::Store::Prepared::kKeep};
+  return store::collect_older(*store_, *record, how).is_ok() || freed;
 }
 
 Status AttachedFile::adopt(const store::CommitRecord& record) {
@@ -225,12 +230,13 @@ Result<CollectReply> AttachedFile::collect(const Id128& id) {
     return Status(Code::kArgument, "a generation that was not committed here");
   }
   commit_->install();
-  commit_.reset();
+  const std::unique_ptr<NodeCommit> committed = std::move(commit_);
   generation_lock_.reset();  // of the time before this job wrote: it would keep the old generation
   tidied_ = true;
   may_make_room_ = true;
-  DEDUP_ASSIGN(const std::uint64_t freed,
-               store_->collect(identity_, {id}, chunks_.open_segments(), false));
+  const store::Collection how{.open_segments = chunks_.open_segments(),
+                              .flush = committed->flushed()};
+  DEDUP_ASSIGN(const std::uint64_t freed, store::collect_older(*store_, committed->record(), how));
   return CollectReply{freed};
 }
 

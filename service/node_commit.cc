@@ -116,6 +116,7 @@ Status NodeCommit::prepare(const store::CommitRecord& record, bool flush) {
   if (flush) DEDUP_TRY(chunks_.flush(live_segments_));
   flushed_ = flush;
   DEDUP_TRY(store_.prepare(record, flush));
+  record_ = record;
   prepared_ = true;
   return Status::ok();
 }

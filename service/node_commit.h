@@ -45,6 +45,9 @@ class NodeCommit {
   // Phase 2. The generation may be committed although it fails: committed() says it.
   Status commit(bool flush);
   bool commit_failed() const { return commit_failed_; }
+  // Once it is prepared.
+  const store::CommitRecord& record() const { return record_; }
+  bool flushed() const { return flushed_; }
   // Removes what the attempt left on disk, its record too if the commit failed.
   Status abandon();
 
@@ -67,6 +70,7 @@ class NodeCommit {
   std::uint64_t first_open_ = 0;  // segments below it were written before write_index()
   std::vector<std::uint64_t> live_segments_;  // ascending
   std::uint64_t dropped_ = 0;                 // see References
+  store::CommitRecord record_;                // once it is prepared
   WriteIndexReply index_;                     // what the index has
   bool indexed_ = false;
   bool has_all_ = false;  // the index was written after all chunks were referred to

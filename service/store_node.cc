@@ -6,6 +6,7 @@
 #include "hints/hints.h"
 #include "store/deletion.h"
 #include "store/format.h"
+#include "store/kept.h"
 
 namespace dedup::service {
 namespace {
@@ -88,6 +89,10 @@ Result<FindReply> StoreNode::on(const Find& request) {
   DEDUP_ASSIGN(const auto store, open_store(request.store_template, true));
   const Status dropped = drop_marked(*store, files_);
   if (!dropped.is_ok()) return explain(dropped);
+  if (!request.kept_of.is_zero()) {
+    // What this store cannot give, others do.
+    (void)store::keep_generation(*store, request.kept_of, request.kept_attempt, true);
+  }
   auto entry = store->find(request.path, request.identity);
   if (!entry.is_ok()) return explain(entry.status());
   const auto free_bytes = store->free_bytes();
@@ -157,7 +162,16 @@ Result<SpaceReply> StoreNode::on(const Space& request) {
     if (bytes < request.needed && file.make_room(attached())) {
       DEDUP_ASSIGN(bytes, file.store().free_bytes());
     }
-    return SpaceReply{bytes};
+    SpaceReply reply;
+    while (bytes < request.needed) {
+      std::string name = store::give_up_oldest_kept(file.store());
+      if (name.empty()) break;
+      reply.given_up.push_back(std::move(name));
+      DEDUP_ASSIGN(bytes, file.store().free_bytes());
+      if (request.needed == Space::kAnything) break;
+    }
+    reply.free_bytes = bytes;
+    return reply;
   });
 }
 

@@ -40,21 +40,74 @@ void put(Encoder& out, const CommitRecord& r) {
 }
 
 // What came with version 2: each with a tag, so that software that does not know it can say so.
-enum class Addition : std::uint32_t { kKey = 4 };
+enum class Addition : std::uint32_t { kKey = 4, kKept = 5, kKeptOf = 6 };
 // Of a tag: whoever does not know it may go on without.
 constexpr std::uint32_t kMayBeIgnored = std::uint32_t{1} << 31;
 
-bool has_additions(const CommitRecord& r) {
-  return !r.key.is_zero() || !r.ignored.empty();
+using Additions = std::map<std::uint32_t, Bytes>;
+
+Additions additions_of(const CommitRecord& r) {
+  Additions out = r.ignored;
+  const auto add = [&](Addition tag, Encoder& bytes) {
+    out.emplace(static_cast<std::uint32_t>(tag), bytes.take());
+  };
+  if (!r.key.is_zero()) {
+    Encoder bytes;
+    bytes.put(r.key);
+    add(Addition::kKey, bytes);
+  }
+  if (!r.kept.empty()) {
+    Encoder bytes;
+    bytes.put(static_cast<std::uint32_t>(r.kept.size()));
+    for (const KeptGeneration& one : r.kept) {
+      bytes.put(one.number);
+      bytes.put(one.attempt);
+    }
+    add(Addition::kKept, bytes);
+  }
+  if (!r.kept_of.file.is_zero()) {
+    Encoder bytes;
+    bytes.put(r.kept_of.file);
+    bytes.put(r.kept_of.number);
+    add(Addition::kKeptOf, bytes);
+  }
+  return out;
 }
 
-void put_additions(Encoder& out, const CommitRecord& r) {
-  out.put(static_cast<std::uint32_t>((r.key.is_zero() ? 0 : 1) + r.ignored.size()));
-  if (!r.key.is_zero()) {
-    out.put(static_cast<std::uint32_t>(Addition::kKey));
-    out.put_bytes(std::as_bytes(std::span(r.key.bytes)));
+// False if it cannot be: none has nothing to say.
+bool take(Addition tag, std::span<const std::byte> bytes, CommitRecord& r) {
+  Decoder in(bytes);
+  bool says_something = false;
+  switch (tag) {
+    case Addition::kKey:
+      r.key = in.get_id();
+      says_something = !r.key.is_zero();
+      break;
+    case Addition::kKept:
+      r.kept.resize(in.get_count(8 + 16));
+      for (KeptGeneration& one : r.kept) {
+        one.number = in.get<std::uint64_t>();
+        one.attempt = in.get_id();
+      }
+      says_something = !r.kept.empty();
+      break;
+    case Addition::kKeptOf:
+      r.kept_of.file = in.get_id();
+      r.kept_of.number = in.get<std::uint64_t>();
+      says_something = !r.kept_of.file.is_zero();
+      break;
   }
-  for (const auto& [tag, bytes] : r.ignored) {
+  return says_something && in.ok() && in.at_end();
+}
+
+bool is_known(std::uint32_t tag) {
+  return tag >= static_cast<std::uint32_t>(Addition::kKey) &&
+         tag <= static_cast<std::uint32_t>(Addition::kKeptOf);
+}
+
+void put_additions(Encoder& out, const Additions& additions) {
+  out.put(static_cast<std::uint32_t>(additions.size()));
+  for (const auto& [tag, bytes] : additions) {
     out.put(tag);
     out.put_bytes(bytes);
   }
@@ -62,26 +115,23 @@ void put_additions(Encoder& out, const CommitRecord& r) {
 
 Status get_additions(Decoder& in, const std::string& what, CommitRecord& r) {
   std::uint32_t last = 0;
-  for (std::uint32_t left = in.get_count(4 + 4); left > 0; --left) {
+  const std::uint32_t count = in.get_count(4 + 4);
+  for (std::uint32_t left = count; left > 0; --left) {
     const auto tag = in.get<std::uint32_t>();
     const auto bytes = in.get_bytes();
-    const bool is_key = tag == static_cast<std::uint32_t>(Addition::kKey);
     const bool in_order = in.ok() && tag > last;
-    if (in_order && is_key && bytes.size() == r.key.bytes.size()) {
-      std::memcpy(r.key.bytes.data(), bytes.data(), bytes.size());
-    }
-    if (!in_order || (is_key && r.key.is_zero())) {
+    if (!in_order || (is_known(tag) && !take(static_cast<Addition>(tag), bytes, r))) {
       return format::corrupt(what, "its additions cannot be");
     }
     last = tag;
-    if (is_key) continue;
+    if (is_known(tag)) continue;
     r.ignored.emplace(tag, Bytes(bytes.begin(), bytes.end()));
     if ((tag & kMayBeIgnored) == 0) {
       return {Code::kVersion, what + ": written by a newer version of dedup: it has addition " +
                                   std::to_string(tag) + ", which this software does not know"};
     }
   }
-  return has_additions(r) ? Status::ok() : format::corrupt(what, "it has no additions");
+  return count != 0 ? Status::ok() : format::corrupt(what, "it has no additions");
 }
 
 CommitRecord get(Decoder& in) {
@@ -124,10 +174,11 @@ CommitRecord get(Decoder& in) {
 
 Bytes CommitRecord::encode() const {
   Encoder out;
+  const Additions additions = additions_of(*this);
   // One without additions is of the version that had none.
-  format::put_start(out, {format::kRecord.magic, has_additions(*this) ? 2u : 1u, {}});
+  format::put_start(out, {format::kRecord.magic, additions.empty() ? 1u : 2u, {}});
   put(out, *this);
-  if (has_additions(*this)) put_additions(out, *this);
+  if (!additions.empty()) put_additions(out, additions);
   const Digest digest = format::sha256(out.bytes());
   out.put_raw(digest.data(), digest.size());
   return out.take();

@@ -58,6 +58,20 @@ struct DirectoryId {
   auto operator<=>(const DirectoryId&) const = default;
 };
 
+// An older generation of a file: what tells it from every other one.
+struct KeptGeneration {
+  std::uint64_t number = 0;
+  Id128 attempt;
+  auto operator<=>(const KeptGeneration&) const = default;
+};
+
+// Of a file that is a kept generation of another one (store/kept.h): which file, and its number.
+struct KeptOf {
+  Id128 file;  // zero: it is a file by itself
+  std::uint64_t number = 0;
+  auto operator<=>(const KeptOf&) const = default;
+};
+
 struct CommitRecord {
   Id128 identity;
   std::uint64_t number = 0;  // of the generation; the first is 1
@@ -74,6 +88,8 @@ struct CommitRecord {
   std::vector<ShardEntry> shards;
   std::vector<LineageEntry> lineage;  // oldest session first; the last entry is this generation's
   Id128 key;  // of the keyed hashes that chunks are named by; zero: there is none. A secret
+  std::vector<KeptGeneration> kept;  // those before this one that are kept, newest first
+  KeptOf kept_of;
   // What newer software has added that this one may ignore: by tag, as it was.
   std::map<std::uint32_t, Bytes> ignored;
 

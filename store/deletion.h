@@ -11,8 +11,9 @@
 
 namespace dedup::store {
 
-// Removes a file, which `whole` locks, from a store and leaves a mark that names the stores which
-// still have to. If it cannot be removed, the mark is as before. Returns the bytes freed.
+// Removes a file, which `whole` locks, and its kept generations from a store and leaves a mark that
+// names the stores which still have to. If it cannot be removed, the mark is as before. Returns the
+// bytes freed.
 Result<std::uint64_t> drop_with_mark(Store& store, const Id128& identity,
                                      const std::vector<Id128>& stores_left,
                                      std::unique_ptr<Store::Lock> whole);

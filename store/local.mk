@@ -11,6 +11,8 @@ libdedup_core_la_SOURCES += \
   store/commit_record.h \
   store/deletion.cc \
   store/deletion.h \
+  store/kept.cc \
+  store/kept.h \
   store/files/contents.cc \
   store/files/file_store.cc \
   store/files/file_store.h \

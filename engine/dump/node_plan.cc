@@ -6,6 +6,7 @@
 #include "base/fields.h"
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/checked_message.h"
+#include "engine/protocol/given_up.h"
 #include "plan/slots.h"
 #include "service/messages/store_node.h"
 #include "store/segment.h"
@@ -85,6 +86,7 @@ class Leader {
     const auto own = client_.call(client_.self(), request);
     if (own.is_ok()) {
       mine.free_bytes = own->free_bytes;
+      say_given_up(client_.node_name(client_.self()), *own);
     } else {
       mine.failed = 1;
       failure = own.status();
@@ -92,7 +94,9 @@ class Leader {
     // A guest that does not answer gets nothing.
     for (std::size_t i = 0; i < pending.size(); ++i) {
       const auto reply = pending[i].wait();
-      if (reply.is_ok()) free[i] = reply->free_bytes;
+      if (!reply.is_ok()) continue;
+      free[i] = reply->free_bytes;
+      say_given_up(client_.node_name(guests[position() + i * leaders]), *reply);
     }
     return free;
   }

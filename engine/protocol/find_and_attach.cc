@@ -6,6 +6,7 @@
 #include "base/fields.h"
 #include "base/warn.h"
 #include "engine/protocol/fence.h"
+#include "engine/protocol/kept_file.h"
 #include "engine/protocol/search.h"
 #include "service/messages/file_home.h"
 #include "service/messages/store_node.h"
@@ -41,6 +42,7 @@ class FindAndAttach {
   FindAndAttach(JobFile& file, const OpenMode& mode) : file_(file), mode_(mode) {}
 
   Status run() {
+    DEDUP_ASSIGN(kept_, find_kept(file_, mode_.create));
     Status status;
     if (file_.rank() == 0) {
       auto reply = file_.client().call(file_.home, service::OpenBegin{file_.path});
@@ -139,6 +141,7 @@ class FindAndAttach {
 
   // Collective. Rank 0 looks at the real path, and all ask the stores for what it names.
   Status look_and_search(Decision& mine) {
+    if (kept_) return search_kept(mine);
     store::PathState state;
     Status status;
     if (file_.rank() == 0) {
@@ -151,18 +154,48 @@ class FindAndAttach {
                                        donor_ ? donor_->identity : Id128{}};
     DEDUP_TRY(file_.ranks().share(status, identities));
     DEDUP_ASSIGN(SearchResult found,
-                 search(file_.client(), file_.ranks(), file_.path, identities.first,
-                        file_.hints.store, identities.second));
+                 search(file_.client(), file_.ranks(),
+                        {file_.path, identities.first, file_.hints.store, identities.second}));
     if (file_.rank() != 0) return Status::ok();
     if (file_.writable) DEDUP_TRY(check_stores_differ(found, file_.hints.store));
     hide(found, begun_.aside);
     DEDUP_ASSIGN(const bool shared, is_shared(found, file_.path));
     DEDUP_TRY(shared ? decide_by_real_path(found, std::move(state), mine)
                      : decide_by_path(found, mine));
-    // Files that share have one key: so blocks of their recipes are on the same nodes.
-    service::FileInfo& info = mine.info;
+    choose_homes(mine.info);
+    return Status::ok();
+  }
+
+  // Files that share have one key: so blocks of their recipes are on the same nodes.
+  static void choose_homes(service::FileInfo& info) {
     if (info.home_seed.is_zero()) info.home_seed = info.key;
     if (info.home_seed.is_zero()) info.home_seed = info.identity;
+  }
+
+  // Collective. No path leads to a kept generation: the stores find it by its identity.
+  Status search_kept(Decision& mine) {
+    DEDUP_ASSIGN(
+        SearchResult found,
+        search(file_.client(), file_.ranks(),
+               {file_.path, kept_->identity, file_.hints.store, {}, kept_->file, kept_->attempt}));
+    if (file_.rank() != 0) return Status::ok();
+    hide(found, begun_.aside);
+    for (store::StoreReport& report : found.reports) {
+      std::erase_if(report.records, [&](const store::CommitRecord& record) {
+        return record.identity != kept_->identity;
+      });
+    }
+    begin_info(found, mine);
+    DEDUP_ASSIGN(const store::Choice choice, store::choose_generation(file_.path, found.reports));
+    if (!choice.exists) {
+      return {Code::kNoSuchFile, file_.path +
+                                     ": this generation was kept, but no store of this "
+                                     "job has it any more"};
+    }
+    if (file_.writable) DEDUP_TRY(store::check_quorum(choice));
+    take(choice, found, mine);
+    if (file_.writable) DEDUP_TRY(make_writable(mine.info));
+    choose_homes(mine.info);
     return Status::ok();
   }
 
@@ -455,6 +488,7 @@ class FindAndAttach {
 
   JobFile& file_;
   OpenMode mode_;
+  std::optional<KeptFile> kept_;
   service::OpenBeginReply begun_;             // on rank 0
   bool made_empty_ = false;                   // likewise: at the real path
   std::optional<store::PathState> outdated_;  // likewise: names an older generation

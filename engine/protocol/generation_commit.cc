@@ -12,6 +12,7 @@
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
 #include "service/messages/store_node.h"
+#include "store/kept.h"
 #include "store/real_path.h"
 
 namespace dedup::engine {
@@ -212,6 +213,7 @@ Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
   record_.chunk_size = file_.hints.chunk_size;
   record_.fingerprint = hash_name(file_.hints);
   record_.key = info.key;
+  if (view->committed) keep_older(view->committed->record);
   record_.time = static_cast<std::uint64_t>(std::time(nullptr));
   for (NodeIndex n = 0; n < file_.nodes(); ++n) {
     record_.stores.push_back({info.stores[n].uuid, info.stores[n].node});
@@ -222,6 +224,17 @@ Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
   }
   record_.lineage.back().last = record_.number;
   return Status::ok();
+}
+
+// A generation that says the same as the one before does not push out another one.
+void GenerationCommit::keep_older(const store::CommitRecord& base) {
+  record_.kept_of = base.kept_of;
+  const bool is_by_itself = base.kept_of.file.is_zero();
+  if (file_.heals) {
+    record_.kept = base.kept;
+  } else if (is_by_itself) {
+    record_.kept = store::kept_after(base, file_.hints.keep - 1);
+  }
 }
 
 // Phase 2. From the first rename on the generation is committed, whatever else fails.

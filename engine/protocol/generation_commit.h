@@ -40,6 +40,7 @@ class GenerationCommit {
   Status write_indexes(ShardBuild& build, service::WriteIndex request, bool needs_all);
   Status make_record();
   Status fill_record(const std::vector<Bytes>& parts);
+  void keep_older(const store::CommitRecord& base);
   Status take_part(const Bytes& part);
   Status check_loss() const;
   Status decide();

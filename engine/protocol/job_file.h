@@ -42,6 +42,7 @@ struct JobFile {
   bool writable = false;
   bool delete_on_close = false;
   bool atomic = false;
+  bool heals = false;              // opened to be healed: its content stays as it is
   OnLoss on_loss = OnLoss::kGoOn;  // the same on all ranks
   // This rank changed the file through this handle since the last commit.
   std::atomic<bool> changed = false;

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "engine/protocol/given_up.h"
 #include "plan/log_runs.h"
 #include "service/messages/store_node.h"
 
@@ -52,9 +53,11 @@ Result<LocalFile::Appended> LocalFile::append(std::span<const std::byte> data) {
     log_number_ = reply.number;
   }
   auto offset = log_->append(data);
-  if (offset.status().code() == Code::kNoSpace) {
-    const service::Space everything{identity_, UINT64_MAX};
-    DEDUP_TRY(client_->call(client_->self(), everything).status());
+  for (bool may_help = true; may_help && offset.status().code() == Code::kNoSpace;) {
+    const service::Space anything{identity_, service::Space::kAnything};
+    DEDUP_ASSIGN(const service::SpaceReply room, client_->call(client_->self(), anything));
+    say_given_up(client_->node_name(client_->self()), room);
+    may_help = !room.given_up.empty();
     offset = log_->append(data);
   }
   DEDUP_TRY(offset.status());

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "base/fields.h"
-#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 namespace {
@@ -83,13 +82,11 @@ Result<SearchResult> put_together(const service::Client& client, std::vector<Ans
 
 }  // namespace
 
-Result<SearchResult> search(service::Client& client, const Ranks& ranks, const std::string& path,
-                            const Id128& identity, const std::string& store_template,
-                            const Id128& donor) {
+Result<SearchResult> search(service::Client& client, const Ranks& ranks,
+                            const service::Find& request) {
   std::vector<Answer> mine;
   const Status status = ask(
-      client, {path, identity, store_template, donor},
-      [&](NodeIndex n) { return ranks.speaks_for(n); }, mine);
+      client, request, [&](NodeIndex n) { return ranks.speaks_for(n); }, mine);
   DEDUP_TRY(ranks.agree(status));
   std::vector<Answer> answers;
   for (const Bytes& bytes : ranks.gather(encoded(mine))) {
@@ -104,8 +101,9 @@ Result<SearchResult> search(service::Client& client, const Ranks& ranks, const s
 Result<SearchResult> search_alone(service::Client& client, const std::string& path,
                                   const Id128& identity, const std::string& store_template) {
   std::vector<Answer> mine;
+  const service::Find request{path, identity, store_template};
   DEDUP_TRY(ask(
-      client, {path, identity, store_template, {}}, [](NodeIndex) { return true; }, mine));
+      client, request, [](NodeIndex) { return true; }, mine));
   return put_together(client, std::move(mine));
 }
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "service/client.h"
 #include "service/messages/file_info.h"
+#include "service/messages/store_node.h"
 #include "store/choose.h"
 
 namespace dedup::engine {
@@ -20,11 +21,10 @@ struct SearchResult {
   std::vector<store::CommitRecord> donors;  // the newest of the donor that was asked for
 };
 
-// What the stores have of the path and of `identity`, and the first few of `donor`, unless these
-// are zero. Collective: the speaker of each node asks it. The result is on rank 0, empty elsewhere.
-Result<SearchResult> search(service::Client& client, const Ranks& ranks, const std::string& path,
-                            const Id128& identity, const std::string& store_template,
-                            const Id128& donor);
+// What the stores have of what `request` names, and the first few of its donor. Collective: the
+// speaker of each node asks it. The result is on rank 0, empty elsewhere.
+Result<SearchResult> search(service::Client& client, const Ranks& ranks,
+                            const service::Find& request);
 
 // The same by one process alone, without a donor.
 Result<SearchResult> search_alone(service::Client& client, const std::string& path,

@@ -46,6 +46,10 @@ struct Find {
   Id128 identity;
   std::string store_template;
   Id128 donor{};  // another file; zero: none
+  // If `identity` is a kept generation (store/kept.h): of which file, and its attempt there. A
+  // store that has not made it a file of its own yet does so.
+  Id128 kept_of{};
+  Id128 kept_attempt{};
   static constexpr Opcode kOpcode = Opcode::kFind;
   using Reply = FindReply;
 };
@@ -98,11 +102,14 @@ struct Drop {
   using Reply = Empty;
 };
 // What this node's store has room for. If that is less than `needed`, files that no name leads to
-// any more are dropped first (store/unnamed.h), once for each generation of the file.
+// any more are dropped first (store/unnamed.h), once for each generation of the file; then kept
+// generations, the oldest first (store/kept.h), until it is enough. kAnything: one of these.
 struct SpaceReply {
   std::uint64_t free_bytes = 0;
+  std::vector<std::string> given_up;  // names of kept generations that were dropped
 };
 struct Space {
+  static constexpr std::uint64_t kAnything = ~std::uint64_t{0};
   Id128 identity;
   std::uint64_t needed = 0;  // bytes
   static constexpr Opcode kOpcode = Opcode::kSpace;

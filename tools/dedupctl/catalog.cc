@@ -9,6 +9,7 @@
 
 #include "base/fields.h"
 #include "store/fs.h"
+#include "store/kept.h"
 #include "store/replacement.h"
 #include "tools/dedupctl/whereabouts.h"
 
@@ -289,22 +290,47 @@ plan::Redundancy Catalog::certain(const FileRow& file, const std::vector<Standin
       .after(gone);
 }
 
+const FileRow* Catalog::row_of(const Id128& identity) const {
+  const auto it = std::find_if(files.begin(), files.end(),
+                               [&](const FileRow& row) { return row.identity == identity; });
+  return it == files.end() ? nullptr : &*it;
+}
+
+std::vector<const FileRow*> Catalog::kept_of(const FileRow& file) const {
+  std::vector<const FileRow*> rows;
+  if (!file.exists()) return rows;
+  for (const store::KeptGeneration& one : file.record().kept) {
+    const FileRow* const row = row_of(store::kept_identity(file.identity, one.attempt));
+    if (row != nullptr && row->exists()) rows.push_back(row);
+  }
+  return rows;
+}
+
+namespace {
+
+// Generation `number` of the file.
+Result<const FileRow*> find_generation(const Catalog& catalog, const FileRow& file,
+                                       const std::string& name, std::uint64_t number) {
+  if (file.exists() && file.record().number == number) return &file;
+  for (const FileRow* const row : catalog.kept_of(file)) {
+    if (row->record().kept_of.number == number) return row;
+  }
+  return no_such_file(name, "generation " + std::to_string(number) + " is not kept here");
+}
+
+}  // namespace
+
 Result<const FileRow*> Catalog::find(const std::string& name) const {
   const std::string text = without_prefix(name);
   Id128 identity;
-  const auto by_identity = [&](const Id128& wanted) -> const FileRow* {
-    const auto it = std::find_if(files.begin(), files.end(),
-                                 [&](const FileRow& row) { return row.identity == wanted; });
-    return it == files.end() ? nullptr : &*it;
-  };
   if (Id128::parse(text, identity)) {
-    if (const FileRow* row = by_identity(identity)) return row;
+    if (const FileRow* row = row_of(identity)) return row;
     return no_such_file(name, "no store has a file of this identity");
   }
   const std::string path = absolute_path(text);
   const auto state = store::look_at(path);
   if (state.is_ok() && state->kind == store::PathState::Kind::kPlaceholder) {
-    if (const FileRow* row = by_identity(state->placeholder.identity)) return row;
+    if (const FileRow* row = row_of(state->placeholder.identity)) return row;
     return no_such_file(path, "no store here has " + store::describe(state->placeholder));
   }
   std::vector<const FileRow*> found;
@@ -313,6 +339,10 @@ Result<const FileRow*> Catalog::find(const std::string& name) const {
   }
   if (found.size() == 1) return found[0];
   if (found.empty()) {
+    if (const auto kept = store::parse_kept_path(text)) {
+      DEDUP_ASSIGN(const FileRow* const file, find(kept->path));
+      return find_generation(*this, *file, name, kept->number);
+    }
     if (!state.is_ok()) return state.status();
     const bool plain = state->kind == store::PathState::Kind::kPlain;
     return no_such_file(path, plain ? "is a plain file; the stores have nothing of it"

@@ -55,6 +55,11 @@ struct FileRow {
   std::string stands_at;     // the path of its placeholder, if that was found
 
   bool exists() const { return chosen_status.is_ok() && choice.exists; }
+  // Its number; of a kept one, which is a new generation of itself when it is healed, the number
+  // that it had.
+  std::uint64_t generation() const { return is_kept() ? record().kept_of.number : record().number; }
+  // Whether it is a kept generation of another one (store/kept.h).
+  bool is_kept() const { return exists() && !record().kept_of.file.is_zero(); }
   const store::CommitRecord& record() const { return choice.record; }
 };
 
@@ -78,9 +83,13 @@ struct Catalog {
   // On how many stores every chunk is for certain, going by which stores are there.
   static plan::Redundancy certain(const FileRow& file, const std::vector<Standing>& standings);
 
-  // The file that a user names by its real path, with or without the prefix, or by its identity.
-  // kNoSuchFile, kConflict.
+  // The file that a user names by its real path, with or without the prefix, or by its identity;
+  // with "@7" behind it, its generation 7. kNoSuchFile, kConflict.
   Result<const FileRow*> find(const std::string& name) const;
+  // Null if no store here has it.
+  const FileRow* row_of(const Id128& identity) const;
+  // Its older generations that its newest record says are kept and that are here, newest first.
+  std::vector<const FileRow*> kept_of(const FileRow& file) const;
 };
 
 // Collective. Complete on rank 0, empty elsewhere. Of several ranks that have one store, the lowest

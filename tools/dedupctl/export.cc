@@ -119,6 +119,7 @@ Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
 // Of all files, those are left out that were removed, or replaced by others, and not freed yet, as
 // far as one can tell.
 bool is_skipped(const Session& session, const FileRow& file) {
+  if (session.options.all && file.is_kept()) return true;
   const bool is_removed = file.at_path == AtPath::kNothing || file.at_path == AtPath::kOther;
   if (!session.options.all || !is_removed) return false;
   warn(

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "store/kept.h"
 #include "store/replacement.h"
 
 namespace dedup::ctl {
@@ -13,7 +14,8 @@ namespace {
 // What is done with a file, on every store here that has something of it.
 enum class Action : std::uint8_t {
   kNothing,
-  kCollect,  // all generations and attempts but those in `keep` go, and logs
+  kTidy,     // all generations and attempts but those in `keep` go, and logs
+  kCollect,  // all but the newest, which is in `keep`, and those that it says are kept; and logs
   kDrop      // all of it goes: it was deleted, or nothing of it is committed anywhere
 };
 constexpr Action last_of(Action) {
@@ -67,14 +69,41 @@ Step tidy(const Catalog& catalog, const FileRow& file) {
     return !on.survey.damaged.empty();
   });
   if (is_tidy || is_damaged) return {};
-  return {Action::kCollect, file.identity, {keep.begin(), keep.end()}};
+  return {Action::kTidy, file.identity, {keep.begin(), keep.end()}};
+}
+
+bool is_dropped(const FileRow& file, const std::set<Id128>& given_up) {
+  return file.deleted || (is_unnamed(file) && given_up.contains(file.identity));
+}
+
+// Whether a kept generation's file says that it is kept no more, or is no more itself, as far as
+// can be told here.
+bool is_kept_no_more(const Catalog& catalog, const FileRow& kept, const std::set<Id128>& given_up) {
+  const FileRow* const file = catalog.row_of(kept.record().kept_of.file);
+  if (file == nullptr) {
+    const auto is_marked = [&](const store::Mark& mark) {
+      return mark.identity == kept.record().kept_of.file;
+    };
+    return is_on_all_its_stores(catalog, kept) ||
+           std::any_of(catalog.stores.begin(), catalog.stores.end(), [&](const StoreRow& store) {
+             return std::any_of(store.survey.marks.begin(), store.survey.marks.end(), is_marked);
+           });
+  }
+  if (is_dropped(*file, given_up)) return true;
+  // A job may have kept it since the file was looked at.
+  const bool is_older = file->exists() && file->record().number > kept.record().kept_of.number;
+  if (!is_older) return false;
+  const auto& all = file->record().kept;
+  return std::none_of(all.begin(), all.end(), [&](const store::KeptGeneration& one) {
+    return store::kept_identity(file->identity, one.attempt) == kept.identity;
+  });
 }
 
 // What is to be done with a file as it is. `note`: what is left alone, and why.
 Step plan_step(const Catalog& catalog, const FileRow& file, const std::set<Id128>& given_up,
                std::string& note) {
-  const bool goes = is_unnamed(file) && given_up.contains(file.identity);
-  if (file.deleted || goes) return {Action::kDrop, file.identity, {}};
+  const bool goes = file.is_kept() ? is_kept_no_more(catalog, file, given_up) : false;
+  if (goes || is_dropped(file, given_up)) return {Action::kDrop, file.identity, {}};
   if (file.exists()) {
     if (is_unnamed(file)) {
       note = "its placeholder was here last, and is found nowhere: removed, or moved elsewhere (" +
@@ -110,6 +139,14 @@ std::vector<Step> plan_steps(Upkeep& upkeep, const std::set<Id128>& given_up, Fr
   return decoded<std::vector<Step>>(bytes).value_or(std::vector<Step>{});
 }
 
+Result<std::uint64_t> apply(store::Store& store, const Step& step,
+                            std::unique_ptr<store::Store::Lock> lock) {
+  if (step.action == Action::kDrop) return store.drop_file(step.identity, std::move(lock));
+  if (step.action == Action::kTidy) return store.collect(step.identity, step.keep, {}, true);
+  DEDUP_ASSIGN(const store::CommitRecord newest, store.newest(step.identity));
+  return store::collect_older(store, newest, {.with_logs = true});
+}
+
 // Collective.
 Status take_step(Upkeep& upkeep, const Step& step, const std::set<Id128>& given_up, Freed& freed) {
   const bool drops = step.action == Action::kDrop;
@@ -125,10 +162,8 @@ Status take_step(Upkeep& upkeep, const Step& step, const std::set<Id128>& given_
     return same ? Status::ok() : changed_meanwhile();
   };
   change.apply = [&](LocalStore& local, std::unique_ptr<store::Store::Lock> lock) -> Status {
-    const auto bytes = drops ? local.store->drop_file(step.identity, std::move(lock))
-                             : local.store->collect(step.identity, step.keep, {}, true);
-    DEDUP_TRY(bytes.status());
-    freed.bytes += *bytes;
+    DEDUP_ASSIGN(const std::uint64_t bytes, apply(*local.store, step, std::move(lock)));
+    freed.bytes += bytes;
     if (drops) ++freed.files;
     return Status::ok();
   };

@@ -19,6 +19,9 @@ std::vector<std::string> remarks(const Session& session, const FileRow& file) {
   if (const auto shared = json.value("shared_bytes", std::uint64_t{0}); shared != 0) {
     out.push_back("shares " + human(shared) + " with other files");
   }
+  if (const auto kept = session.catalog.kept_of(file); !kept.empty()) {
+    out.push_back(fmt::format("keeps {} older", kept.size()));
+  }
   switch (file.at_path) {
     case AtPath::kMoved:
       out.push_back("stands at " + file.stands_at);
@@ -89,7 +92,7 @@ void add_row(const Session& session, const FileRow& file, Table& table, std::str
     if (standings[i] == Standing::kHere) nodes.push_back(record.stores[i].node);
   }
   table.add(
-      {name, human(record.size), std::to_string(record.number),
+      {name, human(record.size), std::to_string(file.generation()),
        fmt::format("{} of {}", Catalog::certain(file, standings).as_copies(), record.replication),
        human(disk), join(nodes), join(remarks(session, file))});
   for (const std::string& text : absent_stores(session, file)) {
@@ -103,16 +106,25 @@ ExitCode ls(Session& session) {
   if (!session.is_root()) return kFine;
   std::vector<const FileRow*> rows;
   ExitCode code = session.code_of_stores();
+  // Older generations come behind the file that they are of, or by their own names.
+  const auto add = [&](const FileRow& row) {
+    rows.push_back(&row);
+    if (!session.options.generations) return;
+    const auto kept = session.catalog.kept_of(row);
+    rows.insert(rows.end(), kept.begin(), kept.end());
+  };
   for (const std::string& name : session.options.files) {
     const auto found = session.catalog.find(name);
     if (found.is_ok()) {
-      rows.push_back(*found);
+      add(**found);
     } else {
       code = worse(code, fail(session, found.status()));
     }
   }
   if (session.options.files.empty()) {
-    for (const FileRow& row : session.catalog.files) rows.push_back(&row);
+    for (const FileRow& row : session.catalog.files) {
+      if (!row.is_kept()) add(row);
+    }
   }
   for (const FileRow* row : rows) {
     if (!is_as_wanted(*row, session.catalog.standings(*row))) code = worse(code, kProblems);

@@ -8,6 +8,7 @@
 
 #include "base/warn.h"
 #include "hints/node.h"
+#include "store/kept.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
 #include "tools/dedupctl/session.h"
@@ -34,6 +35,11 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
         ->type_name("K")
         ->check(CLI::Range(1, 16));
   };
+  const auto add_generation = [&](CLI::App* command, const char* what) {
+    command->add_option("--generation", options.generation, what)
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+  };
   const auto add_incomplete = [&](CLI::App* command) {
     command->add_flag("--incomplete", options.incomplete,
                       "write zeros where data is lost, in place of failing");
@@ -55,6 +61,7 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
                     "every file: to its own path in place of its placeholder, or below the "
                     "directory that is given");
   command->add_flag("--force", options.force, "replace what is at PATH");
+  add_generation(command, "an older generation, which was kept");
   add_incomplete(command);
 
   command = add("import", "put a plain file into the stores", dedup::ctl::import_file);
@@ -66,6 +73,7 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
 
   command = add("cat", "write files to standard output", dedup::ctl::cat);
   add_files(command, kFile)->required();
+  add_generation(command, "an older generation, which was kept");
   add_incomplete(command);
 
   command = add("rm", "remove files from the stores, and their placeholders", dedup::ctl::rm);
@@ -75,6 +83,7 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
                    "only from these nodes' stores, leaving the rest and the placeholder")
       ->type_name("NODE")
       ->allow_extra_args(false);
+  add_generation(command, "only this older generation, which was kept");
 
   command = add("gc", "free what nothing refers to any more", dedup::ctl::gc);
   command->add_flag("--unnamed", options.unnamed,
@@ -108,13 +117,14 @@ void describe(CLI::App& app, Options& options, Run& run) {
   const auto add_files = [&](CLI::App* command, const char* what) {
     return command->add_option("FILE", options.files, what)->type_name("");
   };
-  add_files(add("ls", "list the files: generations, sizes, copies, nodes, what is missing",
-                dedup::ctl::ls),
-            "only these");
+  CLI::App* command = add(
+      "ls", "list the files: generations, sizes, copies, nodes, what is missing", dedup::ctl::ls);
+  add_files(command, "only these");
+  command->add_flag("--generations", options.generations, "and older generations that are kept");
   add("df", "show how much is in each store", dedup::ctl::df);
   add_files(add("stat", "show what a file consists of, and each node's load", dedup::ctl::stat),
             kFile);
-  CLI::App* command =
+  command =
       add("check",
           "compare every chunk with its fingerprint, every recipe with its record, and the number "
           "of copies with K",
@@ -134,6 +144,11 @@ void sort_arguments(const CLI::App& app, Options& options) {
   } else if (app.got_subcommand("export")) {
     options.path = options.all ? options.first : options.second;
     if (!options.all && !options.first.empty()) options.files = {options.first};
+  }
+  if (options.generation != 0) {
+    for (std::string& name : options.files) {
+      name = dedup::store::kept_path(name, options.generation);
+    }
   }
 }
 

@@ -88,7 +88,12 @@ Json json_of(const Session& session, const FileRow& file) {
   out["at_path"] = name_of(file.at_path);
   if (!file.stands_at.empty()) out["stands_at"] = file.stands_at;
   out["size"] = record.size;
-  out["generation"] = record.number;
+  out["generation"] = file.generation();
+  if (file.is_kept()) out["kept_of"] = record.kept_of.file.hex();
+  if (const auto kept = session.catalog.kept_of(file); !kept.empty()) {
+    out["kept"] = Json::array();
+    for (const FileRow* const one : kept) out["kept"].push_back(one->generation());
+  }
   out["attempt"] = record.attempt.hex();
   out["time"] = utc(record.time);
   out["replication"] = record.replication;

@@ -5,6 +5,7 @@
 #include "base/fields.h"
 #include "store/deletion.h"
 #include "store/fs.h"
+#include "store/kept.h"
 
 namespace dedup::ctl {
 namespace {
@@ -120,10 +121,12 @@ Result<Removal> remove_file(Upkeep& upkeep, const std::string& name,
   change.apply = [&](LocalStore& local, std::unique_ptr<store::Store::Lock> lock) -> Status {
     store::Store& store = *local.store;
     if (!contains(removal.stores, store.uuid())) return Status::ok();
-    return (removal.with_mark ? store::drop_with_mark(store, removal.identity, removal.stores_left,
-                                                      std::move(lock))
-                              : store.drop_file(removal.identity, std::move(lock)))
-        .status();
+    if (removal.with_mark) {
+      return store::drop_with_mark(store, removal.identity, removal.stores_left, std::move(lock))
+          .status();
+    }
+    store::drop_kept(store, removal.identity);
+    return store.drop_file(removal.identity, std::move(lock)).status();
   };
   DEDUP_TRY(carry_out(upkeep, change).with_context(name));
   return planned;

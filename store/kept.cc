@@ -1,0 +1,137 @@
+#include "store/kept.h"
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+#include <utility>
+
+#include "base/codec.h"
+#include "store/format.h"
+
+namespace dedup::store {
+namespace {
+
+// The record of the file that a kept generation is: the same on every store.
+CommitRecord kept_record(const CommitRecord& generation) {
+  CommitRecord kept = generation;
+  kept.identity = kept_identity(generation.identity, generation.attempt);
+  kept.path = kept_path(generation.path, generation.number);
+  // No placeholder leads to it.
+  kept.directory = {};
+  kept.parent = {};
+  kept.kept.clear();
+  kept.kept_of = {generation.identity, generation.number};
+  return kept;
+}
+
+Result<CommitRecord> record_of(const Store& store, const Id128& file, const Id128& attempt) {
+  DEDUP_ASSIGN(const Store::Generations all, store.generations(file));
+  const auto is_it = [&](const CommitRecord& record) { return record.attempt == attempt; };
+  const auto found = std::find_if(all.committed.begin(), all.committed.end(), is_it);
+  if (found == all.committed.end()) {
+    return Status(Code::kNotFound, "generation " + attempt.hex() + " is not committed here");
+  }
+  return *found;
+}
+
+// Whether the file that it is has been made, or even healed since.
+bool is_made(const Store& store, const Id128& kept) {
+  return store.newest(kept).is_ok();
+}
+
+}  // namespace
+
+Id128 kept_identity(const Id128& file, const Id128& attempt) {
+  Encoder both;
+  both.put(file);
+  both.put(attempt);
+  const Digest digest = format::sha256(both.bytes());
+  Id128 identity;
+  std::copy_n(digest.begin(), identity.bytes.size(), identity.bytes.begin());
+  return identity;
+}
+
+std::string kept_path(const std::string& path, std::uint64_t number) {
+  return path + "@" + std::to_string(number);
+}
+
+std::optional<KeptName> parse_kept_path(const std::string& name) {
+  const std::size_t at = name.rfind('@');
+  if (at == std::string::npos || at == 0 || name[at - 1] == '/') return std::nullopt;
+  KeptName out{name.substr(0, at), 0};
+  const char* const end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + at + 1, end, out.number);
+  if (parsed.ec != std::errc() || parsed.ptr != end || kept_path(out.path, out.number) != name) {
+    return std::nullopt;
+  }
+  return out;
+}
+
+std::vector<KeptGeneration> kept_after(const CommitRecord& base, std::size_t count) {
+  std::vector<KeptGeneration> kept{{base.number, base.attempt}};
+  kept.insert(kept.end(), base.kept.begin(), base.kept.end());
+  kept.resize(std::min(kept.size(), count));
+  return kept;
+}
+
+Status keep_generation(Store& store, const Id128& file, const Id128& attempt, bool flush) {
+  const Id128 identity = kept_identity(file, attempt);
+  if (is_made(store, identity)) return Status::ok();
+  DEDUP_ASSIGN(const CommitRecord generation, record_of(store, file, attempt));
+  const CommitRecord record = kept_record(generation);
+  DEDUP_ASSIGN(auto lock, store.create_for_writing(identity, record.path, {}, false));
+  if (is_made(store, identity)) return Status::ok();
+  // What a process left that died here.
+  DEDUP_TRY(store.collect(identity, {}, {}, true).status());
+  const auto shared = store.share_generation(file, attempt, identity);
+  if (!shared.is_ok()) {
+    auto whole = store.lock_whole(identity, std::move(lock));
+    if (whole.is_ok()) (void)store.drop_file(identity, *std::move(whole));
+    return shared.status();
+  }
+  DEDUP_TRY(store.prepare(record, flush));
+  return store.commit(identity, attempt, flush);
+}
+
+Result<std::uint64_t> collect_older(Store& store, const CommitRecord& newest,
+                                    const Collection& how) {
+  const Id128& file = newest.identity;
+  std::vector<Id128> stay{newest.attempt};
+  for (const KeptGeneration& one : newest.kept) {
+    const auto is_here = store.has_attempt(file, one.attempt);
+    if (is_here.is_ok() && !*is_here) continue;
+    // One that cannot be made a file now stays as it is.
+    const Status kept = keep_generation(store, file, one.attempt, how.flush);
+    if (!kept.is_ok() && kept.code() != Code::kNotFound) stay.push_back(one.attempt);
+  }
+  drop_kept(store, file, newest.kept);
+  return store.collect(file, stay, how.open_segments, how.with_logs, how.prepared);
+}
+
+void drop_kept(Store& store, const Id128& file, const std::vector<KeptGeneration>& stay) {
+  const auto all = store.generations(file);
+  if (!all.is_ok()) return;
+  for (const CommitRecord& record : all->committed) {
+    for (const KeptGeneration& one : record.kept) {
+      if (std::find(stay.begin(), stay.end(), one) != stay.end()) continue;
+      (void)store.drop_file(kept_identity(file, one.attempt));
+    }
+  }
+}
+
+std::string give_up_oldest_kept(Store& store) {
+  auto all = store.list();
+  if (!all.is_ok()) return {};
+  std::erase_if(*all, [](const CommitRecord& record) { return record.kept_of.file.is_zero(); });
+  std::sort(all->begin(), all->end(), [](const CommitRecord& a, const CommitRecord& b) {
+    return std::tie(a.time, a.kept_of.number) < std::tie(b.time, b.kept_of.number);
+  });
+  for (const CommitRecord& record : *all) {
+    const auto is_here = store.has_file(record.identity);
+    if (!is_here.is_ok() || !*is_here) continue;
+    if (store.drop_file(record.identity).is_ok()) return record.path;
+  }
+  return {};
+}
+
+}  // namespace dedup::store
