@@ -28,6 +28,8 @@ Hints unusual() {
   hints.heal_rate = (std::uint64_t{3} << 20) + 1;
   hints.report = "reports/run 1.jsonl";
   hints.base = "/scratch/base.h5";
+  hints.keep = 3;
+  hints.generation = -2;
   return hints;
 }
 
@@ -45,7 +47,7 @@ TEST(HintsTable, NamesAreDistinctAndDocumented) {
     EXPECT_LT(entry.allowed.size(), 100u) << "must fit into an MPI error message";
     EXPECT_EQ(find(entry.name), &entry);
   }
-  EXPECT_EQ(names.size(), 15u);
+  EXPECT_EQ(names.size(), 17u);
   EXPECT_EQ(find("dedup_unheard_of"), nullptr);
   EXPECT_EQ(find(""), nullptr);
 }
@@ -105,6 +107,8 @@ TEST(HintsDescribe, RandomHintsRoundTrip) {
     hints.chunk_size = static_cast<std::uint32_t>(between(512, 1 << 20));
     hints.buffer = between(1 << 20, std::uint64_t{1} << 40);
     hints.heal_rate = between(0, std::uint64_t{1} << 40);
+    hints.keep = static_cast<std::uint32_t>(between(1, 1024));
+    hints.generation = static_cast<std::int64_t>(between(0, 2000)) - 1000;
     hints.mode = static_cast<Mode>(between(0, 2));
     hints.exchange = static_cast<Exchange>(between(0, 1));
     hints.store = "/s" + std::to_string(between(0, 1000)) + (between(0, 1) != 0 ? "/%n" : "");

@@ -24,6 +24,10 @@ CommitRecord random_record(test::Random& random) {
   r.chunk_size = 4096;
   r.fingerprint = "keyed";
   r.key = test::below(random, 4) == 0 ? Id128{} : test::random_id(random);
+  for (std::uint64_t i = 0; i < test::below(random, 4); ++i) {
+    r.kept.push_back({random(), test::random_id(random)});
+  }
+  if (test::below(random, 4) == 0) r.kept_of = {test::random_id(random), random()};
   r.time = random();
   const auto stores = 1 + test::below(random, 20);
   for (std::uint64_t i = 0; i < stores; ++i) {
@@ -108,14 +112,18 @@ TEST(CommitRecord, RefusesAdditionsThatItDoesNotKnowUnlessItMay) {
   ASSERT_TRUE(known.is_ok()) << known.status().message();
   EXPECT_EQ(known->encode(), bytes) << "who passes it on loses nothing";
   EXPECT_EQ(known->key.bytes[3], 5);
-  const auto newer = CommitRecord::decode(with_additions({{4, key}, {5, {}}}));
+  const auto newer = CommitRecord::decode(with_additions({{4, key}, {7, {}}}));
   ASSERT_EQ(newer.status().code(), Code::kVersion);
-  EXPECT_NE(newer.status().message().find("addition 5"), std::string::npos);
+  EXPECT_NE(newer.status().message().find("addition 7"), std::string::npos);
   for (const auto& wrong :
        std::vector<std::vector<std::pair<std::uint32_t, Bytes>>>{{},
                                                                  {{4, key}, {4, key}},
                                                                  {{kMayBeIgnored, {}}, {4, key}},
                                                                  {{4, {}}},
+                                                                 {{5, {}}},
+                                                                 {{5, Bytes(4)}},
+                                                                 {{6, Bytes(24)}},
+                                                                 {{6, Bytes(25, std::byte{1})}},
                                                                  {{4, Bytes(16)}}}) {
     EXPECT_EQ(CommitRecord::decode(with_additions(wrong)).status().code(), Code::kCorrupt);
   }
