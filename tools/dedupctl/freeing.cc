@@ -142,9 +142,13 @@ std::vector<Step> plan_steps(Upkeep& upkeep, const std::set<Id128>& given_up, Fr
 Result<std::uint64_t> apply(store::Store& store, const Step& step,
                             std::unique_ptr<store::Store::Lock> lock) {
   if (step.action == Action::kDrop) return store.drop_file(step.identity, std::move(lock));
-  if (step.action == Action::kTidy) return store.collect(step.identity, step.keep, {}, true);
-  DEDUP_ASSIGN(const store::CommitRecord newest, store.newest(step.identity));
-  return store::collect_older(store, newest, {.with_logs = true});
+  const auto newest = store.newest(step.identity);
+  // A store that took no part in the newest generation has nothing to keep.
+  const bool has_newest = newest.is_ok() && newest->attempt == step.keep.front();
+  if (step.action == Action::kTidy || !has_newest) {
+    return store.collect(step.identity, step.keep, {}, true);
+  }
+  return store::collect_older(store, *newest, {.with_logs = true});
 }
 
 // Collective.
