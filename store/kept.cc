@@ -24,14 +24,20 @@ CommitRecord kept_record(const CommitRecord& generation) {
   return kept;
 }
 
-Result<CommitRecord> record_of(const Store& store, const Id128& file, const Id128& attempt) {
+// Its record, once it is committed here. What a broken commit has only prepared here is: a newer
+// generation says that it is kept.
+Result<CommitRecord> committed_record(Store& store, const Id128& file, const Id128& attempt,
+                                      bool flush) {
   DEDUP_ASSIGN(const Store::Generations all, store.generations(file));
   const auto is_it = [&](const CommitRecord& record) { return record.attempt == attempt; };
   const auto found = std::find_if(all.committed.begin(), all.committed.end(), is_it);
-  if (found == all.committed.end()) {
-    return Status(Code::kNotFound, "generation " + attempt.hex() + " is not committed here");
+  if (found != all.committed.end()) return *found;
+  const auto prepared = std::find_if(all.prepared.begin(), all.prepared.end(), is_it);
+  if (prepared == all.prepared.end()) {
+    return Status(Code::kNotFound, "generation " + attempt.hex() + " is not here");
   }
-  return *found;
+  DEDUP_TRY(store.commit(file, attempt, flush));
+  return *prepared;
 }
 
 // Whether the file that it is has been made, or even healed since.
@@ -77,7 +83,7 @@ std::vector<KeptGeneration> kept_after(const CommitRecord& base, std::size_t cou
 Status keep_generation(Store& store, const Id128& file, const Id128& attempt, bool flush) {
   const Id128 identity = kept_identity(file, attempt);
   if (is_made(store, identity)) return Status::ok();
-  DEDUP_ASSIGN(const CommitRecord generation, record_of(store, file, attempt));
+  DEDUP_ASSIGN(const CommitRecord generation, committed_record(store, file, attempt, flush));
   const CommitRecord record = kept_record(generation);
   DEDUP_ASSIGN(auto lock, store.create_for_writing(identity, record.path, {}, false));
   if (is_made(store, identity)) return Status::ok();

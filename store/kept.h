@@ -34,8 +34,8 @@ std::optional<KeptName> parse_kept_path(const std::string& name);
 // kept, `count` at most.
 std::vector<KeptGeneration> kept_after(const CommitRecord& base, std::size_t count);
 
-// Makes a file of a generation of this store; harmless if it is one. kNotFound if it is not here,
-// or only its record is. `flush`: it is durable when it returns.
+// Makes a file of a generation of this store, which a newer one says is kept; harmless if it is
+// one. kNotFound if it is not here, or only its record is. `flush`: it is durable when it returns.
 Status keep_generation(Store& store, const Id128& file, const Id128& attempt, bool flush);
 
 // Frees what neither `newest`, the file's newest generation here, needs nor one that it says is

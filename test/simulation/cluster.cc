@@ -46,7 +46,7 @@ void seed_product(std::uint64_t seed) {
 class BrokenSystem final : public store::ForwardingSystem {
  public:
   BrokenSystem(test::MemorySystem& below, Breakage breakage)
-      : ForwardingSystem(below), breakage_(breakage) {}
+      : ForwardingSystem(below), memory_(below), breakage_(breakage) {}
 
   // Files of the shared file system that this job sees as they were.
   void freeze(int job, const std::map<std::string, std::string>& copies) { frozen_[job] = copies; }
@@ -88,6 +88,7 @@ class BrokenSystem final : public store::ForwardingSystem {
   }
   int rename(const char* from, const char* to) override {
     count_call();
+    if (breakage_ == Breakage::kLostKept && is_of_kept(from, to)) return 0;
     return below_.rename(from, to);
   }
   int link(const char* from, const char* to) override {
@@ -143,6 +144,15 @@ class BrokenSystem final : public store::ForwardingSystem {
     return found == said_.end() ? path : found->second.c_str();
   }
 
+  // Whether it commits a file that is a kept generation: its record has such a name.
+  bool is_of_kept(const char* from, std::string_view to) const {
+    if (!to.ends_with("/record")) return false;
+    const Bytes bytes = memory_.content(from);
+    const std::string_view record(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::size_t name = record.find("/shared/f");
+    return name != record.npos && record.substr(name, 11).ends_with('@');
+  }
+
   bool is_upkeep() const { return process_ / 16 == kUpkeep; }
   bool sees_old_records() const { return is_upkeep() && !old_records_.empty(); }
   void count_call() {
@@ -151,6 +161,7 @@ class BrokenSystem final : public store::ForwardingSystem {
     if (calls_left_ == 0 && waited_for_.empty()) std::exchange(what_, nullptr)();
   }
 
+  const test::MemorySystem& memory_;
   Breakage breakage_;
   int process_ = 0;
   std::map<std::string, std::string, std::less<>> said_;

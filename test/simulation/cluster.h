@@ -44,6 +44,7 @@ enum class Breakage {
   kLostLinks,           // a shard's second name is said to be there, and is not
   kLostSegments,        // likewise a segment's
   kMovedSegments,       // a segment that is shared is the new file's alone
+  kLostKept,            // a kept generation is said to be committed as a file, and is not
 };
 
 // Where all random numbers of the product come from: the same for the same seed.

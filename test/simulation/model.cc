@@ -25,8 +25,12 @@ void Model::doubt(NodeIndex node, const std::shared_ptr<const Version>& version)
 }
 
 void Model::take(NodeIndex node, const File& file) {
-  doubt(node, file.last);
-  for (const auto& version : file.later) doubt(node, version);
+  const auto doubt_all = [&](const std::shared_ptr<const Version>& version) {
+    doubt(node, version);
+    doubt(node, version->before);
+  };
+  doubt_all(file.last);
+  for (const auto& version : file.later) doubt_all(version);
 }
 
 bool Model::is_available(const Version& version, const std::vector<NodeIndex>& nodes) const {

@@ -22,9 +22,10 @@ using Content = std::array<std::uint64_t, kCells.size()>;
 // A generation that somebody tried to commit.
 struct Version {
   Content content{};
-  std::vector<NodeIndex> nodes;  // of the job; none: a plain file
-  unsigned copies = 1;           // K
-  bool is_damaged = false;       // may lack chunks of which no copy could be had
+  std::vector<NodeIndex> nodes;             // of the job; none: a plain file
+  unsigned copies = 1;                      // K
+  bool is_damaged = false;                  // may lack chunks of which no copy could be had
+  std::shared_ptr<const Version> before{};  // kept beside it; null: none is
 };
 
 // The same file whatever its names. `last`: acknowledged, or seen by a job that goes on from it;

@@ -253,6 +253,7 @@ class Run {
     file.path = Cluster::path(step.name);
     file.hints.store = "/%n/s";
     file.hints.replication = step.copies;
+    file.hints.keep = step.keep;
     file.home = service::file_home(file.path, file.nodes());
     file.writable = step.writable;
     file.handle = Id128::random();
@@ -307,7 +308,9 @@ class Run {
       return;
     }
     ++counts_.opened;
+    const auto may_be = versions_of(name, content);
     check_opened(step, slot, name, content);
+    if (!name.is_copy && !problem_) check_before(step, slot, may_be);
     cluster_.freeze_view(number);
   }
 
@@ -363,6 +366,54 @@ class Run {
     if (!step.writable) return;
     file.last = slot.base;
     file.later.clear();
+  }
+
+  // Those that read as `content`.
+  static std::vector<std::shared_ptr<const Version>> versions_of(const Name& name,
+                                                                 const Content& content) {
+    std::vector<std::shared_ptr<const Version>> found;
+    if (!name.file) return found;
+    found = name.file->later;
+    found.push_back(name.file->last);
+    std::erase_if(found, [&](const auto& version) { return version->content != content; });
+    return found;
+  }
+
+  static Result<Content> read_before(Slot& slot, const Step& step) {
+    engine::JobFile older(slot.job->client(), slot.job->ranks());
+    older.path = Cluster::path(step.name);
+    older.hints.store = "/%n/s";
+    older.hints.generation = -1;
+    older.handle = Id128::random();
+    bool created = false;
+    DEDUP_TRY(engine::find_and_attach(older, {}, created));
+    const std::string directory = Cluster::disk(slot.job->nodes().front()) + "/s";
+    auto local = engine::LocalFile::get(older.client(), older.identity(), directory);
+    if (local.is_ok()) older.local = *local;
+    const Result<Content> content = local.is_ok() ? read(older) : local.status();
+    const Status left = engine::leave(older);
+    if (content.is_ok()) DEDUP_TRY(left);
+    return content;
+  }
+
+  // The generation before the one that was read, which is one of `may_be`, is as it was, or it is
+  // not kept, or too many of its stores are not here.
+  void check_before(const Step& step, Slot& slot,
+                    const std::vector<std::shared_ptr<const Version>>& may_be) {
+    if (may_be.empty() || slot.base->nodes.empty()) return;
+    const auto got = read_before(slot, step);
+    note("read the one before", got.status());
+    bool is_right = false;
+    for (const auto& version : may_be) {
+      const auto& before = version->before;
+      const bool must_be = before && !has_given_up_ && !others_active(step.job) &&
+                           model_.is_available(*before, step.nodes);
+      is_right = is_right || (got.is_ok() ? before && before->content == *got : !must_be);
+    }
+    if (got.is_ok()) ++counts_.before;
+    if (is_right) return;
+    wrong(got.is_ok() ? "the generation before reads as " + text_of(*got)
+                      : "the generation before is kept, and refused: " + got.status().message());
   }
 
   // ---- Writing ---------------------------------------------------------------------------------
@@ -427,8 +478,9 @@ class Run {
   // True if the job lives on.
   bool try_commit(const Step& step) {
     Slot& slot = slots_[step.job];
-    const auto version = std::make_shared<Version>(Version{
-        slot.content, slot.job->nodes(), slot.job->file->hints.replication, !slot.complete});
+    const auto version = std::make_shared<Version>(
+        Version{slot.content, slot.job->nodes(), slot.job->file->hints.replication, !slot.complete,
+                slot.job->file->hints.keep > 1 && !slot.base->nodes.empty() ? slot.base : nullptr});
     const std::shared_ptr<File> file = slot.file;
     const bool is_next = slot.base == file->last;
     const bool others_tried = !file->later.empty();
@@ -479,6 +531,7 @@ class Run {
 
   // No room is left: services free what they may.
   void press(const Step& step) {
+    has_given_up_ = true;
     const Slot& slot = slots_[step.job];
     cluster_.set_process(static_cast<int>(step.job + 1) * 16 + 1);
     engine::JobFile& file = *slot.job->file;
@@ -654,7 +707,8 @@ class Run {
   bool verbose_;
   std::array<Slot, kJobs + 1> slots_;
   bool upkeep_active_ = false;
-  bool removing_ = false;  // with it, a file may be gone or half gone
+  bool has_given_up_ = false;  // kept generations, as there was no room
+  bool removing_ = false;      // with it, a file may be gone or half gone
   std::uint64_t serial_ = 0;
   std::optional<std::string> problem_;
 };

@@ -22,6 +22,7 @@ struct Counts {
   std::uint64_t failed = 0;  // commits
   std::uint64_t died = 0;
   std::uint64_t upkeep = 0;  // runs of dedupctl
+  std::uint64_t before = 0;  // kept generations that were read beside the newest
   std::uint64_t later = 0;   // a generation was read that nobody had been told of
   auto operator<=>(const Counts&) const = default;
 };

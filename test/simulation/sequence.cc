@@ -147,6 +147,7 @@ std::vector<Step> draw_jobs(std::uint64_t seed) {
     step.writable = random() % 4 != 0;
     step.create = random() % 4 != 0;
     step.copies = random() % 8 == 0 ? static_cast<unsigned>(1 + random() % 3) : copies;
+    step.keep = (step.seed >> 40 & 1) == 0 ? 1 : 3;
     step.cells = static_cast<unsigned>(random());
     if (random() % 8 == 0) draw_fault(random, step);
   }
@@ -164,6 +165,7 @@ std::string Step::text() const {
     out += writable ? ", to write" : ", to read";
     if (create) out += ", create";
     out += ", K = " + std::to_string(copies);
+    if (keep > 1) out += ", keeps " + std::to_string(keep);
   }
   if (kind == Kind::kRemove) out += " f" + std::to_string(name);
   if (kind == Kind::kRename || kind == Kind::kCopy) {

@@ -42,6 +42,7 @@ struct Step {
   bool writable = false;
   bool create = false;
   unsigned copies = 1;  // K
+  unsigned keep = 1;    // generations
   unsigned cells = 0;   // one bit for each
   // Something fails in this step, at the n-th call; and those nodes of the job that lose power if
   // it dies.

@@ -20,6 +20,7 @@ TEST(Simulation, ReadsWhatWasAcknowledgedOrLater) {
   EXPECT_GT(counts.required, counts.sequences);
   EXPECT_GT(counts.committed, counts.sequences);
   EXPECT_GT(counts.died, counts.sequences / 4);
+  EXPECT_GT(counts.before, counts.sequences / 10);
   EXPECT_GT(counts.later, 0u);
   EXPECT_GT(counts.upkeep, counts.sequences / 2);
 }
@@ -68,7 +69,8 @@ INSTANTIATE_TEST_SUITE_P(Simulation, Broken,
                                          Breakage::kNoDirectoryFlush, Breakage::kNoFileFlush,
                                          Breakage::kNoLocks, Breakage::kNumberTwice,
                                          Breakage::kNoSecondLook, Breakage::kLostLinks,
-                                         Breakage::kLostSegments, Breakage::kMovedSegments));
+                                         Breakage::kLostSegments, Breakage::kMovedSegments,
+                                         Breakage::kLostKept));
 
 }  // namespace
 }  // namespace dedup::simulation
