@@ -14,7 +14,7 @@ Result<std::uint64_t> drop_with_mark(Store& store, const Id128& identity,
   const auto before = store.mark_stores(identity);
   // The mark first: after a crash in between, whoever sees it drops the file.
   DEDUP_TRY(store.put_mark(identity, stores_left));
-  drop_kept(store, identity);
+  (void)drop_kept(store, identity);
   auto dropped = store.drop_file(identity, std::move(whole));
   if (!dropped.is_ok()) {
     // Not deleted, so it must not be marked as such. What the caller is told is why it could not
@@ -41,7 +41,7 @@ Status drop_marked(Store& store, const Id128& identity) {
   DEDUP_ASSIGN(const auto marks, store.marks());
   const bool is_marked = std::find(marks.begin(), marks.end(), identity) != marks.end();
   if (!is_marked) return Status::ok();
-  drop_kept(store, identity);
+  (void)drop_kept(store, identity);
   return store.drop_file(identity, std::move(*lock)).status();
 }
 

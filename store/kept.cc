@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -33,11 +34,31 @@ Result<CommitRecord> committed_record(Store& store, const Id128& file, const Id1
   const auto found = std::find_if(all.committed.begin(), all.committed.end(), is_it);
   if (found != all.committed.end()) return *found;
   const auto prepared = std::find_if(all.prepared.begin(), all.prepared.end(), is_it);
+  // It may be one that cannot be read just now.
+  if (prepared == all.prepared.end() && !all.damaged.empty()) {
+    return Status(Code::kCorrupt, all.damaged.front());
+  }
   if (prepared == all.prepared.end()) {
     return Status(Code::kNotFound, "generation " + attempt.hex() + " is not here");
   }
   DEDUP_TRY(store.commit(file, attempt, flush));
   return *prepared;
+}
+
+// Files that are kept generations of `file`, there or not: those that its records name; where one
+// cannot be read, those that say of themselves that they are, for which all files are looked at.
+Result<std::set<Id128>> kept_of(const Store& store, const Id128& file) {
+  DEDUP_ASSIGN(const Store::Generations all, store.generations(file));
+  std::set<Id128> found;
+  for (const CommitRecord& record : all.committed) {
+    for (const KeptGeneration& one : record.kept) found.insert(kept_identity(file, one.attempt));
+  }
+  if (all.damaged.empty()) return found;
+  DEDUP_ASSIGN(const std::vector<CommitRecord> files, store.list());
+  for (const CommitRecord& record : files) {
+    if (record.kept_of.file == file) found.insert(record.identity);
+  }
+  return found;
 }
 
 // Whether the file that it is has been made, or even healed since.
@@ -110,19 +131,22 @@ Result<std::uint64_t> collect_older(Store& store, const CommitRecord& newest,
     const Status kept = keep_generation(store, file, one.attempt, how.flush);
     if (!kept.is_ok() && kept.code() != Code::kNotFound) stay.push_back(one.attempt);
   }
-  drop_kept(store, file, newest.kept);
+  // While the records still say which there were.
+  DEDUP_TRY(drop_kept(store, file, newest.kept));
   return store.collect(file, stay, how.open_segments, how.with_logs, how.prepared);
 }
 
-void drop_kept(Store& store, const Id128& file, const std::vector<KeptGeneration>& stay) {
-  const auto all = store.generations(file);
-  if (!all.is_ok()) return;
-  for (const CommitRecord& record : all->committed) {
-    for (const KeptGeneration& one : record.kept) {
-      if (std::find(stay.begin(), stay.end(), one) != stay.end()) continue;
-      (void)store.drop_file(kept_identity(file, one.attempt));
-    }
+Status drop_kept(Store& store, const Id128& file, const std::vector<KeptGeneration>& stay) {
+  DEDUP_ASSIGN(const std::set<Id128> made, kept_of(store, file));
+  std::set<Id128> staying;
+  for (const KeptGeneration& one : stay) staying.insert(kept_identity(file, one.attempt));
+  Status status;
+  for (const Id128& identity : made) {
+    if (staying.contains(identity)) continue;
+    const Status dropped = store.drop_file(identity).status();
+    if (status.is_ok() && dropped.code() != Code::kFileInUse) status = dropped;
   }
+  return status;
 }
 
 std::string give_up_oldest_kept(Store& store) {

@@ -50,8 +50,8 @@ Result<std::uint64_t> collect_older(Store& store, const CommitRecord& newest,
                                     const Collection& how);
 
 // Drops what this store has of kept generations of a file that records of it here name, but for
-// those in `stay`. What somebody reads, or cannot be removed, stays.
-void drop_kept(Store& store, const Id128& file, const std::vector<KeptGeneration>& stay = {});
+// those in `stay`. What somebody reads stays: dedupctl gc finds it.
+Status drop_kept(Store& store, const Id128& file, const std::vector<KeptGeneration>& stay = {});
 
 // Drops, of the kept generations of all files here, the oldest that nobody reads. Returns its name;
 // empty if there is none.

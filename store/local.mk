@@ -88,6 +88,7 @@ unit_tests_SOURCES += \
   test/unit/store_helpers.h \
   test/unit/store_index_test.cc \
   test/unit/store_lease_table_test.cc \
+  test/unit/store_kept_test.cc \
   test/unit/store_log_test.cc \
   test/unit/store_open_test.cc \
   test/unit/store_placeholder_test.cc \

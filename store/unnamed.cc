@@ -78,7 +78,7 @@ Result<std::size_t> drop_batch(Store& store, std::span<const Id128> found) {
   std::size_t dropped = 0;
   for (auto& [identity, lock] : locked) {
     if (!is_unnamed(store, identity, names)) continue;
-    drop_kept(store, identity);
+    (void)drop_kept(store, identity);
     DEDUP_TRY(store.drop_file(identity, std::move(lock)).status());
     ++dropped;
   }

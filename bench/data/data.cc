@@ -16,7 +16,7 @@ constexpr std::uint64_t kRun = 16;
 // Whole-process memory of mini-applications under MPI, in units of 4 KiB. Those of 408 ranks have
 // local and global shares from B. Nicolae, IPDPS 2015, V-C, and the rest from the smaller runs;
 // CM1's overlap as far as its unique share allows.
-constexpr std::array<Profile, 19> kProfiles = {{
+constexpr std::array<Profile, 22> kProfiles = {{
     {"hpccg-8", 8, 86.2, 0.450, 0.210, 0.000, 0.92, true},
     {"hpccg-16", 16, 86.3, 0.446, 0.159, 0.000, 0.92, true},
     {"hpccg-32", 32, 29.0, 0.525, 0.245, 0.000, 0.92, true},
@@ -32,11 +32,14 @@ constexpr std::array<Profile, 19> kProfiles = {{
     {"unique", 0, 0, 1, 1, 0, 0, false},
     {"same", 0, 0, 1, 0, 0, 0, false},
     {"zero", 0, 0, 0, 0, 1, 1, false},
-    // As "unique", with so many per cent of it new in each step.
+    // As "unique", with so many per cent of it new in each step, in runs or unit by unit.
     {"changing-0", 0, 0, 1, 1, 0, 1, false},
     {"changing-1", 0, 0, 1, 1, 0, 0.99, false},
     {"changing-10", 0, 0, 1, 1, 0, 0.9, false},
     {"changing-50", 0, 0, 1, 1, 0, 0.5, false},
+    {"scattered-1", 0, 0, 1, 1, 0, 0.99, false, true},
+    {"scattered-10", 0, 0, 1, 1, 0, 0.9, false, true},
+    {"scattered-50", 0, 0, 1, 1, 0, 0.5, false, true},
 }};
 
 // Steps of splitmix64 (S. Vigna).
@@ -128,6 +131,7 @@ Data::Data(const Profile& profile, std::uint64_t seed, unsigned ranks, std::uint
       own_(std::max(profile.local - shared_share(profile, ranks), 0.0) *
            static_cast<double>(units_)),
       run_stride_(stride_over(std::max<std::uint64_t>(units_ / kRun, 1))),
+      unit_stride_(stride_over(units_)),
       rank_stride_(static_cast<unsigned>(stride_over(ranks))) {
   const auto room = static_cast<double>(units_ - zero_ - shared_);
   skew_ = own_ > 0 ? std::clamp(room / own_ - 1, 0.0, skew) : 0;
@@ -167,7 +171,8 @@ std::uint64_t Data::key(unsigned rank, unsigned step, std::uint64_t unit) const 
     return key_of(seed_, everybody, number, number < shared_kept ? 0 : step);
   };
   const auto own_key = [&](std::uint64_t number) {
-    return key_of(seed_, rank, number, number < own_changing ? step : 0);
+    const std::uint64_t order = profile_->scattered ? number * unit_stride_ % units_ : number;
+    return key_of(seed_, rank, number, order < own_changing ? step : 0);
   };
   if (at < shared_) return shared_key(at);
   at -= shared_;

@@ -22,14 +22,15 @@ inline constexpr std::size_t kUnit = 4096;
 // Shares of all bytes.
 struct Profile {
   std::string_view name;
-  unsigned ranks = 0;     // it was measured on; with others `shared` and the rest stay as they are
-                          // there. 0: `global` holds for any number of ranks, as far as it can
-  double mib_a_rank = 0;  // as measured; only for who wants to have it as large
-  double local = 0;       // left after deduplication in each rank
-  double global = 0;      // left after deduplication across all
-  double zero = 0;        // zeros
-  double overlap = 0;     // of a time step, what the same rank had in the step before
-  bool measured = true;   // on an application; else it is one of the extremes
+  unsigned ranks = 0;      // it was measured on; with others `shared` and the rest stay as they are
+                           // there. 0: `global` holds for any number of ranks, as far as it can
+  double mib_a_rank = 0;   // as measured; only for who wants to have it as large
+  double local = 0;        // left after deduplication in each rank
+  double global = 0;       // left after deduplication across all
+  double zero = 0;         // zeros
+  double overlap = 0;      // of a time step, what the same rank had in the step before
+  bool measured = true;    // on an application; else it is one of the extremes
+  bool scattered = false;  // what a time step has anew stands unit by unit, not in runs
 };
 
 std::span<const Profile> profiles();
@@ -77,11 +78,12 @@ class Data {
   std::uint64_t units_;
   std::uint64_t zero_;
   std::uint64_t shared_;
-  std::uint64_t changing_;    // units that each step has anew
-  double own_;                // on average
-  double skew_;               // as far as there is room
-  std::uint64_t run_stride_;  // spreads runs of units of one kind over the data
-  unsigned rank_stride_;      // spreads the shares over the ranks
+  std::uint64_t changing_;     // units that each step has anew
+  double own_;                 // on average
+  double skew_;                // as far as there is room
+  std::uint64_t run_stride_;   // spreads runs of units of one kind over the data
+  std::uint64_t unit_stride_;  // likewise units
+  unsigned rank_stride_;       // spreads the shares over the ranks
 };
 
 }  // namespace dedup::bench

@@ -8,10 +8,13 @@ ORDER = 75
 MIB = 1 << 20
 NODES = 4
 RANKS = 8
-CHANGES = {"changing-0": "nothing", "changing-1": "1 %", "changing-10": "10 %", "changing-50": "50 %"}
+CHANGES = {"changing-0": "nothing", "changing-1": "1 %, in runs", "scattered-1": "1 %, scattered",
+           "changing-10": "10 %, in runs", "scattered-10": "10 %, scattered", "changing-50": "50 %, in runs",
+           "scattered-50": "50 %, scattered", "grown": "a fifth of it, as the file grew"}
 STEPS = 10
-# Of the first step's time, by medium: what a step that changed nothing may take.
+# Of the first step's time, by medium: what a step that changed nothing may take, and one of which a tenth is new.
 UNCHANGED = {"disk": 0.4, "tmpfs": 0.5}
+TENTH = 0.55
 
 
 def file_of(naming, step):
@@ -24,12 +27,13 @@ def write(site, naming, step, options, hints):
 
 def two_steps(site, naming, profile, copies, bytes_a_rank):
     """What the second of two steps takes, of the first."""
-    options = ["--profile", profile, "--bytes", bytes_a_rank]
+    grows = profile == "grown"
+    options = ["--profile", "changing-0" if grows else profile]
     hints = {"replication": copies}
     site.clear()
-    first = write(site, naming, 0, options, hints)
+    first = write(site, naming, 0, [*options, "--bytes", bytes_a_rank], hints)
     before = site.stored_bytes()
-    second = write(site, naming, 1, options, hints)
+    second = write(site, naming, 1, [*options, "--bytes", bytes_a_rank * 5 // 4 if grows else bytes_a_rank], hints)
     grown = site.stored_bytes() - before
     site.clear()
     return {"seconds": second["write"]["total"] / first["write"]["total"],
@@ -45,11 +49,19 @@ def measure(bench, site, naming, profile, copies, bytes_a_rank, repeats):
                  nodes=NODES, ranks=RANKS, bytes_a_rank=bytes_a_rank, fsync=True, seconds=seconds,
                  **{name: statistics.median([one[name] for one in found])
                     for name in ("sent", "stored", "grown")})
-    limit = UNCHANGED[site.medium] if profile == "changing-0" else 0.55 if profile == "changing-10" else None
-    if copies == 2 and limit is not None:
-        bench.target(what=f"a time step of which {CHANGES[profile]} is new, {naming}, {NODES} nodes of two ranks: "
-                     "write and close, of the first step's", limit=limit, measured=seconds, medium=site.medium,
-                     replication=copies, fsync="commit", flush="none", cache="–", bytes_a_rank=bytes_a_rank)
+    limit = UNCHANGED[site.medium] if profile == "changing-0" else TENTH if profile.endswith("-10") else None
+    if copies < 2 or limit is None:
+        return
+    about = {"medium": site.medium, "replication": copies, "fsync": "commit", "flush": "none", "cache": "–",
+             "bytes_a_rank": bytes_a_rank}
+    step = f"a time step (new: {CHANGES[profile]}), {naming}, {NODES} nodes of two ranks: "
+    bench.target(what=step + "write and close, of the first step's", limit=limit, measured=seconds, **about)
+    grown = statistics.summary([one["grown"] for one in found])
+    bench.target(what=step + "what all stores grow by, of its data",
+                 limit=0.01 if profile == "changing-0" else copies * 0.11, measured=grown, **about)
+    sent = statistics.summary([one["sent"] for one in found])
+    bench.target(what=step + "sent, of its data", limit=0 if profile == "changing-0" else (copies - 1) * 0.11,
+                 measured=sent, **about)
 
 
 def measure_steps(bench, site, naming, bytes_a_rank):
@@ -76,7 +88,8 @@ def run(bench):
             bench.say(f"{naming}, {medium}")
             for profile in CHANGES:
                 for copies in (1, 2, 3) if profile == "changing-0" and not bench.quick else (2,):
-                    measure(bench, site, naming, profile, copies, mib * MIB, 1 if bench.quick else 5)
+                    repeats = 1 if bench.quick else 5 if profile.endswith(("-0", "-10")) else 3
+                    measure(bench, site, naming, profile, copies, mib * MIB, repeats)
             measure_steps(bench, site, naming, mib * MIB // 2)
 
 

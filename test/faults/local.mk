@@ -12,6 +12,7 @@ check_PROGRAMS += fault_tests
 TESTS += fault_tests
 fault_tests_SOURCES = \
   test/faults/faulty_system_test.cc \
+  test/faults/kept_faults_test.cc \
   test/faults/memory_system_test.cc \
   test/faults/store_damage_test.cc \
   test/faults/store_faults_test.cc \

@@ -21,6 +21,7 @@ NODES = ["n0", "n1"]
 HINTS = {"replication": 2, "chunk_size": 512}
 FORMATS = pathlib.Path(__file__).resolve().parents[1] / "data" / "formats"
 FOLDERS = sorted(FORMATS.iterdir())
+HAVE_KEPT = ["2026-11-kept"]
 
 
 def generations():
@@ -33,9 +34,9 @@ def generations():
     return first, second
 
 
-def content():
+def content(newest=True):
     model = Model()
-    for pieces in generations():
+    for pieces in generations()[:2 if newest else 1]:
         model.write(pieces)
     return bytes(model.content)
 
@@ -46,7 +47,7 @@ def make(directory):
         site = Site(root, shared=True)
         first, second = generations()
         site.write(first, NODES, 3, HINTS, how="all-view")
-        site.run(Script().open("w").write("all-at", second).close(), NODES, 3, HINTS).check()
+        site.run(Script().open("w").write("all-at", second).close(), NODES, 3, {**HINTS, "keep": 2}).check()
         # Nothing changes, so that the recipe's blocks stay where they are.
         assert site.run(Script().add("heal", 0, 0), NODES, 2).code == 0
         assert difference(site.read(NODES, 3), content()) is None
@@ -67,12 +68,14 @@ def site(request, tmp_path):
         for file in (site.stores / node / "files").iterdir():
             (file / "logs").mkdir(mode=0o700, exist_ok=True)
     shutil.copy(request.param / "placeholder", site.path)
+    site.has_kept = request.param.name in HAVE_KEPT
     return site
 
 
 def identity(site):
-    (file,) = (site.stores / "n0" / "files").iterdir()
-    return file.name
+    answer = dedupctl(site, "--json", "ls", site.path)
+    assert answer.code == FINE, answer
+    return answer.file["identity"]
 
 
 def test_it_is_read(site):
@@ -89,6 +92,13 @@ def test_it_is_exported_and_sound(site, lost):
     if not lost:
         answer = dedupctl(site, "check", identity(site), stores=stores)
         assert answer.code == FINE, answer
+
+
+def test_the_generation_before_is_read_where_it_was_kept(site):
+    kept = dedupctl(site, "--json", "ls", site.path).file.get("kept", [])
+    assert kept == ([1] if site.has_kept else [])
+    if kept:
+        site.expect(Model(content(newest=False)), NODES, 2, hints={"generation": -1})
 
 
 if __name__ == "__main__":

@@ -77,6 +77,11 @@ def fixture_indexes(monkeypatch):
     monkeypatch.setenv("DEDUP_TEST_WORTH_KEEPING", "1")
 
 
+@pytest.fixture(name="site")
+def fixture_site(tmp_path):
+    return shared_site(tmp_path)
+
+
 @pytest.fixture(name="versions", params=["shared", "private"])
 def fixture_versions(request, tmp_path):
     return Versions(shared_site(tmp_path) if request.param == "shared" else Site(tmp_path))
@@ -203,3 +208,49 @@ def test_a_reader_keeps_the_one_that_it_reads(versions):
     assert versions.kept() == [5, 4]
     versions.dedupctl("gc")
     assert versions.refused(1)[0] == "NO_SUCH_FILE"
+
+
+@pytest.mark.parametrize("step", ["commit.prepared", "commit.renamed", "commit.unfenced", "commit.fenced",
+                                  "commit.installed", "commit.collected", "close.committed"])
+def test_a_killed_job_takes_none_away(versions, step):
+    versions.write_many(2)
+    content = changed(versions.content, 2)
+    pieces = parts(content, RANKS)
+    versions.site.run(Script().open("w").write("all-at", pieces).close(), NODES, RANKS,
+                      {"replication": 2, "chunk_size": CHUNK, "keep": 3}, {"DEDUP_TEST_KILL": f"{step}:1:0"})
+    versions.models[3] = Model(content)
+    newest = versions.site.read(NODES, RANKS)
+    number = 3 if newest == content else 2
+    versions.expect(0, number)
+    for before in range(1, number):
+        versions.expect(-before, number - before)
+    # Who goes on from there finishes what was left.
+    versions.models = {n: versions.models[n] for n in range(1, number + 1)}
+    versions.content = newest
+    versions.write()
+    versions.expect(-1, number)
+    assert versions.dedupctl("gc").code == ctl.FINE
+    versions.expect(-1, number)
+    assert versions.dedupctl("check").code == ctl.FINE
+
+
+def test_a_full_store_gives_up_the_oldest(site, tmpfs):
+    """`site` is of nodes that share a file system."""
+    for node in NODES:
+        tmpfs(node, "2m")
+    versions = Versions(site)
+    for _ in range(2):
+        versions.content = noise(f"new {len(versions.models)}", SIZE)
+        versions.write(keep=9)
+    lines = []
+    for number in range(3, 8):
+        versions.content = noise(f"new {number}", SIZE)
+        lines += [line for line in versions.write(keep=9).stderr.splitlines() if "given up" in line]
+    assert any(f"{site.path}@1: this generation, which was kept, is given up on node n" in line
+               for line in lines), lines
+    versions.expect(0, 7)
+    assert versions.refused(1)[0] == "NO_SUCH_FILE"
+    left = [number for number in versions.kept() if number != 7]
+    assert left and left == sorted(left, reverse=True) and left[0] == 6
+    assert f"{site.path}@{left[-1]}" not in "".join(lines)
+    versions.expect_all(left)

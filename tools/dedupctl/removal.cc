@@ -125,7 +125,7 @@ Result<Removal> remove_file(Upkeep& upkeep, const std::string& name,
       return store::drop_with_mark(store, removal.identity, removal.stores_left, std::move(lock))
           .status();
     }
-    store::drop_kept(store, removal.identity);
+    DEDUP_TRY(store::drop_kept(store, removal.identity));
     return store.drop_file(removal.identity, std::move(lock)).status();
   };
   DEDUP_TRY(carry_out(upkeep, change).with_context(name));

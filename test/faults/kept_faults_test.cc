@@ -1,0 +1,187 @@
+// A fault at every call while a commit keeps older generations: none of them is lost.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "service/messages/store_node.h"
+#include "store/kept.h"
+#include "test/faults/memory_system.h"
+#include "test/hooks/faulty_system.h"
+#include "test/unit/store_job.h"
+
+namespace dedup::test {
+namespace {
+
+using service::Chunk;
+using store::Fault;
+using Order = MemorySystem::Order;
+
+constexpr std::size_t kKeep = 3;  // the newest counted
+
+class KeptWorld : public service::StoreJob {
+ public:
+  KeptWorld() : StoreJob("/n1/store", "/shared/ckpt") {
+    memory_.mount("/n1");
+    memory_.mount("/shared");
+    memory_.set_process(process_);
+    ::setenv("DEDUP_TEST_WORTH_KEEPING", "1", 1);
+    faulty_.on_failed_sync = [this](int fd) { memory_.fail_sync(fd); };
+  }
+  ~KeptWorld() {
+    node_.reset();
+    store::use_system(before_);
+  }
+
+  store::FaultPlan& plan() { return plan_; }
+
+  // A generation of some chunks of the one before, and new ones.
+  Status next() {
+    std::vector<Chunk> what = chunks(4);
+    DEDUP_TRY(put(what));
+    if (!generations_.empty()) {
+      const auto& before = generations_.back().chunks;
+      what.insert(what.end(), before.begin(), before.begin() + 2);
+    }
+    DEDUP_ASSIGN(store::CommitRecord record, begin_commit(random_id(random_), what));
+    if (!generations_.empty()) record.kept = kept_after(generations_.back().record, kKeep - 1);
+    DEDUP_TRY(prepare(record).status());
+    // Committed or not: the next job sees.
+    generations_.push_back({record, what});
+    DEDUP_TRY(finish_commit(record));
+    ++certain_;
+    return node_->on(service::Collect{identity_, record.attempt}).status();
+  }
+
+  // The process dies, and the disk loses power if `choose` says what becomes of the rest.
+  void end_process(const Choose& choose, Order order) {
+    node_.reset();
+    plan_.set(Fault::kNone, 0);
+    memory_.kill(process_);
+    memory_.set_process(++process_);
+    if (choose) memory_.crash("/n1", choose, order);
+    node_ = new_node();
+  }
+  void settle() { memory_.settle("/n1"); }
+
+  // What the next job finds, and leaves after a commit of its own; empty if all is right.
+  std::string check() {
+    const auto found = find();
+    if (!found.is_ok()) return found.status().message();
+    if (found->records.size() != 1 || !found->damaged.empty()) return "no newest generation";
+    const store::CommitRecord newest = *store::CommitRecord::decode(found->records[0]);
+    if (newest.number < certain_) return "an older generation than the last one";
+    generations_.resize(newest.number);
+    base_ = newest.attempt;
+    base_digest_ = newest.shards[0].digest;
+    number_ = newest.number;
+    if (const std::string wrong = check_kept(newest); !wrong.empty()) return wrong;
+    Status status = attach(true).status();
+    if (status.is_ok()) status = next();
+    if (status.is_ok()) status = node_->on(service::Detach{identity_, false, {}}).status();
+    if (!status.is_ok()) return "the next job: " + status.message();
+    const std::string wrong = check_kept(generations_.back().record);
+    return wrong.empty() ? check_rest() : "then " + wrong;
+  }
+
+ private:
+  struct Generation {
+    store::CommitRecord record;
+    std::vector<Chunk> chunks;
+  };
+
+  std::string check_kept(const store::CommitRecord& newest) {
+    for (const store::KeptGeneration& one : newest.kept) {
+      const std::string name = "generation " + std::to_string(one.number) + ": ";
+      const Generation& generation = generations_[one.number - 1];
+      const Id128 identity = store::kept_identity(identity_, one.attempt);
+      const std::string path = store::kept_path(path_, one.number);
+      const auto found =
+          node_->on(service::Find{path, identity, template_, {}, identity_, one.attempt});
+      if (!found.is_ok()) return name + found.status().message();
+      if (found->records.size() != 1) return name + "is gone";
+      const auto attached =
+          node_->on(service::Attach{identity, path, template_, one.attempt, false, false});
+      if (!attached.is_ok()) return name + attached.status().message();
+      const auto shard = node_->on(
+          service::ReadShard{identity, one.attempt, 0, generation.record.shards[0].digest, {3, 7}});
+      if (!shard.is_ok()) return name + shard.status().message();
+      const auto got = get_chunks(*node_, identity, generation.chunks);
+      if (!got.is_ok()) return name + got.status().message();
+      for (std::size_t i = 0; i < got->size(); ++i) {
+        if ((*got)[i] != generation.chunks[i].data) return name + "lost " + std::to_string(i);
+      }
+      const Status left = node_->on(service::Detach{identity, false, {}}).status();
+      if (!left.is_ok()) return name + left.message();
+    }
+    return "";
+  }
+
+  // Nothing else is there.
+  std::string check_rest() {
+    const auto store = open_store();
+    if (!store.is_ok()) return store.status().message();
+    const auto identities = (*store)->identities();
+    if (!identities.is_ok() || identities->size() != kKeep) return "another number of files";
+    for (const Id128& identity : *identities) {
+      const auto all = (*store)->generations(identity);
+      if (!all.is_ok()) return all.status().message();
+      const bool is_one = all->committed.size() == 1 && all->prepared.empty() &&
+                          all->begun.empty() && all->damaged.empty();
+      if (!is_one) return "attempts are left of " + identity.hex();
+    }
+    return "";
+  }
+
+  MemorySystem memory_;
+  store::FaultPlan plan_;
+  store::FaultySystem faulty_{memory_, plan_};
+  store::System& before_ = store::use_system(faulty_);
+  int process_ = 1;
+  std::vector<Generation> generations_;  // that were committed, or may have been
+  std::uint64_t certain_ = 0;            // so many of them were
+};
+
+// `choose`: what the disk loses; null: it keeps its power. False if there was no n-th call.
+bool run(Fault fault, std::uint64_t n, const Choose& choose, Order order) {
+  KeptWorld world;
+  EXPECT_TRUE(world.attach(true).is_ok());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(world.next().is_ok());
+  world.settle();
+  world.plan().set(fault, n);
+  const Status status = world.next();
+  const bool struck = world.plan().struck != 0;
+  const std::string where = world.plan().where;
+  EXPECT_TRUE(struck || status.is_ok()) << status.message();
+  world.end_process(choose, order);
+  EXPECT_EQ(world.check(), "") << name_of(fault) << " at call " << n << " (" << where << ")";
+  return struck && !testing::Test::HasFailure();
+}
+
+void run_all(Fault fault, const Choose& choose, Order order) {
+  for (std::uint64_t n = 1; run(fault, n, choose, order); ++n) continue;
+}
+
+TEST(KeptFaults, NoneIsLostIfACallFails) {
+  for (auto fault = Fault::kIo; fault != Fault::kDead;
+       fault = static_cast<Fault>(static_cast<int>(fault) + 1)) {
+    run_all(fault, nullptr, Order::kAny);
+    run_all(fault, lose_all(), Order::kAny);
+  }
+}
+
+TEST(KeptFaults, NoneIsLostIfTheProcessIsKilled) {
+  for (const Fault fault : {Fault::kDead, Fault::kDeadShort}) {
+    run_all(fault, nullptr, Order::kAny);
+    run_all(fault, lose_all(), Order::kAny);
+    run_all(fault, keep_all(), Order::kAny);
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      run_all(fault, choose_randomly(seed), Order::kInOrder);
+      run_all(fault, choose_randomly(seed), Order::kAny);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dedup::test
