@@ -156,8 +156,7 @@ class Round {
       const std::uint64_t block = pieces[begin].file_offset / kBlockSpan;
       std::size_t end = begin;
       while (end < pieces.size() && pieces[end].file_offset / kBlockSpan == block) ++end;
-      auto& request =
-          requests[file_.block_home(block)];
+      auto& request = requests[file_.block_home(block)];
       plan::BlockBuilder builder(placements);
       for (std::size_t i = begin; i < end; ++i) builder.add(pieces[i]);
       builder.take([&](std::uint64_t number, Block&& content) {

@@ -37,8 +37,7 @@ class HomeUpdates {
     for (std::uint64_t at = run.file_offset; at < run.end();) {
       const std::uint64_t block = at / kBlockSpan;
       const std::uint64_t end = std::min(run.end(), (block + 1) * kBlockSpan);
-      auto& request =
-          requests_[file_.block_home(block)];
+      auto& request = requests_[file_.block_home(block)];
       request.updates.push_back({block,
                                  {static_cast<std::uint32_t>(at - block * kBlockSpan),
                                   static_cast<std::uint32_t>(end - at), file_.client().self(), log,

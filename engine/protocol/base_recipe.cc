@@ -49,8 +49,8 @@ Status BaseRecipe::lost(std::uint32_t shard, std::uint64_t block, const Status& 
     if (!stores.empty()) stores += ", ";
     stores += "store " + entry.uuid.hex() + " of node " + entry.node;
   }
-  std::string text = record_->path + ", " + place_of(block) +
-                     ": the recipe of these bytes is on " + stores + ", none of which can give it";
+  std::string text = record_->path + ", " + place_of(block) + ": the recipe of these bytes is on " +
+                     stores + ", none of which can give it";
   if (!why.is_ok()) text += ": " + why.message();
   return {is_gone(why) ? Code::kIo : why.code(), text};
 }
@@ -84,8 +84,7 @@ Status BaseRecipe::read_from(NodeIndex node, const service::ReadShard& request,
 Status BaseRecipe::read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
                               std::span<const std::size_t> where,
                               std::vector<BaseBlock>& out) const {
-  service::ReadShard request{
-      identity_, record_->attempt, shard, record_->shards[shard].digest, {}};
+  service::ReadShard request{identity_, record_->attempt, shard, record_->shards[shard].digest, {}};
   for (const std::size_t i : where) request.blocks.push_back(blocks[i]);
   Status why;
   for (const NodeIndex node : nodes_of(shard)) {
@@ -135,9 +134,8 @@ Result<std::vector<std::uint64_t>> BaseRecipe::list(std::uint32_t shard) const {
     std::uint64_t cursor = 0;
     Status status;
     for (;;) {
-      auto reply =
-          client_->call(node, service::ListShard{identity_, record_->attempt, shard,
-                                                 record_->shards[shard].digest, cursor});
+      auto reply = client_->call(node, service::ListShard{identity_, record_->attempt, shard,
+                                                          record_->shards[shard].digest, cursor});
       status = reply.status();
       if (!status.is_ok()) break;
       blocks.insert(blocks.end(), reply->blocks.begin(), reply->blocks.end());

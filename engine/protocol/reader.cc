@@ -215,9 +215,7 @@ class WindowReader {
   }
 
   // After of_same_base() has said that there is a base.
-  BaseRecipe base_recipe() const {
-    return {file_.client(), file_.identity(), *view_->committed};
-  }
+  BaseRecipe base_recipe() const { return {file_.client(), file_.identity(), *view_->committed}; }
 
   // Brings homes the base blocks that they lack.
   Status install_bases(const std::vector<std::size_t>& which, std::vector<std::size_t>& open) {
@@ -225,12 +223,10 @@ class WindowReader {
     std::vector<std::uint64_t> blocks;
     for (const std::size_t i : ranges) blocks.push_back(ranges_[i].offset / kBlockSpan);
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
-    DEDUP_ASSIGN(std::vector<store::EncodedBlock> contents,
-                 base_recipe().read_encoded(blocks));
+    DEDUP_ASSIGN(std::vector<store::EncodedBlock> contents, base_recipe().read_encoded(blocks));
     std::map<NodeIndex, service::InstallBase> requests;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      auto& request =
-          requests[file_.block_home(blocks[i])];
+      auto& request = requests[file_.block_home(blocks[i])];
       request.identity = file_.identity();
       request.attempt = view_->base();
       request.stores.nodes = view_->committed->store_of;

@@ -292,9 +292,9 @@ Status ShardBuild::finish_block(Added added) {
   } else {
     not_referred_to_.push_back(added.number);
     if (!is_carried) {
-      DEDUP_ASSIGN(const Block before, service::open_base_block(
-                                           store::with_checksum(added.number, added.before),
-                                           origin_->store_of));
+      DEDUP_ASSIGN(const Block before,
+                   service::open_base_block(store::with_checksum(added.number, added.before),
+                                            origin_->store_of));
       refer(block, before);
       count_dropped(before, block);
     }
