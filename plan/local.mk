@@ -4,6 +4,8 @@ libdedup_core_la_SOURCES += \
   plan/access.h \
   plan/block.cc \
   plan/block.h \
+  plan/block_changes.cc \
+  plan/block_changes.h \
   plan/block_encoding.cc \
   plan/cut.cc \
   plan/cut.h \
@@ -27,6 +29,7 @@ libdedup_core_la_SOURCES += \
   plan/tally.h
 unit_tests_SOURCES += \
   test/unit/plan_access_test.cc \
+  test/unit/plan_block_changes_test.cc \
   test/unit/plan_block_test.cc \
   test/unit/plan_cut_test.cc \
   test/unit/plan_deal_test.cc \

@@ -1,9 +1,11 @@
 #include "engine/protocol/shard_build.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/protocol/base_recipe.h"
 #include "plan/block.h"
+#include "plan/block_changes.h"
 #include "service/base_block.h"
 #include "service/messages/block_home.h"
 #include "service/messages/store_node.h"
@@ -17,19 +19,6 @@ constexpr std::size_t kShardBytesAtOnce = std::size_t{1} << 20;
 
 // Blocks that are merged while copies of a block's chunks are being made.
 constexpr std::size_t kBlocksAhead = 8;
-
-// A chunk and the number of its placement in a block: each way of keeping it once, ascending.
-using Kept = std::pair<Fingerprint, std::uint32_t>;
-
-std::vector<Kept> kept_in(const Block& block) {
-  std::vector<Kept> kept;
-  for (const Piece& piece : block.pieces) {
-    if (!piece.is_zero()) kept.emplace_back(piece.fingerprint, piece.placement);
-  }
-  std::sort(kept.begin(), kept.end());
-  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-  return kept;
-}
 
 // `blocks` ascend.
 bool is_among(const std::vector<service::BlockUpdate>& blocks, std::uint64_t number) {
@@ -295,8 +284,9 @@ Status ShardBuild::finish_block(Added added) {
       DEDUP_ASSIGN(const Block before,
                    service::open_base_block(store::with_checksum(added.number, added.before),
                                             origin_->store_of));
-      refer(block, before);
-      count_dropped(before, block);
+      const plan::BlockChanges changes = plan::changes_between(before, block);
+      refer(block, changes.fresh);
+      count_dropped(before, changes.gone, block, changes.fresh);
     }
   }
   if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
@@ -321,21 +311,22 @@ void ShardBuild::make_room_to_refer(std::size_t pieces) {
   }
 }
 
+void ShardBuild::refer(const Block& block) {
+  std::vector<std::uint32_t> all(block.pieces.size());
+  std::iota(all.begin(), all.end(), 0U);
+  refer(block, all);
+}
+
 // A chunk that is there often is referred to once.
-void ShardBuild::refer(const Block& block, const Block& before) {
-  make_room_to_refer(block.pieces.size());
-  const std::vector<Kept> known = kept_in(before);
+void ShardBuild::refer(const Block& block, std::span<const std::uint32_t> pieces) {
+  make_room_to_refer(pieces.size());
   std::vector<std::uint32_t> numbers;
-  std::vector<std::uint32_t> numbers_before;
   for (const plan::Placement& placement : block.placements) {
     numbers.push_back(referred_placements_.number(placement));
-    const auto alike = std::find(before.placements.begin(), before.placements.end(), placement);
-    numbers_before.push_back(static_cast<std::uint32_t>(alike - before.placements.begin()));
   }
-  for (const Piece& piece : block.pieces) {
+  for (const std::uint32_t i : pieces) {
+    const Piece& piece = block.pieces[i];
     if (piece.is_zero()) continue;
-    const Kept as_before{piece.fingerprint, numbers_before[piece.placement]};
-    if (std::binary_search(known.begin(), known.end(), as_before)) continue;
     const auto fresh = static_cast<std::uint32_t>(referred_.size());
     const std::uint32_t placement = numbers[piece.placement];
     if (number_of(piece.fingerprint, placement, fresh) != fresh) continue;
@@ -347,22 +338,21 @@ void ShardBuild::refer(const Block& block, const Block& before) {
   }
 }
 
-void ShardBuild::count_dropped(const Block& before, const Block& block) {
-  const std::vector<Kept> now = kept_in(block);
-  const auto is_still_on = [&](const Fingerprint& fingerprint, NodeIndex node) {
-    auto at = std::lower_bound(now.begin(), now.end(), Kept{fingerprint, 0});
-    for (; at != now.end() && at->first == fingerprint; ++at) {
-      const auto& nodes = block.placements[at->second].nodes();
-      if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) return true;
-    }
-    return false;
-  };
-  std::map<Fingerprint, std::uint32_t> lengths;
-  for (const Piece& piece : before.pieces) lengths[piece.fingerprint] = piece.chunk_length;
-  for (const auto& [fingerprint, placement] : kept_in(before)) {
-    for (const NodeIndex node : before.placements[placement].nodes()) {
-      if (node >= nodes_ || is_still_on(fingerprint, node)) continue;
-      dropped_[node] += store::stored_size(fingerprint, lengths[fingerprint]);
+// A chunk that is kept otherwise now is still on the nodes that both ways have.
+void ShardBuild::count_dropped(const Block& before, std::span<const std::uint32_t> gone,
+                               const Block& block, std::span<const std::uint32_t> fresh) {
+  std::map<Fingerprint, const plan::Placement*> still;
+  for (const std::uint32_t i : fresh) {
+    const Piece& piece = block.pieces[i];
+    still[piece.fingerprint] = &block.placements[piece.placement];
+  }
+  for (const std::uint32_t i : gone) {
+    const Piece& piece = before.pieces[i];
+    const auto kept = still.find(piece.fingerprint);
+    for (const NodeIndex node : before.placements[piece.placement].nodes()) {
+      const bool stays = kept != still.end() && kept->second->is_on(node);
+      if (node >= nodes_ || stays) continue;
+      dropped_[node] += store::stored_size(piece.fingerprint, piece.chunk_length);
       references_[node];  // is told of it, if of no chunk
     }
   }

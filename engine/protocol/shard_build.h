@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -91,10 +92,12 @@ class ShardBuild {
   std::uint32_t number_of(const Fingerprint& fingerprint, std::uint32_t placement,
                           std::uint32_t fresh);
   void make_room_to_refer(std::size_t pieces);
-  // To those of its chunks that `before` does not have, kept alike.
-  void refer(const Block& block, const Block& before = {});
-  // Counts what `block` refers to no more, of what `before` does.
-  void count_dropped(const Block& before, const Block& block);
+  void refer(const Block& block);
+  // To the chunks of these pieces.
+  void refer(const Block& block, std::span<const std::uint32_t> pieces);
+  // Counts what nodes are not referred to for any more: see plan::BlockChanges.
+  void count_dropped(const Block& before, std::span<const std::uint32_t> gone, const Block& block,
+                     std::span<const std::uint32_t> fresh);
   Status send_references();
   // By the nodes that should have them: numbers in referred_.
   using ByNode = std::map<NodeIndex, std::vector<std::uint32_t>>;
