@@ -242,7 +242,7 @@ const std::vector<Entry>& entries() {
        print_integer<&Hints::keep>},
       {"dedup_generation", "0", "a whole number",
        "the generation to be read: its number, or `-1` for the one before the newest, `-2` for the "
-       "one before that; `0`: the newest",
+       "one before that; `0`: the newest; opens with `MPI_MODE_CREATE` are about the newest",
        false, Agreement::kAll, parse_generation, print_integer<&Hints::generation>},
       {"dedup_report", "", "a path",
        "a file to which rank 0 appends one JSON line for each commit; none if empty", true,

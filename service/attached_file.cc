@@ -37,7 +37,8 @@ Status AttachedFile::tidy() {
   const store::Store::Prepared prepared = store::Store::Prepared::kKeep;
   const auto collected =
       record.is_ok()
-          ? store::collect_older(*store_, *record, {.with_logs = true, .prepared = prepared})
+          ? store::collect_older(*store_, identity_, record->attempt, record->kept,
+                                 {.with_logs = true, .prepared = prepared})
           : store_->collect(identity_, {}, {}, true, prepared);
   DEDUP_TRY(collected.status());
   tidied_ = true;
@@ -115,7 +116,14 @@ bool AttachedFile::make_room(const std::vector<Id128>& own) {
   if (!record.is_ok()) return freed;
   const store::Collection how{.open_segments = chunks_.open_segments(),
                               .prepared = store::Store::Prepared::kKeep};
-  return store::collect_older(*store_, *record, how).is_ok() || freed;
+  return store::collect_older(*store_, identity_, record->attempt, record->kept, how).is_ok() || freed;
+}
+
+std::vector<std::string> AttachedFile::give_up_kept(std::uint64_t bytes) {
+  if (!may_give_up_) return {};
+  auto names = store::give_up_kept(*store_, bytes);
+  may_give_up_ = !names.empty();
+  return names;
 }
 
 Status AttachedFile::adopt(const store::CommitRecord& record) {
@@ -234,9 +242,10 @@ Result<CollectReply> AttachedFile::collect(const Id128& id) {
   generation_lock_.reset();  // of the time before this job wrote: it would keep the old generation
   tidied_ = true;
   may_make_room_ = true;
+  may_give_up_ = true;
   const store::Collection how{.open_segments = chunks_.open_segments(),
                               .flush = committed->flushed()};
-  DEDUP_ASSIGN(const std::uint64_t freed, store::collect_older(*store_, committed->record(), how));
+  DEDUP_ASSIGN(const std::uint64_t freed, store::collect_older(*store_, identity_, id, committed->record().kept, how));
   return CollectReply{freed};
 }
 

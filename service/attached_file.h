@@ -41,6 +41,9 @@ class AttachedFile {
   // Once a generation: frees what others do not need any more, and what nobody will ask for but in
   // the rarest case. False if there is nothing to be tried.
   bool make_room(const std::vector<Id128>& own);
+  // Drops kept generations, as store::give_up_kept(); nothing until the next generation once there
+  // were none.
+  std::vector<std::string> give_up_kept(std::uint64_t bytes);
   FileChunks& chunks() { return chunks_; }
 
   // --- Commit -----------------------------------------------------------------------------------
@@ -68,6 +71,7 @@ class AttachedFile {
   std::unique_ptr<store::Store::Lock> generation_lock_;
   bool tidied_ = false;
   bool may_make_room_ = true;
+  bool may_give_up_ = true;
   FileChunks chunks_;
   std::unique_ptr<NodeCommit> commit_;
   Id128 aborted_;  // the last one

@@ -33,6 +33,7 @@ void FileChunks::set_base(const Id128& base) {
   base_index_.reset();
   base_opened_ = false;
   distrusted_.clear();
+  is_index_damaged_ = false;
   segment_sizes_.clear();
 }
 
@@ -84,7 +85,11 @@ void FileChunks::find_in_base(std::span<const Fingerprint> fingerprints,
             [&](std::uint32_t a, std::uint32_t b) { return fingerprints[a] < fingerprints[b]; });
   for (const std::uint32_t i : which) {
     const Result<store::IndexEntry> entry = find(*base, fingerprints[i]);
-    if (!entry.is_ok() || distrusted_.contains(entry->fingerprint)) continue;
+    if (!entry.is_ok()) {
+      is_index_damaged_ = is_index_damaged_ || entry.status().code() != Code::kNotFound;
+      continue;
+    }
+    if (distrusted_.contains(entry->fingerprint)) continue;
     if (present(entry->fingerprint, entry->location)) found(i, *entry);
   }
 }

@@ -52,7 +52,10 @@ class FileChunks {
   Result<std::uint64_t> open_log();
   std::vector<std::uint8_t> claim(const Claim& request);
   void release(std::span<const Fingerprint> fingerprints);
-  bool distrusts_any() const { return !distrusted_.empty(); }
+  // Whether what the base's index names may be other than it says.
+  bool distrusts_any() const { return is_index_damaged_ || !distrusted_.empty(); }
+  // Whether a segment could not be flushed: the disk may not have it.
+  bool has_forgotten(std::uint64_t segment) const { return forgotten_.contains(segment); }
   // What the committed generation has of these here is bad: from now on they are not here, unless
   // they were stored again since. Good until set_base(). Those that read well but are not what they
   // are named after are made unreadable for good.
@@ -115,6 +118,7 @@ class FileChunks {
   bool base_opened_ = false;                                        // or found to be unreadable
   std::uint64_t next_number_ = 0;                                   // 0: not known yet
   std::unordered_set<Fingerprint> distrusted_;                      // chunks of the base
+  bool is_index_damaged_ = false;                                   // of the base: some look-up failed
   std::unordered_map<Id128, LookedUp> looked_up_;                   // by handle
   std::set<std::uint64_t> open_;                                    // segments
   std::set<std::uint64_t> flushed_;                                 // segments, by this job

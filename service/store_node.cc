@@ -89,9 +89,12 @@ Result<FindReply> StoreNode::on(const Find& request) {
   DEDUP_ASSIGN(const auto store, open_store(request.store_template, true));
   const Status dropped = drop_marked(*store, files_);
   if (!dropped.is_ok()) return explain(dropped);
+  bool makes_kept = false;
   if (!request.kept_of.is_zero()) {
     // What this store cannot give, others do.
-    (void)store::keep_generation(*store, request.kept_of, request.kept_attempt, true);
+    const Status kept =
+        store::keep_generation(*store, request.kept_of, request.kept_attempt, true);
+    makes_kept = kept.code() == Code::kFileInUse;
   }
   auto entry = store->find(request.path, request.identity);
   if (!entry.is_ok()) return explain(entry.status());
@@ -103,6 +106,7 @@ Result<FindReply> StoreNode::on(const Find& request) {
   reply.store = {store->uuid(), node_name_};
   reply.seen = *seen;
   reply.free_bytes = *free_bytes;
+  reply.makes_kept = makes_kept;
   for (const auto& record : entry->records) reply.records.push_back(record.encode());
   reply.deleted = std::move(entry->deleted);
   reply.damaged = std::move(entry->damaged);
@@ -162,15 +166,12 @@ Result<SpaceReply> StoreNode::on(const Space& request) {
     if (bytes < request.needed && file.make_room(attached())) {
       DEDUP_ASSIGN(bytes, file.store().free_bytes());
     }
-    SpaceReply reply;
-    while (bytes < request.needed) {
-      std::string name = store::give_up_oldest_kept(file.store());
-      if (name.empty()) break;
-      reply.given_up.push_back(std::move(name));
-      DEDUP_ASSIGN(bytes, file.store().free_bytes());
-      if (request.needed == Space::kAnything) break;
+    SpaceReply reply{bytes, {}};
+    if (bytes < request.needed && request.gives_up) {
+      const bool anything = request.needed == Space::kAnything;
+      reply.given_up = file.give_up_kept(anything ? 1 : request.needed - bytes);
+      DEDUP_ASSIGN(reply.free_bytes, file.store().free_bytes());
     }
-    reply.free_bytes = bytes;
     return reply;
   });
 }

@@ -13,9 +13,11 @@ Result<std::uint64_t> drop_with_mark(Store& store, const Id128& identity,
                                      std::unique_ptr<Store::Lock> whole) {
   const auto before = store.mark_stores(identity);
   // The mark first: after a crash in between, whoever sees it drops the file.
+  const auto kept = kept_of(store, identity);
   DEDUP_TRY(store.put_mark(identity, stores_left));
-  (void)drop_kept(store, identity);
   auto dropped = store.drop_file(identity, std::move(whole));
+  // What stays of these now, dedupctl gc finds.
+  if (dropped.is_ok() && kept.is_ok()) (void)drop_kept(store, *kept);
   if (!dropped.is_ok()) {
     // Not deleted, so it must not be marked as such. What the caller is told is why it could not
     // be.
@@ -41,8 +43,10 @@ Status drop_marked(Store& store, const Id128& identity) {
   DEDUP_ASSIGN(const auto marks, store.marks());
   const bool is_marked = std::find(marks.begin(), marks.end(), identity) != marks.end();
   if (!is_marked) return Status::ok();
-  (void)drop_kept(store, identity);
-  return store.drop_file(identity, std::move(*lock)).status();
+  const auto kept = kept_of(store, identity);
+  DEDUP_TRY(store.drop_file(identity, std::move(*lock)).status());
+  if (kept.is_ok()) (void)drop_kept(store, *kept);
+  return Status::ok();
 }
 
 }  // namespace dedup::store

@@ -45,25 +45,11 @@ Result<CommitRecord> committed_record(Store& store, const Id128& file, const Id1
   return *prepared;
 }
 
-// Files that are kept generations of `file`, there or not: those that its records name; where one
-// cannot be read, those that say of themselves that they are, for which all files are looked at.
-Result<std::set<Id128>> kept_of(const Store& store, const Id128& file) {
-  DEDUP_ASSIGN(const Store::Generations all, store.generations(file));
-  std::set<Id128> found;
-  for (const CommitRecord& record : all.committed) {
-    for (const KeptGeneration& one : record.kept) found.insert(kept_identity(file, one.attempt));
-  }
-  if (all.damaged.empty()) return found;
-  DEDUP_ASSIGN(const std::vector<CommitRecord> files, store.list());
-  for (const CommitRecord& record : files) {
-    if (record.kept_of.file == file) found.insert(record.identity);
-  }
-  return found;
-}
-
-// Whether the file that it is has been made, or even healed since.
+// Whether the file that it is has been made, or even healed since. A store that lacked it may have
+// got its record alone.
 bool is_made(const Store& store, const Id128& kept) {
-  return store.newest(kept).is_ok();
+  const auto newest = store.newest(kept);
+  return newest.is_ok() && store.index(kept, newest->attempt).is_ok();
 }
 
 }  // namespace
@@ -120,48 +106,70 @@ Status keep_generation(Store& store, const Id128& file, const Id128& attempt, bo
   return store.commit(identity, attempt, flush);
 }
 
-Result<std::uint64_t> collect_older(Store& store, const CommitRecord& newest,
+Result<std::uint64_t> collect_older(Store& store, const Id128& file, const Id128& newest,
+                                    const std::vector<KeptGeneration>& kept,
                                     const Collection& how) {
-  const Id128& file = newest.identity;
-  std::vector<Id128> stay{newest.attempt};
-  for (const KeptGeneration& one : newest.kept) {
+  std::vector<Id128> stay{newest};
+  std::set<Id128> staying;
+  for (const KeptGeneration& one : kept) {
+    staying.insert(kept_identity(file, one.attempt));
     const auto is_here = store.has_attempt(file, one.attempt);
     if (is_here.is_ok() && !*is_here) continue;
     // One that cannot be made a file now stays as it is.
-    const Status kept = keep_generation(store, file, one.attempt, how.flush);
-    if (!kept.is_ok() && kept.code() != Code::kNotFound) stay.push_back(one.attempt);
+    const Status made = keep_generation(store, file, one.attempt, how.flush);
+    if (!made.is_ok() && made.code() != Code::kNotFound) stay.push_back(one.attempt);
   }
   // While the records still say which there were.
-  DEDUP_TRY(drop_kept(store, file, newest.kept));
+  DEDUP_ASSIGN(std::set<Id128> going, kept_of(store, file));
+  std::erase_if(going, [&](const Id128& identity) { return staying.contains(identity); });
+  DEDUP_TRY(drop_kept(store, going));
   return store.collect(file, stay, how.open_segments, how.with_logs, how.prepared);
 }
 
-Status drop_kept(Store& store, const Id128& file, const std::vector<KeptGeneration>& stay) {
-  DEDUP_ASSIGN(const std::set<Id128> made, kept_of(store, file));
-  std::set<Id128> staying;
-  for (const KeptGeneration& one : stay) staying.insert(kept_identity(file, one.attempt));
+// Where a record cannot be read, those count that say of themselves that they are, for which all
+// files are looked at.
+Result<std::set<Id128>> kept_of(const Store& store, const Id128& file) {
+  DEDUP_ASSIGN(const Store::Generations all, store.generations(file));
+  std::set<Id128> found;
+  for (const CommitRecord& record : all.committed) {
+    for (const KeptGeneration& one : record.kept) found.insert(kept_identity(file, one.attempt));
+  }
+  if (all.damaged.empty()) return found;
+  DEDUP_ASSIGN(const std::vector<CommitRecord> files, store.list());
+  for (const CommitRecord& record : files) {
+    if (record.kept_of.file == file) found.insert(record.identity);
+  }
+  return found;
+}
+
+Status drop_kept(Store& store, const std::set<Id128>& kept) {
   Status status;
-  for (const Id128& identity : made) {
-    if (staying.contains(identity)) continue;
+  for (const Id128& identity : kept) {
     const Status dropped = store.drop_file(identity).status();
     if (status.is_ok() && dropped.code() != Code::kFileInUse) status = dropped;
   }
   return status;
 }
 
-std::string give_up_oldest_kept(Store& store) {
+std::vector<std::string> give_up_kept(Store& store, std::uint64_t bytes) {
+  std::vector<std::string> names;
   auto all = store.list();
-  if (!all.is_ok()) return {};
+  if (!all.is_ok()) return names;
   std::erase_if(*all, [](const CommitRecord& record) { return record.kept_of.file.is_zero(); });
   std::sort(all->begin(), all->end(), [](const CommitRecord& a, const CommitRecord& b) {
     return std::tie(a.time, a.kept_of.number) < std::tie(b.time, b.kept_of.number);
   });
+  // What is freed is counted, since a file system may say so only later.
   for (const CommitRecord& record : *all) {
-    const auto is_here = store.has_file(record.identity);
-    if (!is_here.is_ok() || !*is_here) continue;
-    if (store.drop_file(record.identity).is_ok()) return record.path;
+    if (bytes == 0) break;
+    auto lock = store.lock_whole(record.identity);
+    if (!lock.is_ok()) continue;
+    const auto freed = store.drop_file(record.identity, *std::move(lock));
+    if (!freed.is_ok()) continue;
+    names.push_back(record.path);
+    bytes -= std::min(bytes, *freed);
   }
-  return {};
+  return names;
 }
 
 }  // namespace dedup::store

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,23 +39,25 @@ std::vector<KeptGeneration> kept_after(const CommitRecord& base, std::size_t cou
 // one. kNotFound if it is not here, or only its record is. `flush`: it is durable when it returns.
 Status keep_generation(Store& store, const Id128& file, const Id128& attempt, bool flush);
 
-// Frees what neither `newest`, the file's newest generation here, needs nor one that it says is
-// kept: those become files of their own first. As Store::collect(). Returns the bytes freed.
+// Frees what neither generation `newest` of the file needs, which may not be here, nor one that it
+// says is kept: those become files of their own first. As Store::collect(). Returns the bytes freed.
 struct Collection {
   std::vector<std::uint64_t> open_segments{};
   bool with_logs = false;
   Store::Prepared prepared = Store::Prepared::kDrop;
   bool flush = true;
 };
-Result<std::uint64_t> collect_older(Store& store, const CommitRecord& newest,
+Result<std::uint64_t> collect_older(Store& store, const Id128& file, const Id128& newest,
+                                    const std::vector<KeptGeneration>& kept,
                                     const Collection& how);
 
-// Drops what this store has of kept generations of a file that records of it here name, but for
-// those in `stay`. What somebody reads stays: dedupctl gc finds it.
-Status drop_kept(Store& store, const Id128& file, const std::vector<KeptGeneration>& stay = {});
+// The identities of a file's kept generations, here or not, as records of it here name them.
+Result<std::set<Id128>> kept_of(const Store& store, const Id128& file);
+// Drops what this store has of them. What somebody reads stays: dedupctl gc finds it.
+Status drop_kept(Store& store, const std::set<Id128>& kept);
 
-// Drops, of the kept generations of all files here, the oldest that nobody reads. Returns its name;
-// empty if there is none.
-std::string give_up_oldest_kept(Store& store);
+// Drops kept generations, of all files here, that nobody reads, the oldest first, until so many
+// bytes are free that were not. Returns the names of those that it dropped.
+std::vector<std::string> give_up_kept(Store& store, std::uint64_t bytes);
 
 }  // namespace dedup::store

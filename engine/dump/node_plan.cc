@@ -55,13 +55,16 @@ class Leader {
     const std::size_t some =
         std::min(unrepresented,
                  std::max<std::size_t>(topology_.nodes().size(), std::size_t{4} * request_.copies));
-    for (std::size_t guests = some;; guests = unrepresented) {
+    // Guests give up nothing that they keep before all have been asked without that.
+    for (std::size_t guests = some, rounds = 0;; guests = unrepresented, ++rounds) {
       const std::vector<NodeIndex> nodes = participants(topology_, guests);
       std::vector<plan::NodeState> states;
+      guests_give_up_ = rounds == 2;
       if (!gather(nodes, totals, failed, states, failure)) return false;
       dealing = plan::deal_all({request_.copies, request_.ring, store::kMostBesideChunk, states,
                                 request_.result, order});
-      if (dealing.feasible || guests == unrepresented) break;
+      const bool is_last = unrepresented == 0 || guests_give_up_;
+      if (dealing.feasible || is_last) break;
     }
     if (!dealing.feasible) {
       failure = no_space(dealing);
@@ -79,10 +82,11 @@ class Leader {
     const std::size_t share = (guests.size() + leaders - 1) / leaders;
     std::vector<std::uint64_t> free(share);
     std::vector<service::Client::Pending<service::Space>> pending;
-    const service::Space request{request_.identity, bytes_needed(mine.totals)};
+    service::Space request{request_.identity, bytes_needed(mine.totals), guests_give_up_};
     for (std::size_t i = position(); i < guests.size(); i += leaders) {
       pending.push_back(client_.start(guests[i], request));
     }
+    request.gives_up = true;
     const auto own = client_.call(client_.self(), request);
     if (own.is_ok()) {
       mine.free_bytes = own->free_bytes;
@@ -164,6 +168,7 @@ class Leader {
   const Topology& topology_;
   service::Client& client_;
   const DealingRequest& request_;
+  bool guests_give_up_ = false;
 };
 
 // What of the dealing concerns this node's ranks.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/hooks.h"
+
 namespace dedup::engine {
 
 namespace {
@@ -24,6 +26,11 @@ Result<CommittedGeneration> from_record(const Bytes& record,
 }
 
 }  // namespace
+
+bool is_small(const store::CommitRecord& record) {
+  const std::uint64_t chunk = std::max<std::uint64_t>(1, record.chunk_size);
+  return (record.size + chunk - 1) / chunk < entries_worth_keeping();
+}
 
 bool CommittedGeneration::is_numbered_like(NodeIndex nodes) const {
   if (store_of.size() != nodes) return false;

@@ -21,6 +21,10 @@ struct CommittedGeneration {
   bool is_numbered_like(NodeIndex nodes) const;
 };
 
+// Whether no node can have so many of a generation's chunks that parts of its index and recipe are
+// worth keeping.
+bool is_small(const store::CommitRecord& record);
+
 // Immutable once made: shared between threads without locks.
 struct FileView {
   service::FileInfo info;

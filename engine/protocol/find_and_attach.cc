@@ -74,9 +74,13 @@ class FindAndAttach {
  private:
   // What this job has open may have been renamed or replaced since: then the path is another file.
   Status check_known() {
-    const bool is_it = !begun_.known ||
-                       begun_.info.real_path == service::FileInfo::RealPath::kNone ||
-                       stands_at_path(begun_.info);
+    if (!begun_.known) return Status::ok();
+    DEDUP_ASSIGN(const store::CommitRecord record, record_of(begun_.info.record));
+    const bool is_kept = !record.kept_of.file.is_zero();
+    // A file may have the very name that a kept generation of another one has.
+    const bool is_wanted = kept_ ? begun_.info.identity == kept_->identity : !is_kept;
+    const bool is_it = is_wanted && (begun_.info.real_path == service::FileInfo::RealPath::kNone ||
+                                     stands_at_path(begun_.info));
     if (is_it) return Status::ok();
     begun_.known = false;
     begun_.aside.push_back(begun_.info.identity);
@@ -162,14 +166,20 @@ class FindAndAttach {
     DEDUP_ASSIGN(const bool shared, is_shared(found, file_.path));
     DEDUP_TRY(shared ? decide_by_real_path(found, std::move(state), mine)
                      : decide_by_path(found, mine));
-    choose_homes(mine.info);
-    return Status::ok();
+    return choose_homes(mine.info);
   }
 
-  // Files that share have one key: so blocks of their recipes are on the same nodes.
-  static void choose_homes(service::FileInfo& info) {
-    if (info.home_seed.is_zero()) info.home_seed = info.key;
-    if (info.home_seed.is_zero()) info.home_seed = info.identity;
+  // Files that share have one key: so blocks of their recipes are on the same nodes. Of small ones
+  // there are many, and little to share: each has homes of its own.
+  static Status choose_homes(service::FileInfo& info) {
+    const Bytes& origin = info.record.empty() ? info.donor : info.record;
+    Id128 key = info.key;  // nobody else has that of a file that shares with none
+    if (!origin.empty()) {
+      DEDUP_ASSIGN(const store::CommitRecord record, record_of(origin));
+      key = is_small(record) ? Id128{} : record.key;
+    }
+    info.home_seed = key.is_zero() ? info.identity : key;
+    return Status::ok();
   }
 
   // Collective. No path leads to a kept generation: the stores find it by its identity.
@@ -187,16 +197,17 @@ class FindAndAttach {
     }
     begin_info(found, mine);
     DEDUP_ASSIGN(const store::Choice choice, store::choose_generation(file_.path, found.reports));
+    if (!choice.exists && found.makes_kept) {
+      return {Code::kFileInUse, file_.path + ": another job is just keeping it: try again"};
+    }
     if (!choice.exists) {
-      return {Code::kNoSuchFile, file_.path +
-                                     ": this generation was kept, but no store of this "
-                                     "job has it any more"};
+      return {Code::kIo, file_.path + ": this generation was kept, but no store of this job has it: "
+                                      "it was removed or given up, or is on other nodes"};
     }
     if (file_.writable) DEDUP_TRY(store::check_quorum(choice));
     take(choice, found, mine);
     if (file_.writable) DEDUP_TRY(make_writable(mine.info));
-    choose_homes(mine.info);
-    return Status::ok();
+    return choose_homes(mine.info);
   }
 
   // On rank 0: with whom a file that is new shares, as far as names tell.
@@ -244,7 +255,6 @@ class FindAndAttach {
     out.info.identity = choice.record.identity;
     out.info.record = choice.record.encode();
     out.info.size = choice.record.size;
-    out.info.home_seed = choice.record.key;
     out.info.stores = store_table(found.stores, choice.record);
     out.base = choice.record.attempt;
     out.adopt = choice.adopt;
@@ -361,6 +371,9 @@ class FindAndAttach {
     info.writable = true;
     // None as long as nothing is committed.
     DEDUP_ASSIGN(const store::CommitRecord record, record_of(info.record));
+    if (!record.kept_of.file.is_zero() && !file_.heals) {
+      return {Code::kReadOnly, file_.path + ": a generation that is kept can only be read"};
+    }
     info.session = continues_session(record) ? begun_.ended.session : Id128::random();
     DEDUP_ASSIGN(const store::CommitRecord donor, record_of(info.donor));
     info.key = record.attempt.is_zero() ? donor.key : record.key;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/fields.h"
-#include "base/hooks.h"
 #include "base/warn.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
@@ -53,12 +52,6 @@ class AtMyNodes {
 template <typename Request>
 Status at_my_nodes(const JobFile& file, const Request& request) {
   return AtMyNodes<Request>(file, request).wait();
-}
-
-// Whether no node can have so many of its chunks that runs of an index are worth keeping.
-bool is_small(const store::CommitRecord& record) {
-  const std::uint64_t chunk = std::max<std::uint64_t>(1, record.chunk_size);
-  return (record.size + chunk - 1) / chunk < entries_worth_keeping();
 }
 
 std::string hash_name(const hints::Hints& hints) {
@@ -213,8 +206,8 @@ Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
   record_.chunk_size = file_.hints.chunk_size;
   record_.fingerprint = hash_name(file_.hints);
   record_.key = info.key;
-  if (view->committed) keep_older(view->committed->record);
   record_.time = static_cast<std::uint64_t>(std::time(nullptr));
+  if (view->committed) keep_older(view->committed->record);
   for (NodeIndex n = 0; n < file_.nodes(); ++n) {
     record_.stores.push_back({info.stores[n].uuid, info.stores[n].node});
   }
@@ -229,12 +222,9 @@ Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
 // A generation that says the same as the one before does not push out another one.
 void GenerationCommit::keep_older(const store::CommitRecord& base) {
   record_.kept_of = base.kept_of;
-  const bool is_by_itself = base.kept_of.file.is_zero();
-  if (file_.heals) {
-    record_.kept = base.kept;
-  } else if (is_by_itself) {
-    record_.kept = store::kept_after(base, file_.hints.keep - 1);
-  }
+  // Where there is no room the oldest go first.
+  if (!base.kept_of.file.is_zero()) record_.time = base.time;
+  record_.kept = file_.heals ? base.kept : store::kept_after(base, file_.hints.keep - 1);
 }
 
 // Phase 2. From the first rename on the generation is committed, whatever else fails.

@@ -29,12 +29,12 @@ struct Found {
 };
 
 // `generation`: as the hint has it; of a name what that says.
-Result<Asked> what_is_asked(const JobFile& file, bool create, std::int64_t& generation,
+Result<Asked> what_is_asked(const JobFile& file, std::int64_t& generation,
                             store::PathState& state) {
   Asked asked{generation != 0, file.path, {}};
   if (!asked.for_generation) {
     const auto name = store::parse_kept_path(file.path);
-    if (!name || create) return asked;
+    if (!name) return asked;
     DEDUP_ASSIGN(const store::PathState at_name, store::look_at(file.path));
     if (at_name.kind != Kind::kNothing && at_name.kind != Kind::kNoDirectory) return asked;
     asked = {true, name->path, {}};
@@ -97,23 +97,25 @@ Status check_reading(const JobFile& file, const Found& found) {
 
 Result<std::optional<KeptFile>> find_kept(JobFile& file, bool create) {
   const bool may_be_kept = file.hints.generation != 0 || store::parse_kept_path(file.path);
-  if (!may_be_kept) return std::optional<KeptFile>();
+  if (create || !may_be_kept) return std::optional<KeptFile>();
   Asked asked;
   std::int64_t generation = file.hints.generation;
   store::PathState state;
   Status status;
   if (file.rank() == 0) {
-    auto wanted = what_is_asked(file, create, generation, state);
+    auto wanted = what_is_asked(file, generation, state);
     status = wanted.status();
     if (status.is_ok()) asked = std::move(*wanted);
   }
   DEDUP_TRY(file.ranks().share(status, asked));
   if (!asked.for_generation) return std::optional<KeptFile>();
-  DEDUP_ASSIGN(const SearchResult result,
-               search(file.client(), file.ranks(), {asked.path, asked.identity, file.hints.store}));
+  // Rank 0 tells what it finds wrong, also if all have heard of it.
+  const auto result =
+      search(file.client(), file.ranks(), {asked.path, asked.identity, file.hints.store});
   Found found;
   if (file.rank() == 0) {
-    const auto record = newest(asked, state, result);
+    const auto record =
+        result.is_ok() ? newest(asked, state, *result) : Result<store::CommitRecord>(result.status());
     auto chosen =
         record.is_ok() ? choose(asked, generation, *record) : Result<Found>(record.status());
     status = chosen.is_ok() ? check_reading(file, *chosen) : chosen.status();

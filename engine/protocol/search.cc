@@ -74,6 +74,7 @@ Result<SearchResult> put_together(const service::Client& client, std::vector<Ans
     for (const std::string& text : reply.damaged) {
       result.damaged.push_back("node " + report.node_name + ": " + text);
     }
+    result.makes_kept = result.makes_kept || reply.makes_kept;
     result.stores[node] = std::move(reply.store);
     result.seen[node] = reply.seen;
   }

@@ -18,6 +18,7 @@ struct SearchResult {
   std::vector<service::StoreRef> stores;    // likewise
   std::vector<store::Seen> seen;            // likewise: the path's directory
   std::vector<std::string> damaged;         // what could not be read, for a warning
+  bool makes_kept = false;                  // see FindReply
   std::vector<store::CommitRecord> donors;  // the newest of the donor that was asked for
 };
 

@@ -9,7 +9,8 @@
 namespace dedup::service {
 
 NodeIndex file_home(const std::string& path, NodeIndex nodes);
-// `seed`: FileInfo::home_seed.
+// Consecutive blocks go round the nodes, so that every long range is spread evenly. `seed`:
+// FileInfo::home_seed.
 NodeIndex block_home(const Id128& seed, std::uint64_t block, NodeIndex nodes);
 
 }  // namespace dedup::service

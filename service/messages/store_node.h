@@ -40,6 +40,7 @@ struct FindReply {
   std::vector<Id128> deleted;  // identities that were deleted
   std::vector<std::string> damaged;
   Bytes donor;  // record of the newest generation of `donor`; empty: it is not here
+  bool makes_kept = false;  // another job is just making the kept generation a file
 };
 struct Find {
   std::string path;
@@ -102,8 +103,9 @@ struct Drop {
   using Reply = Empty;
 };
 // What this node's store has room for. If that is less than `needed`, files that no name leads to
-// any more are dropped first (store/unnamed.h), once for each generation of the file; then kept
-// generations, the oldest first (store/kept.h), until it is enough. kAnything: one of these.
+// any more are dropped first (store/unnamed.h), once for each generation of the file; then, if
+// `gives_up`, kept generations, the oldest first (store/kept.h), until it is enough. kAnything: until
+// something was freed.
 struct SpaceReply {
   std::uint64_t free_bytes = 0;
   std::vector<std::string> given_up;  // names of kept generations that were dropped
@@ -112,6 +114,7 @@ struct Space {
   static constexpr std::uint64_t kAnything = ~std::uint64_t{0};
   Id128 identity;
   std::uint64_t needed = 0;  // bytes
+  bool gives_up = true;
   static constexpr Opcode kOpcode = Opcode::kSpace;
   using Reply = SpaceReply;
 };

@@ -29,7 +29,7 @@ Status Dedupctl::gc(bool unnamed, ctl::Freed& freed) {
 }
 
 Status Dedupctl::rm(const std::string& path, const std::vector<std::string>& nodes) {
-  return ctl::remove_file(upkeep_, path, nodes).status();
+  return ctl::remove_file(upkeep_, {path, 0, nodes}).status();
 }
 
 }  // namespace dedup::simulation

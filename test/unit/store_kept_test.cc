@@ -68,7 +68,8 @@ class StoreKept : public StoreContract<Kind> {
     ASSERT_TRUE((*writer)->finish().is_ok());
     r.shards = {{test::digest_of(this->identity_, r.attempt, 0, {{0, block}}), {0}}};
   }
-  Result<std::uint64_t> collect() { return collect_older(*this->store_, records_.back(), {}); }
+  Result<std::uint64_t> collect() { return collect_older(*this->store_, this->identity_, records_.back().attempt,
+                         records_.back().kept, {}); }
   Id128 kept(std::uint64_t number) const {
     return kept_identity(this->identity_, records_[number - 1].attempt);
   }
@@ -160,17 +161,32 @@ TYPED_TEST(StoreKept, IsNotMadeOfWhatIsNotHere) {
   EXPECT_FALSE(this->is_here(1));
 }
 
+TYPED_TEST(StoreKept, IsMadeAnewWhereItsRecordCameAlone) {
+  this->next(1);
+  CommitRecord adopted = this->next(1);
+  ASSERT_TRUE(this->collect().is_ok());
+  adopted = *this->store_->newest(this->kept(1));
+  this->next(2);
+  const Id128 second = this->kept(2);
+  adopted.identity = second;
+  adopted.attempt = this->records_[1].attempt;
+  ASSERT_TRUE(this->store_->adopt(adopted).is_ok());
+  ASSERT_TRUE(this->collect().is_ok());
+  this->expect_whole(2);
+}
+
 TYPED_TEST(StoreKept, IsGivenUpOldestFirstUnlessItIsRead) {
+  using Names = std::vector<std::string>;
   for (int i = 0; i < 4; ++i) this->next(3);
   ASSERT_TRUE(this->collect().is_ok());
   {
     const auto reading = this->store_->lock_generation(this->kept(1), this->records_[0].attempt);
     ASSERT_TRUE(reading.is_ok());
-    EXPECT_EQ(give_up_oldest_kept(*this->store_), "/scratch/run/ckpt.h5@2");
+    EXPECT_EQ(give_up_kept(*this->store_, 1), Names{"/scratch/run/ckpt.h5@2"});
   }
-  EXPECT_EQ(give_up_oldest_kept(*this->store_), "/scratch/run/ckpt.h5@1");
-  EXPECT_EQ(give_up_oldest_kept(*this->store_), "/scratch/run/ckpt.h5@3");
-  EXPECT_EQ(give_up_oldest_kept(*this->store_), "");
+  EXPECT_EQ(give_up_kept(*this->store_, 1), Names{"/scratch/run/ckpt.h5@1"});
+  EXPECT_EQ(give_up_kept(*this->store_, 1 << 20), Names{"/scratch/run/ckpt.h5@3"});
+  EXPECT_EQ(give_up_kept(*this->store_, 1), Names());
   EXPECT_TRUE(this->store_->newest(this->identity_).is_ok());
 }
 

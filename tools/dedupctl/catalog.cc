@@ -320,7 +320,20 @@ Result<const FileRow*> find_generation(const Catalog& catalog, const FileRow& fi
 
 }  // namespace
 
-Result<const FileRow*> Catalog::find(const std::string& name) const {
+std::string Catalog::place_of(const FileRow& file) const {
+  if (file.is_kept()) {
+    const store::KeptOf& of = file.record().kept_of;
+    const FileRow* const newest = row_of(of.file);
+    if (newest != nullptr) return store::kept_path(place_of(*newest), of.number);
+  }
+  return file.stands_at.empty() ? file.path : file.stands_at;
+}
+
+Result<const FileRow*> Catalog::find(const std::string& name, std::uint64_t generation) const {
+  if (generation != 0) {
+    DEDUP_ASSIGN(const FileRow* const file, find(name));
+    return find_generation(*this, *file, name, generation);
+  }
   const std::string text = without_prefix(name);
   Id128 identity;
   if (Id128::parse(text, identity)) {
@@ -335,7 +348,7 @@ Result<const FileRow*> Catalog::find(const std::string& name) const {
   }
   std::vector<const FileRow*> found;
   for (const FileRow& row : files) {
-    if (row.path == path && !row.deleted) found.push_back(&row);
+    if (row.path == path && !row.deleted && !row.is_kept()) found.push_back(&row);
   }
   if (found.size() == 1) return found[0];
   if (found.empty()) {

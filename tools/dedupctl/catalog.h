@@ -84,10 +84,13 @@ struct Catalog {
   static plan::Redundancy certain(const FileRow& file, const std::vector<Standing>& standings);
 
   // The file that a user names by its real path, with or without the prefix, or by its identity;
-  // with "@7" behind it, its generation 7. kNoSuchFile, kConflict.
-  Result<const FileRow*> find(const std::string& name) const;
+  // with "@7" behind it, or with a `generation`, an older generation. kNoSuchFile, kConflict.
+  Result<const FileRow*> find(const std::string& name, std::uint64_t generation = 0) const;
   // Null if no store here has it.
   const FileRow* row_of(const Id128& identity) const;
+  // Where the file is: where its placeholder was found, or where it was committed. Of a kept
+  // generation: the name that it has there.
+  std::string place_of(const FileRow& file) const;
   // Its older generations that its newest record says are kept and that are here, newest first.
   std::vector<const FileRow*> kept_of(const FileRow& file) const;
 };

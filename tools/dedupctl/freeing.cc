@@ -15,7 +15,7 @@ namespace {
 enum class Action : std::uint8_t {
   kNothing,
   kTidy,     // all generations and attempts but those in `keep` go, and logs
-  kCollect,  // all but the newest, which is in `keep`, and those that it says are kept; and logs
+  kCollect,  // all but the newest, which is in `keep`, and those in `kept`; and logs
   kDrop      // all of it goes: it was deleted, or nothing of it is committed anywhere
 };
 constexpr Action last_of(Action) {
@@ -26,6 +26,7 @@ struct Step {
   Action action = Action::kNothing;
   Id128 identity;
   std::vector<Id128> keep;
+  std::vector<store::KeptGeneration> kept{};  // kCollect
 
   bool operator==(const Step&) const = default;
 };
@@ -111,7 +112,7 @@ Step plan_step(const Catalog& catalog, const FileRow& file, const std::set<Id128
              " bytes); see --search, and --unnamed to free its space";
     }
     if (is_on_all_its_stores(catalog, file) && !may_be_committed(catalog, file)) {
-      return {Action::kCollect, file.identity, {file.record().attempt}};
+      return {Action::kCollect, file.identity, {file.record().attempt}, file.record().kept};
     }
     if (!note.empty()) note += "; ";
     note += "left as it is, since stores of it are missing or behind: heal it";
@@ -142,13 +143,9 @@ std::vector<Step> plan_steps(Upkeep& upkeep, const std::set<Id128>& given_up, Fr
 Result<std::uint64_t> apply(store::Store& store, const Step& step,
                             std::unique_ptr<store::Store::Lock> lock) {
   if (step.action == Action::kDrop) return store.drop_file(step.identity, std::move(lock));
-  const auto newest = store.newest(step.identity);
-  // A store that took no part in the newest generation has nothing to keep.
-  const bool has_newest = newest.is_ok() && newest->attempt == step.keep.front();
-  if (step.action == Action::kTidy || !has_newest) {
-    return store.collect(step.identity, step.keep, {}, true);
-  }
-  return store::collect_older(store, *newest, {.with_logs = true});
+  if (step.action == Action::kTidy) return store.collect(step.identity, step.keep, {}, true);
+  return store::collect_older(store, step.identity, step.keep.front(), step.kept,
+                              {.with_logs = true});
 }
 
 // Collective.

@@ -47,9 +47,16 @@ Status heal_path(const std::string& path, unsigned replication, int flags,
   return {code_of(error_class), error.text};
 }
 
-Status check_healable(const FileRow& file, const std::string& path) {
+// The driver finds an older generation by its file's placeholder.
+Status check_healable(const Catalog& catalog, const FileRow& row, const std::string& path) {
+  const FileRow* const named = row.is_kept() ? catalog.row_of(row.record().kept_of.file) : &row;
+  if (named == nullptr) {
+    return {Code::kIo, path + ": cannot be healed, as the file that it is of is not here; export "
+                              "it (identity " + row.identity.hex() + ")"};
+  }
+  const FileRow& file = *named;
   if (file.at_path == AtPath::kPlaceholder || file.at_path == AtPath::kNotShared ||
-      path != file.path) {
+      path != (row.is_kept() ? row.path : file.path)) {
     return Status::ok();
   }
   return {Code::kIo,
@@ -126,7 +133,8 @@ ExitCode report_healthy(const Session& session, const FileRow& file, const std::
 ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileRow* file,
                    std::string path, Json& done) {
   const Status healable =
-      session.ranks.share(session.is_root() ? check_healable(*file, path) : Status::ok(), path);
+      session.ranks.share(
+      session.is_root() ? check_healable(session.catalog, *file, path) : Status::ok(), path);
   if (!healable.is_ok()) return fail(session, healable);
   const auto healthy = find_healthy(session, nodes, verify, file);
   if (healthy) {

@@ -8,7 +8,6 @@
 
 #include "base/warn.h"
 #include "hints/node.h"
-#include "store/kept.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
 #include "tools/dedupctl/session.h"
@@ -144,11 +143,6 @@ void sort_arguments(const CLI::App& app, Options& options) {
   } else if (app.got_subcommand("export")) {
     options.path = options.all ? options.first : options.second;
     if (!options.all && !options.first.empty()) options.files = {options.first};
-  }
-  if (options.generation != 0) {
-    for (std::string& name : options.files) {
-      name = dedup::store::kept_path(name, options.generation);
-    }
   }
 }
 

@@ -81,43 +81,43 @@ Result<std::string> find_placeholder(const std::string& name, const FileRow& fil
   return std::string();
 }
 
-Result<Removal> plan(const Catalog& catalog, const FileRow& file, const std::string& name,
-                     const std::vector<std::string>& nodes) {
-  DEDUP_ASSIGN(Removal removal, plan_removal(catalog, file, nodes));
-  DEDUP_ASSIGN(removal.placeholder, find_placeholder(name, file));
+Result<Removal> plan(const Catalog& catalog, const FileRow& file, const RemovalRequest& request) {
+  DEDUP_ASSIGN(Removal removal, plan_removal(catalog, file, request.nodes));
+  // No placeholder leads to an older generation.
+  if (!file.is_kept()) {
+    DEDUP_ASSIGN(removal.placeholder, find_placeholder(request.name, file));
+  }
   return removal;
 }
 
 // With all stores locked: whether it is what the user means, and was looked at; then its name goes
 // first. If this process is killed in between, it is a file that nothing names.
-Status decide(const Upkeep& upkeep, const std::string& name, const std::vector<std::string>& nodes,
-              const Removal& planned, const FileRow& now) {
-  const auto named = upkeep.catalog.find(name);
+Status decide(const Upkeep& upkeep, const RemovalRequest& request, const Removal& planned,
+              const FileRow& now) {
+  const auto named = upkeep.catalog.find(request.name, request.generation);
   if (!named.is_ok() || (*named)->identity != planned.identity) return changed_meanwhile();
-  const auto again = plan(upkeep.catalog, now, name, nodes);
+  const auto again = plan(upkeep.catalog, now, request);
   if (!again.is_ok() || *again != planned) return changed_meanwhile();
   if (!planned.with_mark || planned.placeholder.empty()) return Status::ok();
   return store::fs::remove_file(planned.placeholder);
 }
 
-Result<Removal> plan_by_name(const Catalog& catalog, const std::string& name,
-                             const std::vector<std::string>& nodes) {
-  DEDUP_ASSIGN(const FileRow* const file, catalog.find(name));
-  return plan(catalog, *file, name, nodes);
+Result<Removal> plan_by_name(const Catalog& catalog, const RemovalRequest& request) {
+  DEDUP_ASSIGN(const FileRow* const file, catalog.find(request.name, request.generation));
+  return plan(catalog, *file, request);
 }
 
 }  // namespace
 
-Result<Removal> remove_file(Upkeep& upkeep, const std::string& name,
-                            const std::vector<std::string>& nodes) {
+Result<Removal> remove_file(Upkeep& upkeep, const RemovalRequest& request) {
   Result<Removal> planned = Removal{};
-  if (upkeep.is_root()) planned = plan_by_name(upkeep.catalog, name, nodes);
+  if (upkeep.is_root()) planned = plan_by_name(upkeep.catalog, request);
   Removal removal;
   if (planned.is_ok()) removal = *planned;
   DEDUP_TRY(upkeep.ranks.share(planned.status(), removal));
   Change change;
   change.identity = removal.identity;
-  change.decide = [&](const FileRow& now) { return decide(upkeep, name, nodes, *planned, now); };
+  change.decide = [&](const FileRow& now) { return decide(upkeep, request, *planned, now); };
   change.apply = [&](LocalStore& local, std::unique_ptr<store::Store::Lock> lock) -> Status {
     store::Store& store = *local.store;
     if (!contains(removal.stores, store.uuid())) return Status::ok();
@@ -125,10 +125,11 @@ Result<Removal> remove_file(Upkeep& upkeep, const std::string& name,
       return store::drop_with_mark(store, removal.identity, removal.stores_left, std::move(lock))
           .status();
     }
-    DEDUP_TRY(store::drop_kept(store, removal.identity));
-    return store.drop_file(removal.identity, std::move(lock)).status();
+    DEDUP_ASSIGN(const auto kept, store::kept_of(store, removal.identity));
+    DEDUP_TRY(store.drop_file(removal.identity, std::move(lock)).status());
+    return store::drop_kept(store, kept);
   };
-  DEDUP_TRY(carry_out(upkeep, change).with_context(name));
+  DEDUP_TRY(carry_out(upkeep, change).with_context(request.name));
   return planned;
 }
 

@@ -24,10 +24,15 @@ struct Removal {
   bool operator==(const Removal&) const = default;
 };
 
-// Collective. `name`: as a user gives it. `nodes`: if there are any, only their stores' part goes.
-// kNoSuchFile, kConflict; kFileInUse if a job has the file open, or has changed it since the
+// What a user gives.
+struct RemovalRequest {
+  std::string name;
+  std::uint64_t generation = 0;      // an older one, which was kept, goes; 0: the file
+  std::vector<std::string> nodes{};  // if there are any, only their stores' part goes
+};
+
+// Collective. kNoSuchFile, kConflict; kFileInUse if a job has the file open, or has changed it since the
 // catalog was made. What was removed, on rank 0.
-Result<Removal> remove_file(Upkeep& upkeep, const std::string& name,
-                            const std::vector<std::string>& nodes);
+Result<Removal> remove_file(Upkeep& upkeep, const RemovalRequest& request);
 
 }  // namespace dedup::ctl

@@ -5,17 +5,13 @@
 namespace dedup::ctl {
 namespace {
 
-const std::string& where_it_is(const FileRow& row) {
-  return row.stands_at.empty() ? row.path : row.stands_at;
-}
-
 // Where the placeholder is that the user means, if it is one.
-std::string found_at(const std::string& name, const FileRow& row) {
+std::string found_at(const Catalog& catalog, const std::string& name, const FileRow& row) {
   const std::string path = absolute_path(without_prefix(name));
   const auto state = store::look_at(path);
   const bool is_its = state.is_ok() && state->kind == store::PathState::Kind::kPlaceholder &&
                       !state->is_copy() && state->placeholder.identity == row.identity;
-  return is_its ? path : where_it_is(row);
+  return is_its ? path : catalog.place_of(row);
 }
 
 }  // namespace
@@ -41,17 +37,17 @@ ExitCode for_each_file(
       }
     };
     for (const std::string& name : session.options.files) {
-      const auto found = session.catalog.find(name);
+      const auto found = session.catalog.find(name, session.options.generation);
       if (!found.is_ok()) {
         code = worse(code, fail(session, found.status()));
       } else if ((*found)->chosen_status.code() == Code::kNotFound) {
         code = worse(code, fail(session, (*found)->chosen_status));
       } else {
-        add(**found, found_at(name, **found));
+        add(**found, found_at(session.catalog, name, **found));
       }
     }
     if (session.options.files.empty()) {
-      for (const FileRow& row : session.catalog.files) add(row, where_it_is(row));
+      for (const FileRow& row : session.catalog.files) add(row, session.catalog.place_of(row));
     }
   }
   std::uint64_t count = rows.size();
