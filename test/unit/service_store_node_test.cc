@@ -707,6 +707,24 @@ TEST_F(IndexOfAGeneration, IsWholeAgainWhenMuchOfTheBaseIsDead) {
   expect_held(all);
 }
 
+// The disk may not have it, and another flush would not tell.
+TEST_F(IndexOfAGeneration, DoesNotStayWithASegmentThatCouldNotBeFlushed) {
+  first(3000);
+  const auto needs_all = [&] {
+    const Id128 attempt = random_id(random_);
+    EXPECT_TRUE(begin_commit(attempt, {}).is_ok());
+    const auto reply = node_->on(WriteIndex{identity_, attempt, true, base_, false});
+    EXPECT_TRUE(reply.is_ok()) << reply.status().message();
+    EXPECT_TRUE(node_->on(Abort{identity_, attempt}).is_ok());
+    return reply->needs_all;
+  };
+  EXPECT_FALSE(needs_all());
+  const auto segments = open_store().value()->segments(identity_);
+  ASSERT_TRUE(segments.is_ok());
+  ASSERT_OK(node_->on(ForgetSegment{identity_, segments->front().segment}));
+  EXPECT_TRUE(needs_all());
+}
+
 TEST_F(IndexOfAGeneration, IsWholeIfItIsSmallOrStoresHaveOtherNumbers) {
   auto all = first(1000);
   all = replace(all, 1);
