@@ -36,10 +36,9 @@ Status AttachedFile::tidy() {
   if (!record.is_ok() && record.status().code() != Code::kNotFound) return Status::ok();
   const store::Store::Prepared prepared = store::Store::Prepared::kKeep;
   const auto collected =
-      record.is_ok()
-          ? store::collect_older(*store_, identity_, record->attempt, record->kept,
-                                 {.with_logs = true, .prepared = prepared})
-          : store_->collect(identity_, {}, {}, true, prepared);
+      record.is_ok() ? store::collect_older(*store_, identity_, record->attempt, record->kept,
+                                            {.with_logs = true, .prepared = prepared})
+                     : store_->collect(identity_, {}, {}, true, prepared);
   DEDUP_TRY(collected.status());
   tidied_ = true;
   return Status::ok();
@@ -116,7 +115,8 @@ bool AttachedFile::make_room(const std::vector<Id128>& own) {
   if (!record.is_ok()) return freed;
   const store::Collection how{.open_segments = chunks_.open_segments(),
                               .prepared = store::Store::Prepared::kKeep};
-  return store::collect_older(*store_, identity_, record->attempt, record->kept, how).is_ok() || freed;
+  return store::collect_older(*store_, identity_, record->attempt, record->kept, how).is_ok() ||
+         freed;
 }
 
 std::vector<std::string> AttachedFile::give_up_kept(std::uint64_t bytes) {
@@ -245,7 +245,8 @@ Result<CollectReply> AttachedFile::collect(const Id128& id) {
   may_give_up_ = true;
   const store::Collection how{.open_segments = chunks_.open_segments(),
                               .flush = committed->flushed()};
-  DEDUP_ASSIGN(const std::uint64_t freed, store::collect_older(*store_, identity_, id, committed->record().kept, how));
+  DEDUP_ASSIGN(const std::uint64_t freed,
+               store::collect_older(*store_, identity_, id, committed->record().kept, how));
   return CollectReply{freed};
 }
 

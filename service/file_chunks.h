@@ -115,14 +115,14 @@ class FileChunks {
 
   ChunkIndex index_;
   std::unique_ptr<store::IndexReader> base_index_;
-  bool base_opened_ = false;                                        // or found to be unreadable
-  std::uint64_t next_number_ = 0;                                   // 0: not known yet
-  std::unordered_set<Fingerprint> distrusted_;                      // chunks of the base
-  bool is_index_damaged_ = false;                                   // of the base: some look-up failed
-  std::unordered_map<Id128, LookedUp> looked_up_;                   // by handle
-  std::set<std::uint64_t> open_;                                    // segments
-  std::set<std::uint64_t> flushed_;                                 // segments, by this job
-  std::set<std::uint64_t> forgotten_;                               // the disk may not have them
+  bool base_opened_ = false;                       // or found to be unreadable
+  std::uint64_t next_number_ = 0;                  // 0: not known yet
+  std::unordered_set<Fingerprint> distrusted_;     // chunks of the base
+  bool is_index_damaged_ = false;                  // of the base: some look-up failed
+  std::unordered_map<Id128, LookedUp> looked_up_;  // by handle
+  std::set<std::uint64_t> open_;                   // segments
+  std::set<std::uint64_t> flushed_;                // segments, by this job
+  std::set<std::uint64_t> forgotten_;              // the disk may not have them
   std::unordered_map<std::uint64_t, std::uint64_t> segment_sizes_;  // as last looked at; 0: gone
   std::unique_ptr<store::SegmentWriter> own_;
 };

@@ -119,7 +119,8 @@ bool IndexWriting::has_segments_of(const store::IndexReader& base) const {
   for (const auto& size : *sizes) bytes.emplace(size.segment, size.bytes);
   return std::ranges::all_of(base.segments(), [&](const auto& use) {
     const auto found = bytes.find(use.segment);
-    return found != bytes.end() && !chunks_.has_forgotten(use.segment) && std::max(use.end, use.live_bytes) <= found->second;
+    return found != bytes.end() && !chunks_.has_forgotten(use.segment) &&
+           std::max(use.end, use.live_bytes) <= found->second;
   });
 }
 

@@ -92,8 +92,7 @@ Result<FindReply> StoreNode::on(const Find& request) {
   bool makes_kept = false;
   if (!request.kept_of.is_zero()) {
     // What this store cannot give, others do.
-    const Status kept =
-        store::keep_generation(*store, request.kept_of, request.kept_attempt, true);
+    const Status kept = store::keep_generation(*store, request.kept_of, request.kept_attempt, true);
     makes_kept = kept.code() == Code::kFileInUse;
   }
   auto entry = store->find(request.path, request.identity);

@@ -40,7 +40,8 @@ std::vector<KeptGeneration> kept_after(const CommitRecord& base, std::size_t cou
 Status keep_generation(Store& store, const Id128& file, const Id128& attempt, bool flush);
 
 // Frees what neither generation `newest` of the file needs, which may not be here, nor one that it
-// says is kept: those become files of their own first. As Store::collect(). Returns the bytes freed.
+// says is kept: those become files of their own first. As Store::collect(). Returns the bytes
+// freed.
 struct Collection {
   std::vector<std::uint64_t> open_segments{};
   bool with_logs = false;
@@ -48,8 +49,7 @@ struct Collection {
   bool flush = true;
 };
 Result<std::uint64_t> collect_older(Store& store, const Id128& file, const Id128& newest,
-                                    const std::vector<KeptGeneration>& kept,
-                                    const Collection& how);
+                                    const std::vector<KeptGeneration>& kept, const Collection& how);
 
 // The identities of a file's kept generations, here or not, as records of it here name them.
 Result<std::set<Id128>> kept_of(const Store& store, const Id128& file);

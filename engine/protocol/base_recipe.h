@@ -19,7 +19,9 @@ class BaseRecipe {
  public:
   // Of the open file `identity`: its base, or the donor that it shares with.
   BaseRecipe(service::Client& client, const Id128& identity, const CommittedGeneration& generation)
-      : client_(&client), identity_(identity), record_(&generation.record),
+      : client_(&client),
+        identity_(identity),
+        record_(&generation.record),
         store_of_(&generation.store_of) {}
 
   // A block, and as its shard has it.

@@ -201,8 +201,9 @@ class FindAndAttach {
       return {Code::kFileInUse, file_.path + ": another job is just keeping it: try again"};
     }
     if (!choice.exists) {
-      return {Code::kIo, file_.path + ": this generation was kept, but no store of this job has it: "
-                                      "it was removed or given up, or is on other nodes"};
+      return {Code::kIo, file_.path +
+                             ": this generation was kept, but no store of this job has it: "
+                             "it was removed or given up, or is on other nodes"};
     }
     if (file_.writable) DEDUP_TRY(store::check_quorum(choice));
     take(choice, found, mine);

@@ -114,8 +114,8 @@ Result<std::optional<KeptFile>> find_kept(JobFile& file, bool create) {
       search(file.client(), file.ranks(), {asked.path, asked.identity, file.hints.store});
   Found found;
   if (file.rank() == 0) {
-    const auto record =
-        result.is_ok() ? newest(asked, state, *result) : Result<store::CommitRecord>(result.status());
+    const auto record = result.is_ok() ? newest(asked, state, *result)
+                                       : Result<store::CommitRecord>(result.status());
     auto chosen =
         record.is_ok() ? choose(asked, generation, *record) : Result<Found>(record.status());
     status = chosen.is_ok() ? check_reading(file, *chosen) : chosen.status();

@@ -57,7 +57,7 @@ class FileStore final : public Store {
                                                    std::uint64_t log) const override;
   void close_readers(const Id128& identity) const override;
   Result<std::unique_ptr<IndexReader>> share_generation(const Id128& donor, const Id128& attempt,
-                                                      const Id128& identity) override;
+                                                        const Id128& identity) override;
   Result<std::uint64_t> segment_size(const Id128& identity, std::uint64_t number) const override;
   Status flush_segment(const Id128& identity, std::uint64_t number) override;
   Status remove_segment(const Id128& identity, std::uint64_t number) override;

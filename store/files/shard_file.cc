@@ -22,8 +22,7 @@ Result<std::unique_ptr<ShardFileReader>> ShardFileReader::open(const std::string
                                                                std::uint32_t shard,
                                                                const Digest& digest) {
   DEDUP_ASSIGN(fs::File file, fs::open_read(path));
-  std::unique_ptr<ShardFileReader> reader(
-      new ShardFileReader(std::move(file), attempt, shard));
+  std::unique_ptr<ShardFileReader> reader(new ShardFileReader(std::move(file), attempt, shard));
   DEDUP_TRY(reader->load(digest));
   return reader;
 }
@@ -32,8 +31,7 @@ Status ShardFileReader::load(const Digest& digest) {
   const std::string& path = file_.path();
   std::array<std::byte, kShardHeaderSize> header;
   DEDUP_TRY(fs::read_at(file_, 0, header));
-  DEDUP_ASSIGN(const std::uint32_t version,
-               check_shard_header(header, attempt_, shard_, path));
+  DEDUP_ASSIGN(const std::uint32_t version, check_shard_header(header, attempt_, shard_, path));
   DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
   Bytes bytes(ShardFooter::size(version));
   if (about.size < kShardHeaderSize + bytes.size()) return format::corrupt(path, "cut off");

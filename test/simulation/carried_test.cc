@@ -31,8 +31,7 @@ class Carried : public testing::Test {
     start(1, {0, 1, 2});
   }
 
-  void start(int number, const std::vector<NodeIndex>& nodes,
-             std::size_t name = 0) {
+  void start(int number, const std::vector<NodeIndex>& nodes, std::size_t name = 0) {
     file.reset();
     job.reset();
     job = std::make_unique<Job>(cluster, number, nodes, 1);

@@ -242,8 +242,8 @@ class MemoryStore final : public store::Store {
   void close_readers(const Id128&) const override {}
 
   Result<std::unique_ptr<store::IndexReader>> share_generation(const Id128& donor,
-                                                             const Id128& attempt,
-                                                             const Id128& identity) override {
+                                                               const Id128& attempt,
+                                                               const Id128& identity) override {
     const MemoryGeneration* const generation = look(donor, attempt);
     if (generation == nullptr || !generation->committed) return not_here();
     DEDUP_ASSIGN(MemoryFile* const file, get(identity));

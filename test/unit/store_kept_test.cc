@@ -68,8 +68,10 @@ class StoreKept : public StoreContract<Kind> {
     ASSERT_TRUE((*writer)->finish().is_ok());
     r.shards = {{test::digest_of(this->identity_, r.attempt, 0, {{0, block}}), {0}}};
   }
-  Result<std::uint64_t> collect() { return collect_older(*this->store_, this->identity_, records_.back().attempt,
-                         records_.back().kept, {}); }
+  Result<std::uint64_t> collect() {
+    return collect_older(*this->store_, this->identity_, records_.back().attempt,
+                         records_.back().kept, {});
+  }
   Id128 kept(std::uint64_t number) const {
     return kept_identity(this->identity_, records_[number - 1].attempt);
   }

@@ -51,8 +51,10 @@ Status heal_path(const std::string& path, unsigned replication, int flags,
 Status check_healable(const Catalog& catalog, const FileRow& row, const std::string& path) {
   const FileRow* const named = row.is_kept() ? catalog.row_of(row.record().kept_of.file) : &row;
   if (named == nullptr) {
-    return {Code::kIo, path + ": cannot be healed, as the file that it is of is not here; export "
-                              "it (identity " + row.identity.hex() + ")"};
+    return {Code::kIo, path +
+                           ": cannot be healed, as the file that it is of is not here; export "
+                           "it (identity " +
+                           row.identity.hex() + ")"};
   }
   const FileRow& file = *named;
   if (file.at_path == AtPath::kPlaceholder || file.at_path == AtPath::kNotShared ||
@@ -132,8 +134,7 @@ ExitCode report_healthy(const Session& session, const FileRow& file, const std::
 // `nodes`: of the job; those that have no store yet get one.
 ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileRow* file,
                    std::string path, Json& done) {
-  const Status healable =
-      session.ranks.share(
+  const Status healable = session.ranks.share(
       session.is_root() ? check_healable(session.catalog, *file, path) : Status::ok(), path);
   if (!healable.is_ok()) return fail(session, healable);
   const auto healthy = find_healthy(session, nodes, verify, file);

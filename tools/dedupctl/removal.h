@@ -31,8 +31,8 @@ struct RemovalRequest {
   std::vector<std::string> nodes{};  // if there are any, only their stores' part goes
 };
 
-// Collective. kNoSuchFile, kConflict; kFileInUse if a job has the file open, or has changed it since the
-// catalog was made. What was removed, on rank 0.
+// Collective. kNoSuchFile, kConflict; kFileInUse if a job has the file open, or has changed it
+// since the catalog was made. What was removed, on rank 0.
 Result<Removal> remove_file(Upkeep& upkeep, const RemovalRequest& request);
 
 }  // namespace dedup::ctl

@@ -25,7 +25,8 @@ ExitCode rm(Session& session) {
   ExitCode code = session.code_of_stores();
   if (session.is_root()) print_troubles(session);
   for (const std::string& name : session.options.files) {
-    const auto removal = remove_file(session, {name, session.options.generation, session.options.nodes});
+    const auto removal =
+        remove_file(session, {name, session.options.generation, session.options.nodes});
     if (!removal.is_ok()) {
       const ExitCode failed = fail(session, removal.status());
       if (code == kFine) code = failed;
