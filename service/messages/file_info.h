@@ -29,8 +29,8 @@ struct FileInfo {
   Id128 session;          // of this job's writing (LineageEntry); zero if not writable
   Id128 key;              // of the chunks' names (CommitRecord); zero if not writable
   // What its blocks' homes go by, as long as the job has it open (homes.h): the key of its newest
-  // generation, or its donor's, so that files which share have the same homes; its identity, if there
-  // is none or that is small.
+  // generation, or its donor's, so that files which share have the same homes; its identity, if
+  // there is none or that is small.
   Id128 home_seed;
   // What stands at the real path. kNone: the nodes share no file system there, and the stores find
   // the file by its path. kPlain: the file's committed content, until the first commit.

@@ -39,7 +39,7 @@ struct FindReply {
   std::vector<Bytes> records;  // encoded CommitRecords: newest of each identity
   std::vector<Id128> deleted;  // identities that were deleted
   std::vector<std::string> damaged;
-  Bytes donor;  // record of the newest generation of `donor`; empty: it is not here
+  Bytes donor;              // record of the newest generation of `donor`; empty: it is not here
   bool makes_kept = false;  // another job is just making the kept generation a file
 };
 struct Find {
@@ -104,8 +104,8 @@ struct Drop {
 };
 // What this node's store has room for. If that is less than `needed`, files that no name leads to
 // any more are dropped first (store/unnamed.h), once for each generation of the file; then, if
-// `gives_up`, kept generations, the oldest first (store/kept.h), until it is enough. kAnything: until
-// something was freed.
+// `gives_up`, kept generations, the oldest first (store/kept.h), until it is enough. kAnything:
+// until something was freed.
 struct SpaceReply {
   std::uint64_t free_bytes = 0;
   std::vector<std::string> given_up;  // names of kept generations that were dropped

@@ -86,6 +86,15 @@ class Run {
   std::optional<std::string> finish() {
     problem_.reset();
     for (std::size_t i = 0; i < kJobs; ++i) kill(i);
+    read_all();
+    if (!problem_) check_tidy();
+    // What gc has left is what there was.
+    if (!problem_) read_all();
+    return problem_;
+  }
+
+ private:
+  void read_all() {
     for (std::size_t name = 0; name < kNames && !problem_; ++name) {
       const Name& entry = model_.name(name);
       if (!entry.file || entry.is_copy) continue;
@@ -99,11 +108,8 @@ class Run {
       open(last);
       kill(0);
     }
-    if (!problem_) check_tidy();
-    return problem_;
   }
 
- private:
   void carry_out(const Step& step) {
     Slot& slot = slots_[step.job];
     Name& name = model_.name(step.name);
