@@ -456,8 +456,7 @@ void check_shard(const std::string& path, const store::Digest& digest) {
     blocks[number] = read->bytes;
   }
   require((*writer)->finish().is_ok(), "a shard can be finished");
-  const auto reader =
-      store::ShardFileReader::open(next, some_id(4), 2, carried.digest());
+  const auto reader = store::ShardFileReader::open(next, some_id(4), 2, carried.digest());
   require(reader.is_ok(), "a shard that was written can be read");
   for (const auto& [number, bytes] : blocks) {
     const auto read = (*reader)->read(number);

@@ -166,10 +166,9 @@ class FileWalk {
   }
 
   Status read_shard(std::uint32_t s, const Store& store, bool use, std::vector<Block>* content) {
-    DEDUP_ASSIGN(
-        const auto reader,
-        ShardFileReader::open(layout_of(store).shard(record_.identity, record_.attempt, s),
-                              record_.attempt, s, record_.shards[s].digest));
+    DEDUP_ASSIGN(const auto reader,
+                 ShardFileReader::open(layout_of(store).shard(record_.identity, record_.attempt, s),
+                                       record_.attempt, s, record_.shards[s].digest));
     std::vector<std::pair<std::uint64_t, Block>> blocks;
     for (const std::uint64_t number : reader->block_numbers()) {
       if (number % record_.shards.size() != s) {
