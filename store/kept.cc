@@ -90,6 +90,7 @@ std::vector<KeptGeneration> kept_after(const CommitRecord& base, std::size_t cou
 Status keep_generation(Store& store, const Id128& file, const Id128& attempt, bool flush) {
   const Id128 identity = kept_identity(file, attempt);
   if (is_made(store, identity)) return Status::ok();
+  if (store.mark_stores(identity).is_ok()) return {Code::kNotFound, "it was deleted"};
   DEDUP_ASSIGN(const CommitRecord generation, committed_record(store, file, attempt, flush));
   const CommitRecord record = kept_record(generation);
   DEDUP_ASSIGN(auto lock, store.create_for_writing(identity, record.path, {}, false));

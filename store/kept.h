@@ -36,7 +36,8 @@ std::optional<KeptName> parse_kept_path(const std::string& name);
 std::vector<KeptGeneration> kept_after(const CommitRecord& base, std::size_t count);
 
 // Makes a file of a generation of this store, which a newer one says is kept; harmless if it is
-// one. kNotFound if it is not here, or only its record is. `flush`: it is durable when it returns.
+// one. kNotFound if it is not here, or only its record is, or it was deleted. `flush`: it is
+// durable when it returns.
 Status keep_generation(Store& store, const Id128& file, const Id128& attempt, bool flush);
 
 // Frees what neither generation `newest` of the file needs, which may not be here, nor one that it

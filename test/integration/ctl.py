@@ -36,6 +36,7 @@ def dedupctl(site, *arguments, nodes=None, ranks=None, stores=None, text=True, h
                    if not name.startswith("DEDUP_")}
     if not site.shared:
         environment["DEDUP_TEST_PRIVATE_PATHS"] = "1"
+    environment.update(site.variables)
     environment.update({f"DEDUP_{name.upper()}": str(value)
                         for name, value in (hints or {}).items()})
     command = [TEST_BUILD / "bin" / "dedupctl"]

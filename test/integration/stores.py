@@ -116,6 +116,14 @@ def noise(seed, length):
     return random.Random(seed).randbytes(length)
 
 
+def changed(content, seed, chunk, every=10):
+    """Content of which every so many-th chunk is another one."""
+    out = bytearray(content)
+    for n in range(0, len(content) // chunk, every):
+        out[n * chunk:(n + 1) * chunk] = noise(f"{seed} {n}", chunk)
+    return bytes(out)
+
+
 def names_file(path, text):
     """Whether a message names the file; where MPICH keeps little text, its directory is left out."""
     return str(path) in text or re.search(rf"\.\.\./{re.escape(path.name)}[,:]", text) is not None
@@ -272,6 +280,7 @@ class Site:
         self.away = self.root / "away"
         self.path = self.root / "file"
         self.jobs = 0
+        self.variables = {}  # of every job's environment, and of dedupctl's
 
     def start(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=()):
         """nodes: a number, a list of names, or [(name, ranks on it)]; path: another file's;
@@ -289,6 +298,7 @@ class Site:
                           for name, value in (hints or {}).items()})
         if not self.shared:
             variables["DEDUP_TEST_PRIVATE_PATHS"] = "1"
+        variables.update(self.variables)
         variables.update(environment or {})
         name = f"dedup:{self.path if path is None else path}"
         play = [program("play"), name, script_path, data_path, results]
@@ -387,6 +397,10 @@ class Site:
         (file,) = walked["files"]
         check_file(file, replication, nothing_else)
         return file
+
+
+# Files as small as those of most tests have their index written whole, and all of it told to nodes, each time.
+AS_IF_LARGE = {"DEDUP_TEST_WORTH_KEEPING": "1"}
 
 
 def shared_site(root):

@@ -3,7 +3,7 @@
 import ctl
 import pytest
 
-from stores import Model, Script, Site, noise, parts, shared_site
+from stores import AS_IF_LARGE, Model, Script, Site, changed, noise, parts, shared_site
 
 CHUNK = 4096
 NODES = ["n0", "n1", "n2"]
@@ -16,12 +16,13 @@ class Versions:
 
     def __init__(self, site):
         self.site = site
+        self.site.variables = AS_IF_LARGE
         self.content = noise(1, SIZE)
         self.models = {}
 
     def write(self, keep=3, nodes=None, **hints):
         """The next generation, of which a tenth is new."""
-        self.content = changed(self.content, len(self.models))
+        self.content = changed(self.content, len(self.models), CHUNK)
         pieces = parts(self.content, RANKS)
         job = self.site.run(Script().open("wc").write("all-at", pieces).close(), nodes or NODES, RANKS,
                             {"replication": 2, "chunk_size": CHUNK, "keep": keep, **hints}).check()
@@ -62,19 +63,6 @@ class Versions:
         """Each segment once, however many names it has."""
         sizes = {path.stat().st_ino: path.stat().st_size for path in self.site.stores.rglob("*.seg")}
         return sum(sizes.values())
-
-
-def changed(content, seed):
-    out = bytearray(content)
-    for chunk in range(0, len(content) // CHUNK, 10):
-        out[chunk * CHUNK:(chunk + 1) * CHUNK] = noise(f"{seed} {chunk}", CHUNK)
-    return bytes(out)
-
-
-@pytest.fixture(autouse=True)
-def fixture_indexes(monkeypatch):
-    """Files as small as these would have their index written whole each time."""
-    monkeypatch.setenv("DEDUP_TEST_WORTH_KEEPING", "1")
 
 
 @pytest.fixture(name="site")
@@ -280,7 +268,7 @@ def test_a_reader_keeps_the_one_that_it_reads(versions):
                                   "commit.installed", "commit.collected", "close.committed"])
 def test_a_killed_job_takes_none_away(versions, step):
     versions.write_many(2)
-    content = changed(versions.content, 2)
+    content = changed(versions.content, 2, CHUNK)
     pieces = parts(content, RANKS)
     versions.site.run(Script().open("w").write("all-at", pieces).close(), NODES, RANKS,
                       {"replication": 2, "chunk_size": CHUNK, "keep": 3}, {"DEDUP_TEST_KILL": f"{step}:1:0"})

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import ctl
-from stores import Model, Script, noise, parts, shared_site
+from stores import AS_IF_LARGE, Model, Script, changed, noise, parts, shared_site
 
 CHUNK = 4096
 NODES = ["n0", "n1", "n2"]
@@ -20,6 +20,7 @@ class Series:
 
     def __init__(self, tmp_path):
         self.site = shared_site(tmp_path)
+        self.site.variables = AS_IF_LARGE
         self.models = {}
 
     def path(self, step):
@@ -62,22 +63,9 @@ class Series:
         return sum(sizes.values())
 
 
-@pytest.fixture(autouse=True)
-def fixture_indexes(monkeypatch):
-    """Files as small as these would have their index written whole each time."""
-    monkeypatch.setenv("DEDUP_TEST_WORTH_KEEPING", "1")
-
-
 @pytest.fixture(name="series")
 def fixture_series(tmp_path):
     return Series(tmp_path)
-
-
-def changed(content, seed, every=10):
-    out = bytearray(content)
-    for chunk in range(0, len(content) // CHUNK, every):
-        out[chunk * CHUNK:(chunk + 1) * CHUNK] = noise(f"{seed} {chunk}", CHUNK)
-    return bytes(out)
 
 
 def content_of(kind):
@@ -101,7 +89,7 @@ def test_ten_steps_take_what_changed(series):
     content = content_of("unique")
     for step in range(1, 11):
         series.write(step, content)
-        content = changed(content, step)
+        content = changed(content, step, CHUNK)
     # 10 % of the chunks each time, and what stands beside them.
     assert series.segment_bytes() < 2 * SIZE * (1 + 9 * 0.11)
     series.expect_all()
@@ -124,7 +112,7 @@ def test_a_few_chunks_do_not_keep_a_whole_file(series):
     series.write(1, content)
     for step in range(2, 6):
         content = content[:len(content) // 5] + noise(step, len(content) - len(content) // 5)
-        content = changed(content, f"{step} again", 7)
+        content = changed(content, f"{step} again", CHUNK, 7)
         series.write(step, content)
         series.remove(step - 1)
         series.expect_all(["n1"])
@@ -154,11 +142,11 @@ def test_a_base_that_is_not_there_is_said(series):
 def test_the_first_file_is_rewritten_or_healed(series):
     content = content_of("unique")
     series.write(1, content)
-    series.write(2, changed(content, 2))
+    series.write(2, changed(content, 2, CHUNK))
     series.write(1, noise(3, SIZE), mode="w")
     series.expect_all(["n0"])
     # A file that goes on from a step is the same as any other.
-    series.write(2, changed(content, 4), mode="w")
+    series.write(2, changed(content, 4, CHUNK), mode="w")
     series.expect_all(["n1"])
     series.site.lose("n2")
     nodes = ["n0", "n1", "n3"]
@@ -176,7 +164,7 @@ def test_a_step_after_a_node_was_lost(series):
     series.write(1, content)
     series.site.lose("n1")
     nodes = ["n0", "n2", "n3"]
-    series.write(2, changed(content, 2), nodes=nodes)
+    series.write(2, changed(content, 2, CHUNK), nodes=nodes)
     series.site.lose("n0")
     series.expect(2, ["n2", "n3"])
 
@@ -197,11 +185,11 @@ def test_a_job_that_is_killed_takes_nothing_along(series, step):
     content = content_of("unique")
     series.write(1, content)
     before = series.segment_bytes()
-    job = series.site.run(Script().open("wc").write("all-at", parts(changed(content, 2), RANKS)).close(), NODES, RANKS,
+    job = series.site.run(Script().open("wc").write("all-at", parts(changed(content, 2, CHUNK), RANKS)).close(), NODES, RANKS,
                           {"chunk_size": CHUNK}, {"DEDUP_TEST_KILL": f"{step}:1:1"}, path=series.path(2))
     assert job.code != 0
     series.expect_all(["n1"])
-    series.write(2, changed(content, 5))
+    series.write(2, changed(content, 5, CHUNK))
     series.expect_all(["n2"])
     series.remove(1)
     series.expect_all(["n0"])
@@ -214,7 +202,7 @@ def test_tools_say_what_is_shared(series):
     content = content_of("unique")
     series.write(1, content)
     assert "shares" not in series.dedupctl("ls").out
-    series.write(2, changed(content, 2))
+    series.write(2, changed(content, 2, CHUNK))
     listed = json.loads(series.dedupctl("ls", "--json").out)["files"]
     shared = {file["path"]: file["shared_bytes"] for file in listed}
     assert set(shared) == {str(series.path(1)), str(series.path(2))}

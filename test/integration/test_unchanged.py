@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stores import Model, Script, noise, parts, shared_site
+from stores import AS_IF_LARGE, Model, Script, noise, parts, shared_site
 
 CHUNK = 4096
 NODES = ["n0", "n1", "n2", "n3"]
@@ -12,15 +12,11 @@ RANKS = 4
 SIZE = RANKS * 40 * CHUNK
 
 
-@pytest.fixture(autouse=True)
-def fixture_indexes(monkeypatch):
-    """Files as small as these would have their index written whole each time."""
-    monkeypatch.setenv("DEDUP_TEST_WORTH_KEEPING", "1")
-
-
 @pytest.fixture(name="site")
 def fixture_site(tmp_path):
-    return shared_site(tmp_path)
+    site = shared_site(tmp_path)
+    site.variables = AS_IF_LARGE
+    return site
 
 
 def hints(copies):

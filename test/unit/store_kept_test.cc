@@ -177,6 +177,15 @@ TYPED_TEST(StoreKept, IsMadeAnewWhereItsRecordCameAlone) {
   this->expect_whole(2);
 }
 
+TYPED_TEST(StoreKept, IsNotMadeAgainOnceItWasDeleted) {
+  this->next(1);
+  this->next(1);
+  ASSERT_TRUE(drop_with_mark(*this->store_, this->kept(1), {random_id(this->random_)}).is_ok());
+  ASSERT_TRUE(this->collect().is_ok());
+  EXPECT_FALSE(this->is_here(1));
+  EXPECT_FALSE(*this->store_->has_attempt(this->identity_, this->records_[0].attempt));
+}
+
 TYPED_TEST(StoreKept, IsGivenUpOldestFirstUnlessItIsRead) {
   using Names = std::vector<std::string>;
   for (int i = 0; i < 4; ++i) this->next(3);
