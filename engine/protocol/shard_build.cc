@@ -53,6 +53,7 @@ ShardBuild::ShardBuild(JobFile& file, const Id128& attempt, Referring referring)
 Result<std::vector<std::uint64_t>> ShardBuild::origin_blocks(std::uint32_t shard) {
   if (origin_ == nullptr) return std::vector<std::uint64_t>{};
   const std::size_t shards = origin_->record.shards.size();
+  if (!view_->committed) return list_donor(shard);
   if (shards == nodes_) return list_origin(shard);
   if (!have_all_base_blocks_) {
     for (std::uint32_t s = 0; s < shards; ++s) {
@@ -79,10 +80,18 @@ Result<std::vector<std::uint64_t>> ShardBuild::list_origin(std::uint32_t shard) 
   return all;
 }
 
+Result<std::vector<std::uint64_t>> ShardBuild::list_donor(std::uint32_t shard) {
+  auto blocks = origin().list(shard);
+  if (blocks.status().code() != Code::kIo) return blocks;
+  // No node could share it. What its indexes have of it alone is dead, and nobody can say how much
+  // that is.
+  has_cut_off_ = true;
+  return std::vector<std::uint64_t>{};
+}
+
 BaseRecipe::BaseBlock ShardBuild::lost_block(std::uint64_t number, const Status& why) {
   if (!view_->committed) {
-    // What the nodes' indexes have of it alone is dead, and nobody can say how much that is.
-    has_cut_off_ = true;
+    has_cut_off_ = true;  // as in list_donor()
     return {};
   }
   lost_blocks_[number] = why;

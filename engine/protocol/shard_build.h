@@ -64,6 +64,8 @@ class ShardBuild {
   Result<std::vector<std::uint64_t>> origin_blocks(std::uint32_t shard);
   // Those of shard `shard` of the origin; all that it can have, if no node can tell.
   Result<std::vector<std::uint64_t>> list_origin(std::uint32_t shard) const;
+  // Of a donor: none if no node can tell.
+  Result<std::vector<std::uint64_t>> list_donor(std::uint32_t shard);
   // The origin's blocks. Of a base: unknown where their recipe is lost, which lost_blocks_ says;
   // of a donor, without which a file is as good, empty.
   Result<std::vector<BaseRecipe::BaseBlock>> read_origin(std::span<const std::uint64_t> blocks);
