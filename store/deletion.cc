@@ -13,11 +13,8 @@ Result<std::uint64_t> drop_with_mark(Store& store, const Id128& identity,
                                      std::unique_ptr<Store::Lock> whole) {
   const auto before = store.mark_stores(identity);
   // The mark first: after a crash in between, whoever sees it drops the file.
-  const auto kept = kept_of(store, identity);
   DEDUP_TRY(store.put_mark(identity, stores_left));
-  auto dropped = store.drop_file(identity, std::move(whole));
-  // What stays of these now, dedupctl gc finds.
-  if (dropped.is_ok() && kept.is_ok()) (void)drop_kept(store, *kept);
+  auto dropped = drop_with_kept(store, identity, std::move(whole));
   if (!dropped.is_ok()) {
     // Not deleted, so it must not be marked as such. What the caller is told is why it could not
     // be.
@@ -43,10 +40,7 @@ Status drop_marked(Store& store, const Id128& identity) {
   DEDUP_ASSIGN(const auto marks, store.marks());
   const bool is_marked = std::find(marks.begin(), marks.end(), identity) != marks.end();
   if (!is_marked) return Status::ok();
-  const auto kept = kept_of(store, identity);
-  DEDUP_TRY(store.drop_file(identity, std::move(*lock)).status());
-  if (kept.is_ok()) (void)drop_kept(store, *kept);
-  return Status::ok();
+  return drop_with_kept(store, identity, std::move(*lock)).status();
 }
 
 }  // namespace dedup::store

@@ -143,6 +143,15 @@ Result<std::set<Id128>> kept_of(const Store& store, const Id128& file) {
   return found;
 }
 
+Result<std::uint64_t> drop_with_kept(Store& store, const Id128& file,
+                                     std::unique_ptr<Store::Lock> whole) {
+  const auto kept = kept_of(store, file);
+  DEDUP_ASSIGN(const std::uint64_t freed, store.drop_file(file, std::move(whole)));
+  // What stays of these now, dedupctl gc finds.
+  if (kept.is_ok()) (void)drop_kept(store, *kept);
+  return freed;
+}
+
 Status drop_kept(Store& store, const std::set<Id128>& kept) {
   Status status;
   for (const Id128& identity : kept) {

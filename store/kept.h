@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -54,6 +55,10 @@ Result<std::uint64_t> collect_older(Store& store, const Id128& file, const Id128
 
 // The identities of a file's kept generations, here or not, as records of it here name them.
 Result<std::set<Id128>> kept_of(const Store& store, const Id128& file);
+// Drops a file, which `whole` locks, and then, as far as that can be done, its kept generations.
+// Returns the bytes that the file itself freed.
+Result<std::uint64_t> drop_with_kept(Store& store, const Id128& file,
+                                     std::unique_ptr<Store::Lock> whole);
 // Drops what this store has of them. What somebody reads stays: dedupctl gc finds it.
 Status drop_kept(Store& store, const std::set<Id128>& kept);
 

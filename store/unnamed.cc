@@ -78,9 +78,7 @@ Result<std::size_t> drop_batch(Store& store, std::span<const Id128> found) {
   std::size_t dropped = 0;
   for (auto& [identity, lock] : locked) {
     if (!is_unnamed(store, identity, names)) continue;
-    const auto kept = kept_of(store, identity);
-    DEDUP_TRY(store.drop_file(identity, std::move(lock)).status());
-    if (kept.is_ok()) (void)drop_kept(store, *kept);
+    DEDUP_TRY(drop_with_kept(store, identity, std::move(lock)).status());
     ++dropped;
   }
   return dropped;

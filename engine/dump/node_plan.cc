@@ -56,15 +56,14 @@ class Leader {
         std::min(unrepresented,
                  std::max<std::size_t>(topology_.nodes().size(), std::size_t{4} * request_.copies));
     // Guests give up nothing that they keep before all have been asked without that.
-    for (std::size_t guests = some, rounds = 0;; guests = unrepresented, ++rounds) {
+    for (std::size_t guests = some;; guests = unrepresented) {
       const std::vector<NodeIndex> nodes = participants(topology_, guests);
       std::vector<plan::NodeState> states;
-      guests_give_up_ = rounds == 2;
       if (!gather(nodes, totals, failed, states, failure)) return false;
       dealing = plan::deal_all({request_.copies, request_.ring, store::kMostBesideChunk, states,
                                 request_.result, order});
-      const bool is_last = unrepresented == 0 || guests_give_up_;
-      if (dealing.feasible || is_last) break;
+      if (dealing.feasible || unrepresented == 0 || guests_give_up_) break;
+      guests_give_up_ = guests == unrepresented;
     }
     if (!dealing.feasible) {
       failure = no_space(dealing);

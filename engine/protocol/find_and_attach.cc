@@ -205,9 +205,9 @@ class FindAndAttach {
                              ": this generation was kept, but no store of this job has it: "
                              "it was removed or given up, or is on other nodes"};
     }
-    if (file_.writable) DEDUP_TRY(store::check_quorum(choice));
     take(choice, found, mine);
     if (file_.writable) DEDUP_TRY(make_writable(mine.info));
+    if (file_.writable) DEDUP_TRY(store::check_quorum(choice));
     return choose_homes(mine.info);
   }
 

@@ -88,11 +88,6 @@ Result<Found> choose(const Asked& asked, std::int64_t generation,
                                        "; there is: " + text + " (dedup_keep says how many stay)");
 }
 
-Status check_reading(const JobFile& file, const Found& found) {
-  if (!found.is_kept || !file.writable || file.heals) return Status::ok();
-  return {Code::kReadOnly, found.path + ": a generation that is kept can only be read"};
-}
-
 }  // namespace
 
 Result<std::optional<KeptFile>> find_kept(JobFile& file, bool create) {
@@ -118,7 +113,7 @@ Result<std::optional<KeptFile>> find_kept(JobFile& file, bool create) {
                                        : Result<store::CommitRecord>(result.status());
     auto chosen =
         record.is_ok() ? choose(asked, generation, *record) : Result<Found>(record.status());
-    status = chosen.is_ok() ? check_reading(file, *chosen) : chosen.status();
+    status = chosen.status();
     if (status.is_ok()) found = std::move(*chosen);
   }
   DEDUP_TRY(file.ranks().share(status, found));

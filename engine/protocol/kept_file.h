@@ -21,7 +21,7 @@ struct KeptFile {
 // open may make a file (`create`), which is about what stands at the path whatever the hint; `file`
 // then has the path and the home of that. None: it is about what stands at the path, which becomes
 // the file's own if the newest generation was asked for by its number. kNoSuchFile, naming those
-// that there are; kReadOnly if it is to be written to.
+// that there are.
 Result<std::optional<KeptFile>> find_kept(JobFile& file, bool create);
 
 }  // namespace dedup::engine

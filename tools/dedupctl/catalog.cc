@@ -218,6 +218,16 @@ Status no_such_file(const std::string& name, const std::string& why) {
   return {Code::kNoSuchFile, name + ": " + why};
 }
 
+// Generation `number` of the file.
+Result<const FileRow*> find_generation(const Catalog& catalog, const FileRow& file,
+                                       const std::string& name, std::uint64_t number) {
+  if (file.exists() && file.record().number == number) return &file;
+  for (const FileRow* const row : catalog.kept_of(file)) {
+    if (row->record().kept_of.number == number) return row;
+  }
+  return no_such_file(name, "generation " + std::to_string(number) + " is not kept here");
+}
+
 }  // namespace
 
 std::string_view name_of(AtPath at) {
@@ -305,20 +315,6 @@ std::vector<const FileRow*> Catalog::kept_of(const FileRow& file) const {
   }
   return rows;
 }
-
-namespace {
-
-// Generation `number` of the file.
-Result<const FileRow*> find_generation(const Catalog& catalog, const FileRow& file,
-                                       const std::string& name, std::uint64_t number) {
-  if (file.exists() && file.record().number == number) return &file;
-  for (const FileRow* const row : catalog.kept_of(file)) {
-    if (row->record().kept_of.number == number) return row;
-  }
-  return no_such_file(name, "generation " + std::to_string(number) + " is not kept here");
-}
-
-}  // namespace
 
 std::string Catalog::place_of(const FileRow& file) const {
   if (file.is_kept()) {

@@ -103,7 +103,7 @@ bool is_kept_no_more(const Catalog& catalog, const FileRow& kept, const std::set
 // What is to be done with a file as it is. `note`: what is left alone, and why.
 Step plan_step(const Catalog& catalog, const FileRow& file, const std::set<Id128>& given_up,
                std::string& note) {
-  const bool goes = file.is_kept() ? is_kept_no_more(catalog, file, given_up) : false;
+  const bool goes = file.is_kept() && is_kept_no_more(catalog, file, given_up);
   if (goes || is_dropped(file, given_up)) return {Action::kDrop, file.identity, {}};
   if (file.exists()) {
     if (is_unnamed(file)) {
