@@ -15,8 +15,8 @@ namespace {
 
 // What may be dead of the runs that stay, as a part of what they name. Less if all was referred to:
 // so that this need not be done again at once.
-constexpr std::uint64_t kDeadPart = 8;
-constexpr std::uint64_t kDeadPartOfAll = 16;
+constexpr std::uint64_t kDeadPart = 4;
+constexpr std::uint64_t kDeadPartOfAll = 8;
 // A run stays if it has more than so many times the entries of what is written behind it.
 constexpr std::uint64_t kGrowth = 2;
 

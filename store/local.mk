@@ -14,6 +14,8 @@ libdedup_core_la_SOURCES += \
   store/kept.cc \
   store/kept.h \
   store/files/contents.cc \
+  store/files/difference.cc \
+  store/files/difference.h \
   store/files/file_store.cc \
   store/files/file_store.h \
   store/files/generations.cc \

@@ -64,7 +64,7 @@ struct ShardBase {
   Digest digest{};
 };
 
-// Writes a shard. Blocks may come in any order, each once. Memory: 40 bytes a block. One thread.
+// Writes a shard. Blocks may come in any order, each once. Memory: 80 bytes a block. One thread.
 class ShardWriter {
  public:
   virtual ~ShardWriter() = default;

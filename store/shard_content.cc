@@ -11,9 +11,14 @@ namespace {
 constexpr std::string_view kFooterMagic = "DEDUPEND";
 constexpr std::size_t kDonorSize = 24;
 constexpr std::size_t kEntrySize = 32;
+constexpr std::size_t kDifferenceSize = 32;
 // The first that has donors. In version 1 the digest is of the table as it stands, and the last
 // field of its entries but one is zero.
 constexpr std::uint32_t kWithDonors = 2;
+// The first in which blocks may be differences.
+constexpr std::uint32_t kWithDifferences = 3;
+// With the number of a donor: what stands there is a difference.
+constexpr std::uint32_t kIsDifference = std::uint32_t{1} << 31;
 
 void put_table(Encoder& out, const ShardTable& table) {
   for (const ShardDonor& donor : table.donors) {
@@ -22,11 +27,34 @@ void put_table(Encoder& out, const ShardTable& table) {
   }
   for (const ShardTableEntry& entry : table.entries) {
     out.put(entry.block.number);
-    out.put(entry.offset);
+    out.put(entry.place.offset);
     out.put(entry.block.length);
-    out.put(entry.donor);
+    out.put(entry.place.donor | (entry.basis ? kIsDifference : 0));
     out.put(entry.block.checksum);
   }
+  for (const ShardTableEntry& entry : table.entries) {
+    if (!entry.basis) continue;
+    out.put(entry.place.length);
+    out.put(entry.basis->place.length);
+    out.put(entry.basis->place.offset);
+    out.put(entry.basis->place.donor);
+    out.put(std::uint32_t{0});
+    out.put(entry.basis->checksum);
+  }
+}
+
+std::uint32_t differences_in(const ShardTable& table) {
+  return static_cast<std::uint32_t>(
+      std::count_if(table.entries.begin(), table.entries.end(),
+                    [](const ShardTableEntry& entry) { return entry.basis.has_value(); }));
+}
+
+bool is_possible(const ShardTable& table, const ShardPlace& place) {
+  if (place.offset < kShardHeaderSize || place.donor > table.donors.size()) return false;
+  const std::uint64_t bytes =
+      place.donor == 0 ? table.blocks_end - kShardHeaderSize : table.donors[place.donor - 1].bytes;
+  const std::uint64_t begin = place.offset - kShardHeaderSize;
+  return begin <= bytes && place.length <= bytes - begin;
 }
 
 // Whether blocks can stand where the table says that they do.
@@ -36,13 +64,11 @@ bool is_possible(const ShardTable& table, std::uint32_t version) {
   for (const ShardTableEntry& entry : table.entries) {
     if (before != nullptr && entry.block.number <= before->block.number) return false;
     before = &entry;
-    if (entry.offset < kShardHeaderSize || entry.donor > table.donors.size()) return false;
-    const std::uint64_t bytes = entry.donor == 0 ? table.blocks_end - kShardHeaderSize
-                                                 : table.donors[entry.donor - 1].bytes;
-    const std::uint64_t begin = entry.offset - kShardHeaderSize;
-    if (begin > bytes || entry.block.length > bytes - begin) return false;
-    if (version < kWithDonors && (entry.donor != 0 || entry.offset != end)) return false;
-    end += entry.block.length;
+    if (!is_possible(table, entry.place)) return false;
+    if (entry.basis && !is_possible(table, entry.basis->place)) return false;
+    if (version < kWithDonors && (entry.place.donor != 0 || entry.place.offset != end))
+      return false;
+    end += entry.place.length;
   }
   return true;
 }
@@ -110,7 +136,7 @@ Bytes encode_shard_end(const ShardTable& table) {
   footer.put(table.blocks_end);
   footer.put(static_cast<std::uint64_t>(table.entries.size()));
   footer.put(static_cast<std::uint32_t>(table.donors.size()));
-  footer.put(std::uint32_t{0});
+  footer.put(differences_in(table));
   footer.put(format::checksum(out.bytes()));
   format::put_checksum(footer);
   Bytes bytes = out.take();
@@ -132,16 +158,18 @@ Result<ShardFooter> ShardFooter::decode(std::span<const std::byte> bytes, std::u
   footer.entries = in.get<std::uint64_t>();
   if (version >= kWithDonors) {
     footer.donors = in.get<std::uint32_t>();
-    (void)in.get<std::uint32_t>();
+    const auto differences = in.get<std::uint32_t>();
+    if (version >= kWithDifferences) footer.differences = differences;
     footer.checksum = in.get<std::uint64_t>();
   }
   const bool is_sound = std::string_view(magic, sizeof magic) == kFooterMagic &&
                         format::take_checksum(bytes) && footer.blocks_end >= kShardHeaderSize &&
                         footer.blocks_end <= tail;
   const std::uint64_t between = is_sound ? tail - footer.blocks_end : 0;
-  const std::uint64_t donors = std::uint64_t{footer.donors} * kDonorSize;
-  if (!is_sound || donors > between || (between - donors) % kEntrySize != 0 ||
-      footer.entries != (between - donors) / kEntrySize) {
+  const std::uint64_t others = std::uint64_t{footer.donors} * kDonorSize +
+                               std::uint64_t{footer.differences} * kDifferenceSize;
+  if (!is_sound || others > between || (between - others) % kEntrySize != 0 ||
+      footer.entries != (between - others) / kEntrySize) {
     return format::corrupt(name, "cut off, or its footer is damaged");
   }
   return footer;
@@ -165,10 +193,25 @@ Result<ShardTable> decode_shard_table(std::span<const std::byte> header,
   table.entries.resize(footer.entries);
   for (ShardTableEntry& entry : table.entries) {
     entry.block.number = in.get<std::uint64_t>();
-    entry.offset = in.get<std::uint64_t>();
+    entry.place.offset = in.get<std::uint64_t>();
     entry.block.length = in.get<std::uint32_t>();
-    entry.donor = in.get<std::uint32_t>();
+    entry.place.length = entry.block.length;
+    const auto donor = in.get<std::uint32_t>();
+    const bool is_difference = version >= kWithDifferences && (donor & kIsDifference) != 0;
+    entry.place.donor = is_difference ? donor & ~kIsDifference : donor;
+    if (is_difference) entry.basis.emplace();
     entry.block.checksum = in.get<std::uint64_t>();
+  }
+  if (differences_in(table) != footer.differences) in.fail();
+  for (ShardTableEntry& entry : table.entries) {
+    if (!in.ok()) break;
+    if (!entry.basis) continue;
+    entry.place.length = in.get<std::uint32_t>();
+    entry.basis->place.length = in.get<std::uint32_t>();
+    entry.basis->place.offset = in.get<std::uint64_t>();
+    entry.basis->place.donor = in.get<std::uint32_t>();
+    (void)in.get<std::uint32_t>();
+    entry.basis->checksum = in.get<std::uint64_t>();
   }
   if (digest_of(header, bytes, version, table) != digest) {
     return format::corrupt(name, "its digest is not the one that the commit record names");

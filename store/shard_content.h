@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,10 +30,23 @@ struct ShardDonor {
   std::uint64_t bytes = 0;  // of all blocks that stand in it, used or not
 };
 
+// Where bytes stand.
+struct ShardPlace {
+  std::uint64_t offset = 0;
+  std::uint32_t length = 0;
+  std::uint32_t donor = 0;  // 0: in this file; n: in the n-th donor's
+};
+
+// The same block as it was once, whole, to which another is a difference.
+struct ShardBasis {
+  ShardPlace place;
+  std::uint64_t checksum = 0;  // as of an EncodedBlock
+};
+
 struct ShardTableEntry {
   BlockSummary block;
-  std::uint64_t offset = 0;
-  std::uint32_t donor = 0;  // 0: in this file; n: in the n-th donor's
+  ShardPlace place;                 // of its bytes or, with a basis, of the difference
+  std::optional<ShardBasis> basis;  // store/files/difference.h
 };
 
 struct ShardTable {
@@ -46,7 +60,7 @@ struct ShardTable {
 // As digests have it.
 void put_summary(Encoder& out, const BlockSummary& block);
 
-// What follows the blocks: donors, table, footer.
+// What follows the blocks: donors, table, bases of differences, footer.
 Bytes encode_shard_end(const ShardTable& table);
 
 // What a shard's footer says of what stands before it. Its own size depends on the version.
@@ -54,7 +68,8 @@ struct ShardFooter {
   std::uint64_t blocks_end = 0;
   std::uint64_t entries = 0;
   std::uint32_t donors = 0;
-  std::uint64_t checksum = 0;  // of donors and table; version 1 has none
+  std::uint32_t differences = 0;
+  std::uint64_t checksum = 0;  // of what stands between blocks and footer; version 1 has none
 
   static std::size_t size(std::uint32_t version);
   // `tail`: where it stands in the file.

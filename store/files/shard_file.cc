@@ -12,6 +12,8 @@ namespace dedup::store {
 namespace {
 
 constexpr std::size_t kWriteAtOnce = std::size_t{1} << 20;
+// A difference of more than one such part of the block is not made.
+constexpr std::size_t kWorthADifference = 2;
 
 }  // namespace
 
@@ -80,15 +82,37 @@ Result<const fs::File*> ShardFileReader::file_of(std::uint32_t donor) const {
   return &*known;
 }
 
+Result<Bytes> ShardFileReader::read_at(const ShardPlace& place) const {
+  DEDUP_ASSIGN(const fs::File* const file, file_of(place.donor));
+  Bytes bytes(place.length);
+  DEDUP_TRY(fs::read_at(*file, place.offset, bytes));
+  return bytes;
+}
+
+Status ShardFileReader::damaged(std::uint64_t block_number, std::uint32_t donor) const {
+  return format::corrupt(path_of(donor), "block " + std::to_string(block_number) + " is damaged");
+}
+
+Result<Bytes> ShardFileReader::read_basis(const ShardTableEntry& entry) const {
+  const std::uint64_t number = entry.block.number;
+  const ShardPlace& place = entry.basis ? entry.basis->place : entry.place;
+  EncodedBlock whole{number, {}, entry.basis ? entry.basis->checksum : entry.block.checksum};
+  DEDUP_ASSIGN(whole.bytes, read_at(place));
+  if (!holds(whole)) return damaged(number, place.donor);
+  return std::move(whole.bytes);
+}
+
 Result<EncodedBlock> ShardFileReader::read_encoded(std::uint64_t block_number) const {
   const ShardTableEntry* const entry = table_.find(block_number);
   if (entry == nullptr) return with_checksum(block_number, {});
-  DEDUP_ASSIGN(const fs::File* const file, file_of(entry->donor));
-  EncodedBlock block{block_number, Bytes(entry->block.length), entry->block.checksum};
-  DEDUP_TRY(fs::read_at(*file, entry->offset, block.bytes));
-  if (!holds(block)) {
-    return format::corrupt(file->path(), "block " + std::to_string(block_number) + " is damaged");
-  }
+  EncodedBlock block{block_number, {}, entry->block.checksum};
+  DEDUP_ASSIGN(block.bytes, read_basis(*entry));
+  if (!entry->basis) return block;
+  DEDUP_ASSIGN(const Bytes difference, read_at(entry->place));
+  auto bytes = apply_difference(block.bytes, difference, entry->block.length);
+  if (bytes.status().code() == Code::kNoMemory) return bytes.status();
+  if (bytes.is_ok()) block.bytes = std::move(*bytes);
+  if (!bytes.is_ok() || !holds(block)) return damaged(block_number, entry->place.donor);
   return block;
 }
 
@@ -123,7 +147,10 @@ ShardFileWriter::ShardFileWriter(fs::File file, Bytes header,
 void ShardFileWriter::choose_donors() {
   const ShardTable& table = base_->table();
   std::vector<std::uint64_t> used(table.donors.size() + 1);
-  for (const ShardTableEntry& entry : table.entries) used[entry.donor] += entry.block.length;
+  for (const ShardTableEntry& entry : table.entries) {
+    used[entry.place.donor] += entry.place.length;
+    if (entry.basis) used[entry.basis->place.donor] += entry.basis->place.length;
+  }
   sources_.resize(used.size());
   std::vector<std::uint32_t> by_use(used.size());
   std::iota(by_use.begin(), by_use.end(), 0U);
@@ -135,23 +162,56 @@ void ShardFileWriter::choose_donors() {
   }
 }
 
-Status ShardFileWriter::link(std::uint32_t source) {
-  const ShardDonor donor = base_->about(source);
+Result<bool> ShardFileWriter::has_linked(std::uint32_t n) {
+  Source& source = sources_[n];
+  if (!source.may_be_linked || source.donor != 0) return source.donor != 0;
+  const ShardDonor donor = base_->about(n);
   const std::string path = donor_path(file_.path(), donor.attempt);
-  if (fs::link(base_->path_of(source), path).is_ok()) {
+  if (fs::link(base_->path_of(n), path).is_ok()) {
     table_.donors.push_back(donor);
-    sources_[source].donor = static_cast<std::uint32_t>(table_.donors.size());
-    return Status::ok();
+    source.donor = static_cast<std::uint32_t>(table_.donors.size());
+    return true;
   }
   // Not every file system has second names for a file, or any number of them.
-  sources_[source].may_be_linked = false;
-  return fs::remove_file(path);
+  source.may_be_linked = false;
+  DEDUP_TRY(fs::remove_file(path));
+  return false;
+}
+
+ShardPlace ShardFileWriter::linked(const ShardPlace& place) const {
+  return {place.offset, place.length, sources_[place.donor].donor};
+}
+
+void ShardFileWriter::append(std::span<const std::byte> bytes, const BlockSummary& block,
+                             const std::optional<ShardBasis>& basis) {
+  const ShardPlace place{written_ + unwritten_.size(), static_cast<std::uint32_t>(bytes.size()), 0};
+  table_.entries.push_back({block, place, basis});
+  unwritten_.insert(unwritten_.end(), bytes.begin(), bytes.end());
 }
 
 Status ShardFileWriter::add(const EncodedBlock& block) {
-  table_.entries.push_back({summary_of(block), written_ + unwritten_.size(), 0});
-  unwritten_.insert(unwritten_.end(), block.bytes.begin(), block.bytes.end());
+  DEDUP_ASSIGN(const bool is_difference, add_difference(block));
+  if (!is_difference) append(block.bytes, summary_of(block), std::nullopt);
   return unwritten_.size() >= kWriteAtOnce ? write_out() : Status::ok();
+}
+
+// To the block that stands whole, not to the base's, if that is a difference: what it takes to read
+// one does not grow with the generations. The difference does, until it is not worth it.
+Result<bool> ShardFileWriter::add_difference(const EncodedBlock& block) {
+  const ShardTableEntry* const entry = base_ ? base_->table().find(block.number) : nullptr;
+  if (entry == nullptr) return false;
+  ShardBasis basis = entry->basis.value_or(ShardBasis{entry->place, entry->block.checksum});
+  if (!sources_[basis.place.donor].may_be_linked) return false;
+  const auto whole = base_->read_basis(*entry);
+  if (!whole.is_ok()) return false;
+  const auto difference =
+      differences_.between(*whole, block.bytes, block.bytes.size() / kWorthADifference);
+  if (!difference) return false;
+  DEDUP_ASSIGN(const bool is_linked, has_linked(basis.place.donor));
+  if (!is_linked) return false;
+  basis.place = linked(basis.place);
+  append(*difference, summary_of(block), basis);
+  return true;
 }
 
 Result<bool> ShardFileWriter::carry(const BlockSummary& wanted) {
@@ -160,13 +220,17 @@ Result<bool> ShardFileWriter::carry(const BlockSummary& wanted) {
   // Read also if it is not copied: what is damaged is not carried on.
   const auto block = base_->read_encoded(wanted.number);
   if (!block.is_ok()) return false;
-  Source& source = sources_[entry->donor];
-  if (source.may_be_linked && source.donor == 0) DEDUP_TRY(link(entry->donor));
-  if (source.donor == 0) {
-    DEDUP_TRY(add(*block));
-  } else {
-    table_.entries.push_back({wanted, entry->offset, source.donor});
+  DEDUP_ASSIGN(bool stays, has_linked(entry->place.donor));
+  if (stays && entry->basis) {
+    DEDUP_ASSIGN(stays, has_linked(entry->basis->place.donor));
   }
+  if (!stays) {
+    DEDUP_TRY(add(*block));
+    return true;
+  }
+  ShardTableEntry same{wanted, linked(entry->place), entry->basis};
+  if (same.basis) same.basis->place = linked(same.basis->place);
+  table_.entries.push_back(same);
   return true;
 }
 

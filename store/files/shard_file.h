@@ -1,6 +1,7 @@
 // A recipe shard as a file, and the files in which blocks stand that were carried over: older
 // shards of the same number, hard-linked beside it, so that each generation's directory has all
-// that it needs and none has to know who else uses what.
+// that it needs and none has to know who else uses what. A block of which most is as it was stands
+// as the difference to the whole one, which is carried over.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/files/difference.h"
 #include "store/fs.h"
 #include "store/shard.h"
 #include "store/shard_content.h"
@@ -34,12 +36,16 @@ class ShardFileReader final : public ShardReader {
   // Of the file with that number in the table: 0 is this one.
   std::string path_of(std::uint32_t donor) const;
   ShardDonor about(std::uint32_t donor) const;
+  // The block that `entry` is a difference to; if it is whole, itself. kCorrupt if it is damaged.
+  Result<Bytes> read_basis(const ShardTableEntry& entry) const;
 
  private:
   ShardFileReader(fs::File file, const Id128& attempt, std::uint32_t shard)
       : file_(std::move(file)), attempt_(attempt), shard_(shard) {}
   Status load(const Digest& digest);
   Result<const fs::File*> file_of(std::uint32_t donor) const;
+  Result<Bytes> read_at(const ShardPlace& place) const;
+  Status damaged(std::uint64_t block_number, std::uint32_t donor) const;
 
   fs::File file_;
   Id128 attempt_;
@@ -72,13 +78,20 @@ class ShardFileWriter final : public ShardWriter {
 
   ShardFileWriter(fs::File file, Bytes header, std::shared_ptr<const ShardFileReader> base);
   void choose_donors();
-  Status link(std::uint32_t source);
+  // Whether what stands in the base's file `source` need not be copied.
+  Result<bool> has_linked(std::uint32_t source);
+  // Linked: the same place in the terms of this table.
+  ShardPlace linked(const ShardPlace& place) const;
+  Result<bool> add_difference(const EncodedBlock& block);
+  void append(std::span<const std::byte> bytes, const BlockSummary& block,
+              const std::optional<ShardBasis>& basis);
   Status write_out();
 
   fs::File file_;
   std::shared_ptr<const ShardFileReader> base_;
   std::vector<Source> sources_;  // by number in the base's table
-  ShardTable table_;             // in the order in which blocks came
+  DifferenceWriter differences_;
+  ShardTable table_;  // in the order in which blocks came
   Bytes unwritten_;
   std::uint64_t written_ = 0;
 };

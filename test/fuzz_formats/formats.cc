@@ -8,6 +8,7 @@
 #include "base/hasher.h"
 #include "hints/hints.h"
 #include "store/commit_record.h"
+#include "store/files/difference.h"
 #include "store/files/index_file.h"
 #include "store/files/layout.h"
 #include "store/files/log_file.h"
@@ -423,9 +424,10 @@ std::vector<Bytes> index_seeds() {
 
 constexpr std::size_t kShardEntry = 32;
 constexpr std::size_t kShardDonor = 24;
-constexpr std::size_t kShardFooter = 48;  // of version 2
+constexpr std::size_t kShardFooter = 48;  // of version 2 and later
+constexpr std::size_t kShardDifference = 32;
 
-// Also a base: whatever it says, what is carried over from it can be read.
+// Also a base: whatever it says, what is carried over from it or differs from it can be read.
 void check_shard(const std::string& path, const store::Digest& digest) {
   auto opened = store::ShardFileReader::open(path, some_id(1), 2, digest);
   if (!opened.is_ok()) return;
@@ -446,6 +448,14 @@ void check_shard(const std::string& path, const store::Digest& digest) {
   store::ShardDigest carried(some_id(0), some_id(4), 2);
   std::map<std::uint64_t, Bytes> blocks;
   for (const std::uint64_t number : shard->block_numbers()) {
+    if (auto changed = shard->read(number); number % 2 != 0 && changed.is_ok()) {
+      changed->push_back(std::byte{1});
+      const auto block = store::with_checksum(number, *changed);
+      require((*writer)->add(block).is_ok(), "nothing fails");
+      carried.add(store::summary_of(block));
+      blocks[number] = std::move(*changed);
+      continue;
+    }
     const store::BlockSummary block = shard->table().find(number)->block;
     const auto is_carried = (*writer)->carry(block);
     require(is_carried.is_ok(), "nothing fails");
@@ -460,34 +470,45 @@ void check_shard(const std::string& path, const store::Digest& digest) {
   require(reader.is_ok(), "a shard that was written can be read");
   for (const auto& [number, bytes] : blocks) {
     const auto read = (*reader)->read(number);
-    require(read.is_ok() && *read == bytes, "what was carried over is as it was");
+    require(read.is_ok() && *read == bytes, "what was written is as it was");
   }
 }
 
-// The input: the version, how many blocks and donors the table has, then blocks, donors and table.
+// The input: the version, how many blocks, donors and differences the tables have, then what stands
+// in blocks, donors and tables.
 Bytes mended_shard(Input input, store::Digest& digest) {
   Choices choices(input);
-  const std::uint32_t version = 1 + choices.number<std::uint8_t>() % 2;
+  const std::uint32_t version = 1 + choices.number<std::uint8_t>() % 3;
   const std::size_t wanted = choices.number<std::uint8_t>();
   const std::size_t wanted_donors = version == 1 ? 0 : choices.number<std::uint8_t>();
+  const std::size_t wanted_differences = version < 3 ? 0 : choices.number<std::uint8_t>();
   Bytes bytes = store::encode_shard_header(some_id(0), some_id(1), 2, version);
   const Bytes header = bytes;
   const Bytes rest = copy(choices.rest());
   bytes.insert(bytes.end(), rest.begin(), rest.end());
   const std::size_t entries = std::min(wanted, rest.size() / kShardEntry);
-  const std::size_t donors =
-      std::min(wanted_donors, (rest.size() - entries * kShardEntry) / kShardDonor);
-  const std::size_t table = bytes.size() - entries * kShardEntry;
+  const std::size_t differences =
+      std::min(wanted_differences, (rest.size() - entries * kShardEntry) / kShardDifference);
+  const std::size_t bases = bytes.size() - differences * kShardDifference;
+  const std::size_t table = bases - entries * kShardEntry;
+  const std::size_t donors = std::min(wanted_donors, (table - header.size()) / kShardDonor);
   const std::size_t end = table - donors * kShardDonor;
   Encoder named;
   named.put_raw(header.data(), header.size());
-  for (std::size_t at = table; at + kShardEntry <= bytes.size(); at += kShardEntry) {
-    const std::uint64_t offset = number_at(bytes, at + 8, 8);
-    const std::uint64_t length = number_at(bytes, at + 16, 4);
-    const bool is_here = number_at(bytes, at + 20, 4) == 0;
-    if (is_here && offset <= end && length <= end - offset) {
-      const Input block = Input(bytes).subspan(offset, length);
-      put_number_at(bytes, at + 24, checksum(block, number_at(bytes, at, 8)));
+  const auto mend_checksum = [&](std::size_t at, std::uint64_t offset, std::uint64_t length,
+                                 std::uint64_t number) {
+    if (offset > end || length > end - offset) return;
+    put_number_at(bytes, at, checksum(Input(bytes).subspan(offset, length), number));
+  };
+  std::size_t base = bases;
+  for (std::size_t at = table; at < bases; at += kShardEntry) {
+    const std::uint64_t block = number_at(bytes, at, 8);
+    const std::uint64_t donor = number_at(bytes, at + 20, 4);
+    if (donor == 0)
+      mend_checksum(at + 24, number_at(bytes, at + 8, 8), number_at(bytes, at + 16, 4), block);
+    if (version == 3 && donor >> 31 != 0 && base < bytes.size()) {
+      mend_checksum(base + 24, number_at(bytes, base + 8, 8), number_at(bytes, base + 4, 4), block);
+      base += kShardDifference;
     }
     if (version == 1) {
       named.put_raw(bytes.data() + at, kShardEntry);
@@ -506,7 +527,7 @@ Bytes mended_shard(Input input, store::Digest& digest) {
     footer.put_raw(digest.data(), digest.size());
   } else {
     footer.put(static_cast<std::uint32_t>(donors));
-    footer.put(std::uint32_t{0});
+    footer.put(static_cast<std::uint32_t>(differences));
     footer.put(checksum(Input(bytes).subspan(end)));
   }
   store::format::put_checksum(footer);
@@ -542,9 +563,10 @@ void run_shard(Input input) {
 
 // As mended_shard() takes it.
 Bytes inner_shard(const Bytes& whole, std::uint8_t version, std::uint8_t entries,
-                  std::uint8_t donors) {
+                  std::uint8_t donors, std::uint8_t differences = 0) {
   Bytes inner{std::byte(version - 1), std::byte(entries)};
   if (version > 1) inner.push_back(std::byte(donors));
+  if (version > 2) inner.push_back(std::byte(differences));
   const auto footer = static_cast<std::ptrdiff_t>(version == 1 ? 64 : kShardFooter);
   inner.insert(inner.end(), whole.begin() + store::kShardHeaderSize, whole.end() - footer);
   return inner;
@@ -559,21 +581,42 @@ std::vector<Bytes> shard_seeds() {
   store::ShardTable table;
   table.donors = {{some_id(3), donor_blocks().at(2).size() + donor_blocks().at(5).size()}};
   Bytes carrying = store::encode_shard_header(some_id(0), some_id(1), 2);
-  table.entries.push_back(
-      {store::summary_of(store::with_checksum(2, donor_blocks().at(2))), 64, 1});
-  table.entries.push_back(
-      {store::summary_of(store::with_checksum(8, donor_blocks().at(5))), 64, 0});
+  const auto whole_block = [](std::uint64_t number, const Bytes& bytes, std::uint32_t donor) {
+    const auto length = static_cast<std::uint32_t>(bytes.size());
+    return store::ShardTableEntry{store::summary_of(store::with_checksum(number, bytes)),
+                                  {store::kShardHeaderSize, length, donor},
+                                  std::nullopt};
+  };
+  table.entries = {whole_block(2, donor_blocks().at(2), 1),
+                   whole_block(8, donor_blocks().at(5), 0)};
   const Bytes& own = donor_blocks().at(5);
   carrying.insert(carrying.end(), own.begin(), own.end());
   table.blocks_end = carrying.size();
   const Bytes end = store::encode_shard_end(table);
   carrying.insert(carrying.end(), end.begin(), end.end());
+  // And a third one that is a difference to a block of which it has the last half.
+  Bytes differing = store::encode_shard_header(some_id(0), some_id(1), 2);
+  const Bytes& half = donor_blocks().at(2);
+  const Bytes block(half.begin() + static_cast<std::ptrdiff_t>(half.size() / 2), half.end());
+  const auto difference = store::DifferenceWriter().between(half, block, 1000);
+  require(difference.has_value(), "a difference can be made");
+  differing.insert(differing.end(), difference->begin(), difference->end());
+  table.entries = {
+      {store::summary_of(store::with_checksum(2, block)),
+       {store::kShardHeaderSize, static_cast<std::uint32_t>(difference->size()), 0},
+       store::ShardBasis{{store::kShardHeaderSize, static_cast<std::uint32_t>(half.size()), 1},
+                         store::with_checksum(2, half).checksum}}};
+  table.blocks_end = differing.size();
+  const Bytes differing_end = store::encode_shard_end(table);
+  differing.insert(differing.end(), differing_end.begin(), differing_end.end());
   return {whole,
           old,
           carrying,
+          differing,
           inner_shard(whole, 2, 2, 0),
           inner_shard(old, 1, 2, 0),
-          inner_shard(carrying, 2, 2, 1)};
+          inner_shard(carrying, 2, 2, 1),
+          inner_shard(differing, 3, 1, 1, 1)};
 }
 
 // ---- Hints ------------------------------------------------------------------------------------

@@ -8,7 +8,9 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "store/files/difference.h"
 #include "store/files/layout.h"
 #include "store/shard.h"
 #include "test/hooks/forwarding_system.h"
@@ -114,9 +116,11 @@ TEST(Shard, TakesBlocksInAnyOrder) {
   expect_blocks(file, dir / "s");
 }
 
-// Every byte of the file `damaged`, which belongs to the shard at `path`.
+// Every byte of the file `damaged`, which belongs to the shard at `path`. In a difference are bits
+// that say nothing.
 void expect_no_wrong_blocks(const ShardFile& file, const std::string& path,
-                            const std::string& damaged, std::size_t most_failures) {
+                            const std::string& damaged, std::size_t most_failures,
+                            bool has_differences = false) {
   const Bytes whole = test::get_file(damaged);
   std::size_t failed_points = 0;
   test::for_each_file_damage(damaged, [&] {
@@ -134,7 +138,7 @@ void expect_no_wrong_blocks(const ShardFile& file, const std::string& path,
         ++failures;
       }
     }
-    if (path == damaged) {
+    if (path == damaged && !has_differences) {
       EXPECT_EQ(failures, 1u);
     }
     EXPECT_LE(failures, most_failures);
@@ -178,12 +182,12 @@ TEST(Shard, RefusesOtherShardsAttemptsAndVersions) {
     EXPECT_EQ(other.open(dir / "s").status().code(), Code::kCorrupt) << field;
   }
   Bytes bytes = test::get_file(dir / "s");
-  bytes[8] = std::byte{3};
+  bytes[8] = std::byte{4};
   test::put_file(dir / "s", bytes);
   const Status newer = file.open(dir / "s").status();
   EXPECT_EQ(newer.code(), Code::kVersion);
+  EXPECT_NE(newer.message().find("version 4"), std::string::npos) << newer.message();
   EXPECT_NE(newer.message().find("version 3"), std::string::npos) << newer.message();
-  EXPECT_NE(newer.message().find("version 2"), std::string::npos) << newer.message();
 }
 
 // ---- Blocks that stay ---------------------------------------------------------------------------
@@ -351,6 +355,172 @@ TEST_F(CarriedBlocks, OfADonorOfANewerVersionAreRefusedByName) {
   const Status newer = (*reader)->read(blocks.begin()->first).status();
   EXPECT_EQ(newer.code(), Code::kVersion);
   EXPECT_NE(newer.message().find("version 9"), std::string::npos) << newer.message();
+}
+
+// ---- Differences --------------------------------------------------------------------------------
+
+Bytes random_bytes(test::Random& random, std::size_t size) {
+  Bytes bytes(size);
+  for (std::byte& byte : bytes) byte = std::byte(below(random, 256));
+  return bytes;
+}
+
+TEST(Difference, GivesBackTheBytes) {
+  test::Random random(31);
+  DifferenceWriter differences;
+  for (const std::size_t size : {0, 1, 100, 34'000, 300'000, 1 << 19}) {
+    const Bytes base = random_bytes(random, size);
+    Bytes bytes = base;
+    for (std::size_t i = 0; i < size / 1000; ++i) bytes[below(random, size)] ^= std::byte{1};
+    bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(size / 2), size < 1 << 19 ? 5 : 0,
+                 std::byte{7});
+    const auto difference = differences.between(base, bytes, size + 100);
+    ASSERT_TRUE(difference) << size;
+    EXPECT_LE(difference->size(), size / 8 + 100);
+    const auto again = apply_difference(base, *difference, bytes.size());
+    ASSERT_TRUE(again.is_ok()) << again.status().message();
+    EXPECT_EQ(*again, bytes);
+    EXPECT_FALSE(differences.between(base, bytes, difference->size() - 1));
+  }
+}
+
+TEST(Difference, OfOtherLengthsIsRefused) {
+  test::Random random(32);
+  const Bytes base = random_bytes(random, 1000);
+  DifferenceWriter differences;
+  const auto made = differences.between(base, Bytes(base), 1000);
+  ASSERT_TRUE(made);
+  const Bytes& difference = *made;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{999}, std::size_t{1001},
+                                 kMostDifferent, kMostDifferent + 1, std::size_t{0xffffffff}}) {
+    EXPECT_EQ(apply_difference(base, difference, size).status().code(), Code::kCorrupt) << size;
+  }
+  EXPECT_EQ(apply_difference(base, {}, 1000).status().code(), Code::kCorrupt);
+}
+
+TEST(Difference, IsNotMadeOfWhatIsLong) {
+  DifferenceWriter differences;
+  const Bytes longer(kMostDifferent + 1);
+  EXPECT_FALSE(differences.between(longer, Bytes(10), 1000));
+  EXPECT_FALSE(differences.between(Bytes(10), longer, 1000));
+}
+
+// Blocks of 300 chunks each, of which some become others.
+class ChangedBlocks : public CarriedBlocks {
+ protected:
+  static constexpr std::size_t kBlocks = 4;
+  static constexpr std::uint32_t kChunk = 4096;
+
+  ChangedBlocks() {
+    blocks_.resize(kBlocks);
+    for (Block& block : blocks_) {
+      block.placements.push_back(plan::Placement::copies_on({1, 2}));
+      for (std::uint32_t i = 0; i < 300; ++i) {
+        block.pieces.push_back(
+            {i * kChunk, kChunk, 0, kChunk, 0, test::random_fingerprint(random_)});
+      }
+    }
+    next(encoded(), false);
+  }
+
+  test::EncodedBlocks encoded() const {
+    test::EncodedBlocks out;
+    for (std::size_t b = 0; b < blocks_.size(); ++b) out[3 + 10 * b] = encode_block(blocks_[b]);
+    return out;
+  }
+  void change_chunks(std::size_t block, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& pieces = blocks_[block].pieces;
+      pieces[below(random_, pieces.size())].fingerprint = test::random_fingerprint(random_);
+    }
+  }
+  std::size_t differences() const {
+    const auto reader = file_.open(path());
+    if (!reader.is_ok()) return 1000;
+    const auto& entries = (*reader)->table().entries;
+    return static_cast<std::size_t>(std::count_if(
+        entries.begin(), entries.end(), [](const auto& entry) { return entry.basis.has_value(); }));
+  }
+  std::uint64_t own_bytes() const { return std::filesystem::file_size(path()); }
+
+  std::vector<Block> blocks_;
+};
+
+TEST_F(ChangedBlocks, StandAsDifferencesToWhatTheyWere) {
+  const std::uint64_t whole = own_bytes();
+  for (std::size_t b = 0; b < kBlocks; ++b) change_chunks(b, 20);
+  next(encoded());
+  drop(1);
+  EXPECT_EQ(differences(), kBlocks);
+  EXPECT_EQ(names(), 2u);
+  EXPECT_LT(own_bytes(), whole / 7);
+  expect_blocks(file_, path());
+  // What is a difference stays so, in a file of its own; another's is to what stands whole.
+  change_chunks(1, 10);
+  next(encoded());
+  drop(2);
+  EXPECT_EQ(differences(), kBlocks);
+  EXPECT_EQ(names(), 3u);
+  EXPECT_LT(own_bytes(), whole / 20);
+  expect_blocks(file_, path());
+}
+
+TEST_F(ChangedBlocks, StandWholeOnceMostOfThemIsNew) {
+  bool was_whole = false;
+  bool was_difference = false;
+  for (int i = 0; i < 60; ++i) {
+    for (std::size_t b = 0; b < kBlocks; ++b) {
+      if (below(random_, 4) != 0) change_chunks(b, below(random_, 40));
+    }
+    next(encoded());
+    drop(generation_ - 1);
+    expect_blocks(file_, path());
+    was_whole |= differences() < kBlocks;
+    was_difference |= differences() > 0;
+    EXPECT_LE(names(), 1 + ShardFileWriter::kMostDonors);
+    std::uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory())) {
+      bytes += entry.file_size();
+    }
+    // A block and a difference of half of it; as much that is not used; and tables.
+    EXPECT_LE(bytes, 3 * size_of(file_.blocks) + names() * (kBlocks * 64 + 400));
+  }
+  EXPECT_TRUE(was_whole);
+  EXPECT_TRUE(was_difference);
+}
+
+TEST_F(ChangedBlocks, StandWholeWhereFilesHaveNoSecondNames) {
+  const NoSecondNames system;
+  change_chunks(0, 3);
+  next(encoded());
+  drop(1);
+  EXPECT_EQ(names(), 1u);
+  EXPECT_EQ(differences(), 0u);
+  expect_blocks(file_, path());
+}
+
+TEST_F(ChangedBlocks, StandWholeIfWhatTheyWereIsDamaged) {
+  Bytes bytes = test::get_file(path());
+  bytes[70] ^= std::byte{1};
+  test::put_file(path(), bytes);
+  for (std::size_t b = 0; b < kBlocks; ++b) change_chunks(b, 3);
+  next(encoded());
+  EXPECT_EQ(differences(), kBlocks - 1);
+  expect_blocks(file_, path());
+}
+
+TEST_F(ChangedBlocks, AreNeverWrongWhateverIsDamaged) {
+  blocks_.resize(2);
+  for (Block& block : blocks_) block.pieces.resize(12);
+  next(encoded(), false);
+  const auto donor = file_.attempt;
+  change_chunks(0, 1);
+  next(encoded());
+  ASSERT_EQ(differences(), 1u);
+  drop(1);
+  drop(2);
+  expect_no_wrong_blocks(file_, path(), donor_path(path(), donor), 2);
+  expect_no_wrong_blocks(file_, path(), path(), 1, true);
 }
 
 }  // namespace
