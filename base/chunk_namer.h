@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 
+#include "base/gmac.h"
 #include "base/hasher.h"
 #include "base/status.h"
 #include "base/types.h"
@@ -25,7 +26,7 @@ namespace dedup {
 class ChunkNamer {
  public:
   // `key`: 16 random bytes, for kKeyed: names of different keys have nothing in common.
-  // kUnsupported if OpenSSL does not offer what it takes.
+  // kUnsupported if there is no library that offers what it takes.
   static Result<ChunkNamer> create(FingerprintKind kind, const Id128& key);
 
   // kKeyed or kSha256. `checksum`: the low half of the chunk's fast_hash().
@@ -41,7 +42,7 @@ class ChunkNamer {
 
   ChunkNamer() = default;
 
-  Context gcm_;
+  std::optional<Gmac> gmac_;
   Context aes_;
   std::optional<Hasher> sha256_;  // in place of both
 };

@@ -5,6 +5,9 @@ libdedup_core_la_SOURCES += \
   base/fields.h \
   base/chunk_namer.cc \
   base/chunk_namer.h \
+  base/gmac.cc \
+  base/gmac.h \
+  base/gmac_ipsec_mb.cc \
   base/hasher.cc \
   base/hasher.h \
   base/hooks.cc \
@@ -35,6 +38,7 @@ unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \
   test/unit/base_fields_test.cc \
   test/unit/base_chunk_namer_test.cc \
+  test/unit/base_gmac_test.cc \
   test/unit/base_hasher_test.cc \
   test/unit/base_lru_test.cc \
   test/unit/base_ranks_test.cc \

@@ -7,6 +7,38 @@ AC_DEFUN([DEDUP_LIBRARY], [
   $$1_PKG_ERRORS])])
 ])
 
+# DEDUP_IPSEC_MB: substitutes IPSEC_MB_CFLAGS and IPSEC_MB_LIBS, and sets have_ipsec_mb. They are empty
+# if Intel's IPsec MB is not there or not to be used, since OpenSSL does the same. It has no file for
+# pkg-config.
+AC_DEFUN([DEDUP_IPSEC_MB], [
+  AC_ARG_WITH([ipsec-mb],
+    [AS_HELP_STRING([--without-ipsec-mb],
+      [name chunks by OpenSSL alone, not by Intel's IPsec MB, which takes less time (x86-64; Debian package: libipsec-mb-dev)])],
+    [], [with_ipsec_mb=check])
+  AC_SUBST([IPSEC_MB_CFLAGS])
+  AC_SUBST([IPSEC_MB_LIBS])
+  have_ipsec_mb=no
+  AS_IF([test "$with_ipsec_mb" != no], [
+    AC_MSG_CHECKING([for IPsec MB])
+    dedup_save_LIBS=$LIBS
+    LIBS="-lIPSec_MB $LIBS"
+    AC_LANG_PUSH([C])
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <intel-ipsec-mb.h>
+#ifndef __x86_64__
+#error another processor
+#endif]],
+      [[IMB_MGR* manager = alloc_mb_mgr(0);
+init_mb_mgr_avx512(manager);
+return manager->gmac128_init == 0 || manager->gcm128_pre == 0;]])],
+      [have_ipsec_mb=yes; IPSEC_MB_CFLAGS=-DDEDUP_IPSEC_MB; IPSEC_MB_LIBS=-lIPSec_MB])
+    AC_LANG_POP([C])
+    LIBS=$dedup_save_LIBS
+    AC_MSG_RESULT([$have_ipsec_mb])
+    AS_IF([test "$with_ipsec_mb$have_ipsec_mb" = yesno],
+      [AC_MSG_ERROR([IPsec MB not found, or older than 1.1, or not for this processor (Debian package, for amd64: libipsec-mb-dev)])])
+  ])
+])
+
 # DEDUP_CXX20: adds what the C++ compiler needs for C++20 to CXX.
 AC_DEFUN([DEDUP_CXX20], [
   AC_LANG_PUSH([C++])

@@ -61,6 +61,7 @@ unit_tests_SOURCES += \
   test/unit/service_damage_test.cc \
   test/unit/service_executor_test.cc \
   test/unit/service_file_home_test.cc \
+  test/unit/service_frame_mac_test.cc \
   test/unit/service_messages_test.cc \
   test/unit/service_node_handler_test.cc \
   test/unit/service_restore_test.cc \

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "test/unit/store_helpers.h"
 
@@ -24,6 +25,12 @@ Fingerprint name(ChunkNamer& namer, const Bytes& chunk) {
   const auto name = namer.name(chunk, fast_hash(chunk).low);
   EXPECT_TRUE(name.is_ok());
   return *name;
+}
+
+Bytes patterned_bytes(std::size_t size) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
+  return bytes;
 }
 
 TEST(ChunkNamer, GivesEqualContentOneNameAndOtherContentAnother) {
@@ -68,6 +75,27 @@ TEST(ChunkNamer, IsWhatTheFormatSays) {
   EXPECT_EQ(namer.name(chunk, 0x0102030405060708)->hex(),
             "e4a9b267da8692ecb62b0525080706050403020100000000000003000000"
             "0000");
+}
+
+// As an earlier version made them, by OpenSSL alone: they are in stores.
+TEST(ChunkNamer, IsWhatItWas) {
+  const std::pair<std::size_t, const char*> names[] = {
+      {0, "291f0452d664d3b52ce21ca87f498d4624c30160000000000000030000000000"},
+      {1, "44af350248d688afda9de9ecdbec4e07f4df4bc4000000000000030000000000"},
+      {15, "f2f77672409bc7a0410077b1e7f77b8dc4e56cb3000000000000030000000000"},
+      {16, "6be178d0354b9725db9aeefc466f75207ba1ea94000000000000030000000000"},
+      {17, "1a340adb1c809e5d9808c26e3c0cd9de34e45f73000000000000030000000000"},
+      {100, "40c0f86ef9db27722c2ca588cd3045a00b1ac33d000000000000030000000000"},
+      {4095, "9893ae034fb2ab19ef8b95b19658430e74eab5d8000000000000030000000000"},
+      {4096, "09adea6f813aadea3bf8741c49358b9a5ca9735a000000000000030000000000"},
+      {4097, "ab5e90931b72d7cd1506e9bdc56503e010864282000000000000030000000000"},
+      {65536, "99768dfc87b3685a889f83ed3c35df801340880d000000000000030000000000"},
+      {70000, "3f2318a5bd04e1247b5f90c42b6137084ba4c7ab000000000000030000000000"},
+  };
+  ChunkNamer namer = namer_of(FingerprintKind::kKeyed, Id128{{1, 2, 3}});
+  for (const auto& [size, expected] : names) {
+    EXPECT_EQ(name(namer, patterned_bytes(size)).hex(), expected) << size;
+  }
 }
 
 TEST(ChunkNamer, TakesSha256WhereItIsAskedFor) {
