@@ -376,6 +376,11 @@ class Site:
         return sum(path.stat().st_blocks * 512 for path in (self.store(node) / "files").rglob("*")
                    if path.is_file())
 
+    def segment_bytes(self):
+        """Of all stores; each segment once, however many names it has."""
+        sizes = {path.stat().st_ino: path.stat().st_size for path in self.stores.rglob("*.seg")}
+        return sum(sizes.values())
+
     def walk(self, *nodes, content=None):
         """What store_walk says of these nodes' stores (default: all that are there)."""
         command = [BUILD / "test" / "tools" / "store_walk"]

@@ -59,11 +59,6 @@ class Versions:
         answer = self.dedupctl("--json", "ls", "--generations", self.site.path)
         return [file["generation"] for file in answer.json["files"]]
 
-    def segment_bytes(self):
-        """Each segment once, however many names it has."""
-        sizes = {path.stat().st_ino: path.stat().st_size for path in self.site.stores.rglob("*.seg")}
-        return sum(sizes.values())
-
 
 @pytest.fixture(name="site")
 def fixture_site(tmp_path):
@@ -84,7 +79,7 @@ def test_the_newest_ones_stay_and_are_read(versions):
         assert error == "NO_SUCH_FILE" and f"no generation {generation}" in text and "5, 4, 3" in text
     assert versions.kept() == [5, 4, 3]
     # They cost what changed, and what stands beside it.
-    assert versions.segment_bytes() < 2 * SIZE * (1 + 2 * 0.11) * 1.15
+    assert versions.site.segment_bytes() < 2 * SIZE * (1 + 2 * 0.11) * 1.15
 
 
 def test_one_is_called_by_its_name(versions):

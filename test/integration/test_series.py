@@ -57,11 +57,6 @@ class Series:
         self.site.run(Script().add("delete"), NODES, RANKS, path=self.path(step)).check()
         del self.models[step]
 
-    def segment_bytes(self):
-        """Each segment once, however many names it has."""
-        sizes = {path.stat().st_ino: path.stat().st_size for path in self.site.stores.rglob("*.seg")}
-        return sum(sizes.values())
-
 
 @pytest.fixture(name="series")
 def fixture_series(tmp_path):
@@ -78,10 +73,10 @@ def test_what_is_the_same_is_neither_stored_nor_sent(series, kind, copies):
     content = content_of(kind)
     first = series.write(1, content, copies)
     assert first["bytes_stored"] > 0
-    before = series.segment_bytes()
+    before = series.site.segment_bytes()
     second = series.write(2, content, copies)
     assert (second["bytes_written"], second["bytes_stored"], second["bytes_sent"]) == (SIZE, 0, 0)
-    assert series.segment_bytes() == before
+    assert series.site.segment_bytes() == before
     series.expect_all(NODES[1:copies])
 
 
@@ -91,7 +86,7 @@ def test_ten_steps_take_what_changed(series):
         series.write(step, content)
         content = changed(content, step, CHUNK)
     # 10 % of the chunks each time, and what stands beside them.
-    assert series.segment_bytes() < 2 * SIZE * (1 + 9 * 0.11)
+    assert series.site.segment_bytes() < 2 * SIZE * (1 + 9 * 0.11)
     series.expect_all()
     series.expect_all(["n1"])
     # Any of them may go.
@@ -101,9 +96,9 @@ def test_ten_steps_take_what_changed(series):
     for step in (2, 3, 4, 6, 7, 8):
         series.remove(step)
     series.expect_all(["n0"])
-    assert series.segment_bytes() < 2 * SIZE * (1 + 9 * 0.11)
+    assert series.site.segment_bytes() < 2 * SIZE * (1 + 9 * 0.11)
     series.remove(9)
-    assert series.segment_bytes() == 0
+    assert series.site.segment_bytes() == 0
 
 
 def test_a_few_chunks_do_not_keep_a_whole_file(series):
@@ -116,7 +111,7 @@ def test_a_few_chunks_do_not_keep_a_whole_file(series):
         series.write(step, content)
         series.remove(step - 1)
         series.expect_all(["n1"])
-        assert series.segment_bytes() < 2.1 * SIZE
+        assert series.site.segment_bytes() < 2.1 * SIZE
 
 
 @pytest.mark.parametrize("base", ["auto", "none", "path"])
@@ -184,7 +179,7 @@ def test_a_segment_that_both_have_is_lost(series):
 def test_a_job_that_is_killed_takes_nothing_along(series, step):
     content = content_of("unique")
     series.write(1, content)
-    before = series.segment_bytes()
+    before = series.site.segment_bytes()
     job = series.site.run(Script().open("wc").write("all-at", parts(changed(content, 2, CHUNK), RANKS)).close(), NODES, RANKS,
                           {"chunk_size": CHUNK}, {"DEDUP_TEST_KILL": f"{step}:1:1"}, path=series.path(2))
     assert job.code != 0
@@ -195,7 +190,7 @@ def test_a_job_that_is_killed_takes_nothing_along(series, step):
     series.expect_all(["n0"])
     series.remove(2)
     assert series.dedupctl("gc", "--unnamed").code == 0
-    assert series.segment_bytes() == 0 and before > 0
+    assert series.site.segment_bytes() == 0 and before > 0
 
 
 def test_tools_say_what_is_shared(series):
@@ -209,10 +204,10 @@ def test_tools_say_what_is_shared(series):
     assert all(bytes_ >= 2 * SIZE for bytes_ in shared.values())
     assert series.dedupctl("ls").out.count("with other files") == 2
     assert "to remove this one frees" in series.dedupctl("stat", series.path(2)).out
-    before = series.segment_bytes()
+    before = series.site.segment_bytes()
     series.dedupctl("rm", series.path(1))
     del series.models[1]
-    assert series.segment_bytes() == before
+    assert series.site.segment_bytes() == before
     assert "shares" not in series.dedupctl("ls").out
     series.expect_all(["n1"])
 

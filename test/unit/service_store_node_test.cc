@@ -666,6 +666,15 @@ class IndexOfAGeneration : public ServiceStoreNode {
     EXPECT_TRUE(commit(all).is_ok());
     return all;
   }
+  // Whether a commit of what little changed needs to be told of everything.
+  bool needs_all() {
+    const Id128 attempt = random_id(random_);
+    EXPECT_TRUE(begin_commit(attempt, {}).is_ok());
+    const auto reply = node_->on(WriteIndex{identity_, attempt, true, base_, false});
+    EXPECT_TRUE(reply.is_ok()) << reply.status().message();
+    EXPECT_TRUE(node_->on(Abort{identity_, attempt}).is_ok());
+    return reply->needs_all;
+  }
   // Others in the place of the first so many; as committed then.
   std::vector<Chunk> replace(const std::vector<Chunk>& all, std::size_t count) {
     std::vector<Chunk> next = slice(all, count, all.size());
@@ -707,17 +716,28 @@ TEST_F(IndexOfAGeneration, IsWholeAgainWhenMuchOfTheBaseIsDead) {
   expect_held(all);
 }
 
+// What stands in the page is stored again, under names that the page may have, too.
+TEST_F(IndexOfAGeneration, DoesNotStayWithADamagedPage) {
+  auto all = first(3000);
+  const std::string path = test::layout_of(*open_store().value()).index(identity_, base_);
+  Bytes bytes = test::get_file(path);
+  bytes[4096] ^= std::byte{1};
+  test::put_file(path, bytes);
+  restart();
+  ASSERT_OK(attach(true));
+  EXPECT_FALSE(needs_all()) << "nobody has read it";
+  const auto least = std::min_element(all.begin(), all.end(), [](const Chunk& a, const Chunk& b) {
+    return a.fingerprint < b.fingerprint;
+  });
+  const auto reply = node_->on(Look{identity_, {}, {}, {least->fingerprint}, {0}});
+  ASSERT_OK(reply);
+  EXPECT_EQ(reply->held, std::vector<Held>{Held::kNot});
+  EXPECT_TRUE(needs_all());
+}
+
 // The disk may not have it, and another flush would not tell.
 TEST_F(IndexOfAGeneration, DoesNotStayWithASegmentThatCouldNotBeFlushed) {
   first(3000);
-  const auto needs_all = [&] {
-    const Id128 attempt = random_id(random_);
-    EXPECT_TRUE(begin_commit(attempt, {}).is_ok());
-    const auto reply = node_->on(WriteIndex{identity_, attempt, true, base_, false});
-    EXPECT_TRUE(reply.is_ok()) << reply.status().message();
-    EXPECT_TRUE(node_->on(Abort{identity_, attempt}).is_ok());
-    return reply->needs_all;
-  };
   EXPECT_FALSE(needs_all());
   const auto segments = open_store().value()->segments(identity_);
   ASSERT_TRUE(segments.is_ok());
