@@ -21,7 +21,7 @@ NODES = ["n0", "n1"]
 HINTS = {"replication": 2, "chunk_size": 512}
 FORMATS = pathlib.Path(__file__).resolve().parents[1] / "data" / "formats"
 FOLDERS = sorted(FORMATS.iterdir())
-HAVE_KEPT = ["2026-11-kept"]
+HAVE_KEPT = ["2026-11-kept", "2026-11-differences"]
 
 
 def generations():
