@@ -38,6 +38,8 @@ class FileChunks {
   // Of the committed generation, or of the donor as long as there is none; null if there is none
   // here, or none that can be read.
   const store::IndexReader* base_index();
+  // Whether that is the donor's.
+  bool has_donors_index() const { return base_.is_zero() && base_index_ != nullptr; }
 
   // --- What is here -----------------------------------------------------------------------------
   // Where each chunk is; length 0: not here.

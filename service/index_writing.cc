@@ -13,10 +13,12 @@
 namespace dedup::service {
 namespace {
 
-// What may be dead of the runs that stay, as a part of what they name. Less if all was referred to:
-// so that this need not be done again at once.
-constexpr std::uint64_t kDeadPart = 4;
-constexpr std::uint64_t kDeadPartOfAll = 8;
+// What may be dead of the runs that stay, as a part of what they name. More of a donor's, who has
+// those chunks himself as long as he is there; less if all was referred to, so that this need not
+// be done again at once.
+constexpr std::uint64_t kDeadPart = 8;
+constexpr std::uint64_t kDeadPartOfDonors = 4;
+constexpr std::uint64_t kLessOfAll = 2;
 // A run stays if it has more than so many times the entries of what is written behind it.
 constexpr std::uint64_t kGrowth = 2;
 
@@ -112,6 +114,10 @@ const store::IndexReader* IndexWriting::index_of(const Id128& base) {
   return index != nullptr && index->attempt() == base ? index : nullptr;
 }
 
+std::uint64_t IndexWriting::dead_part() const {
+  return chunks_.has_donors_index() ? kDeadPartOfDonors : kDeadPart;
+}
+
 bool IndexWriting::has_segments_of(const store::IndexReader& base) const {
   const auto sizes = store_.segments(identity_);
   if (!sizes.is_ok()) return false;
@@ -154,7 +160,7 @@ Status IndexWriting::write_all(LiveChunks& live, const LiveChunks::Space& space,
   if (base == nullptr || !compaction.moved.empty()) return write_whole(live, compaction);
   const std::uint64_t named = bytes_named_by(*base);
   const std::uint64_t dead = named - std::min(named, space.carried);
-  const std::size_t stay = runs_that_stay(*base, live, dead, kDeadPartOfAll);
+  const std::size_t stay = runs_that_stay(*base, live, dead, dead_part() * kLessOfAll);
   if (stay == 0) return write_whole(live, compaction);
   const auto index = store_.create_index(identity_, attempt_, {base->attempt(), stay, dead});
   // A file system that takes no second name for a file.
@@ -169,7 +175,7 @@ Result<bool> IndexWriting::write_changes(LiveChunks& live, const Id128& generati
   const store::IndexReader* const base = index_of(generation);
   if (base == nullptr) return false;
   const std::uint64_t dead = base->dead_bytes() + dropped;
-  const std::size_t stay = runs_that_stay(*base, live, dead, kDeadPart);
+  const std::size_t stay = runs_that_stay(*base, live, dead, dead_part());
   if (stay == 0) return false;
   const auto index = store_.create_index(identity_, attempt_, {base->attempt(), stay, dead});
   if (!index.is_ok()) return false;

@@ -46,6 +46,8 @@ class IndexWriting {
   const store::IndexReader* index_of(const Id128& base);
   // Whether each segment that the base names is here, with all that it names.
   bool has_segments_of(const store::IndexReader& base) const;
+  // One part in so many of what the base names may be dead, if the nodes were told of changes only.
+  std::uint64_t dead_part() const;
   // Of the base's runs the oldest so many stay; none if what they name cannot be relied on, or if
   // of its bytes more than one in `part` is `dead`.
   std::size_t runs_that_stay(const store::IndexReader& base, LiveChunks& live, std::uint64_t dead,

@@ -707,10 +707,10 @@ TEST_F(IndexOfAGeneration, IsWhatIsNewBesideRunsOfTheBase) {
 
 TEST_F(IndexOfAGeneration, IsWholeAgainWhenMuchOfTheBaseIsDead) {
   auto all = first(3000);
-  all = replace(all, 240);
+  all = replace(all, 120);
   EXPECT_EQ(runs().size(), 2u);
-  // With what was dead before it is more than an eighth.
-  all = replace(all, 200);
+  // With what was dead before it is more than one in 16.
+  all = replace(all, 100);
   ASSERT_EQ(runs().size(), 1u);
   EXPECT_EQ(runs()[0].entries, all.size());
   expect_held(all);
