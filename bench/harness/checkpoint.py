@@ -35,6 +35,12 @@ class Site:
             taken[about.st_ino] = about.st_blocks * 512
         return sum(taken.values())
 
+    def metadata(self):
+        """Of each node's store, what is neither a chunk nor written before its commit: bytes by inode."""
+        return {store.name: {path.stat().st_ino: path.stat().st_size for path in store.rglob("*")
+                             if path.is_file() and path.suffix not in (".seg", ".log")}
+                for store in self.stores.iterdir()}
+
     def lose(self, nodes):
         """The first so many nodes, with everything in their stores."""
         for node in range(nodes):
