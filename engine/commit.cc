@@ -1,6 +1,8 @@
 #include "engine/commit.h"
 
 #include <atomic>
+#include <utility>
+#include <vector>
 
 #include "base/warn.h"
 #include "engine/log_dump.h"
@@ -24,6 +26,18 @@ void say_that_copies_are_lacking(const FileHandle& file) {
        " copies are wanted, and this job has " + std::to_string(file.nodes()) +
        " nodes: each chunk is on " + std::to_string(file.copies()) +
        "; dedupctl heal, on more nodes, makes the others");
+}
+
+// Of what was committed, on rank 0.
+plan::LossOdds loss_odds(const FileHandle& file, const GenerationCommit& generation) {
+  std::vector<plan::FatalSet> sets;
+  for (const plan::Placement& placement : generation.facts().placements) {
+    sets.push_back(plan::fatal_set(placement));
+  }
+  for (const store::ShardEntry& shard : file.view()->committed->record.shards) {
+    sets.push_back(plan::fatal_set(plan::Placement::copies_on(shard.stores)));
+  }
+  return {file.nodes(), std::move(sets)};
 }
 
 void report(FileHandle& file, const GenerationCommit& generation) {
@@ -50,7 +64,7 @@ void report(FileHandle& file, const GenerationCommit& generation) {
   }
   if (file.hints.report.empty()) return;
   const Status status = append_report(file.hints.report, file.path, file.identity(), file.hints,
-                                      file.job->nodes(), file.last);
+                                      file.job->nodes(), file.last, loss_odds(file, generation));
   if (!status.is_ok()) warn(status.message());
 }
 

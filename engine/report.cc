@@ -42,6 +42,9 @@ constexpr std::array<Figure, 14> kFigures = {{
     {"seconds_storing", field<&DumpStats::seconds_storing>},
 }};
 
+// How many losses that are not survived for sure are told of.
+constexpr std::uint32_t kLosses = 3;
+
 bool is_whole(std::string_view name) {
   return !name.starts_with("seconds_");
 }
@@ -97,7 +100,8 @@ std::vector<std::pair<std::string, std::string>> describe(const LastCommit& last
 }
 
 Status append_report(const std::string& report_path, const std::string& file, const Id128& identity,
-                     const hints::Hints& hints, unsigned nodes, const LastCommit& last) {
+                     const hints::Hints& hints, unsigned nodes, const LastCommit& last,
+                     const plan::LossOdds& odds) {
   nlohmann::ordered_json line;
   line["file"] = file;
   line["identity"] = identity.hex();
@@ -117,6 +121,11 @@ Status append_report(const std::string& report_path, const std::string& file, co
   }
   line["lowest_copies"] = last.lowest_copies;
   line["node_sets"] = last.node_sets;
+  line["losses_survived"] = odds.survived();
+  line["loss_odds"] = nlohmann::json::array();
+  for (const plan::Odds& one : odds.beyond_survived(kLosses)) {
+    line["loss_odds"].push_back(one.probability);
+  }
   line["copies_made"] = last.copies_made;
   line["lost_chunks"] = last.lost_chunks;
   line["unknown_bytes"] = last.unknown_bytes;

@@ -11,6 +11,7 @@
 #include "engine/dump/dump.h"
 #include "engine/mpi/topology.h"
 #include "hints/hints.h"
+#include "plan/odds.h"
 
 namespace dedup::engine {
 
@@ -40,8 +41,10 @@ LastCommit collect_figures(const Topology& topology, const DumpStats& stats);
 // "dedup_last_bytes_stored" (this rank) and "dedup_last_total_bytes_stored" (all), and so on.
 std::vector<std::pair<std::string, std::string>> describe(const LastCommit& last);
 
-// Appends one JSON line (README, "Report"). One rank calls it.
+// Appends one JSON line (README, "Report"). One rank calls it. `odds`: of losing what was
+// committed.
 Status append_report(const std::string& report_path, const std::string& file, const Id128& identity,
-                     const hints::Hints& hints, unsigned nodes, const LastCommit& last);
+                     const hints::Hints& hints, unsigned nodes, const LastCommit& last,
+                     const plan::LossOdds& odds);
 
 }  // namespace dedup::engine

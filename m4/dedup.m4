@@ -28,8 +28,14 @@ AC_DEFUN([DEDUP_IPSEC_MB], [
 #error another processor
 #endif]],
       [[IMB_MGR* manager = alloc_mb_mgr(0);
+init_mb_mgr_sse(manager);
+init_mb_mgr_avx(manager);
+init_mb_mgr_avx2(manager);
 init_mb_mgr_avx512(manager);
-return manager->gmac128_init == 0 || manager->gcm128_pre == 0;]])],
+int lacks = imb_get_errno(manager) != 0 || manager->gcm128_pre == 0 || manager->gmac128_init == 0 ||
+            manager->gmac128_update == 0 || manager->gmac128_finalize == 0;
+free_mb_mgr(manager);
+return lacks;]])],
       [have_ipsec_mb=yes; IPSEC_MB_CFLAGS=-DDEDUP_IPSEC_MB; IPSEC_MB_LIBS=-lIPSec_MB])
     AC_LANG_POP([C])
     LIBS=$dedup_save_LIBS

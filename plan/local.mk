@@ -14,6 +14,8 @@ libdedup_core_la_SOURCES += \
   plan/domains.cc \
   plan/domains.h \
   plan/log_runs.h \
+  plan/odds.cc \
+  plan/odds.h \
   plan/overlay.cc \
   plan/overlay.h \
   plan/placement.cc \
@@ -35,6 +37,7 @@ unit_tests_SOURCES += \
   test/unit/plan_deal_test.cc \
   test/unit/plan_domains_test.cc \
   test/unit/plan_log_runs_test.cc \
+  test/unit/plan_odds_test.cc \
   test/unit/plan_overlay_test.cc \
   test/unit/plan_placement_test.cc \
   test/unit/plan_reduce_test.cc \

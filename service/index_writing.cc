@@ -13,9 +13,9 @@
 namespace dedup::service {
 namespace {
 
-// What may be dead of the runs that stay, as a part of what they name. More of a donor's, who has
-// those chunks himself as long as he is there; less if all was referred to, so that this need not
-// be done again at once.
+// What may be dead of the runs that stay, as a part of what they name. More of a donor's: the donor
+// has those chunks anyway, and whoever deletes it next has written another step by then. Less if
+// all was referred to, so that this need not be done again at once.
 constexpr std::uint64_t kDeadPart = 8;
 constexpr std::uint64_t kDeadPartOfDonors = 4;
 constexpr std::uint64_t kLessOfAll = 2;

@@ -64,7 +64,8 @@ struct ShardBase {
   Digest digest{};
 };
 
-// Writes a shard. Blocks may come in any order, each once. Memory: 80 bytes a block. One thread.
+// Writes a shard. Blocks may come in any order, each once. Memory: 80 bytes a block, and a
+// few MiB for what it has not written yet. One thread.
 class ShardWriter {
  public:
   virtual ~ShardWriter() = default;

@@ -65,7 +65,10 @@ bool is_possible(const ShardTable& table, std::uint32_t version) {
     if (before != nullptr && entry.block.number <= before->block.number) return false;
     before = &entry;
     if (!is_possible(table, entry.place)) return false;
-    if (entry.basis && !is_possible(table, entry.basis->place)) return false;
+    if (entry.basis) {
+      if (!is_possible(table, entry.basis->place)) return false;
+      if (std::max(entry.block.length, entry.basis->place.length) > kMostDifferent) return false;
+    }
     if (version < kWithDonors && (entry.place.donor != 0 || entry.place.offset != end))
       return false;
     end += entry.place.length;

@@ -16,6 +16,9 @@
 namespace dedup::store {
 
 inline constexpr std::size_t kShardHeaderSize = 64;
+// Longer blocks stand whole, and no block is a difference to one: a bound of what differences take,
+// and of what somebody who reads a damaged length can be made to take.
+inline constexpr std::size_t kMostDifferent = std::size_t{1} << 19;
 
 Bytes encode_shard_header(const Id128& identity, const Id128& attempt, std::uint32_t shard,
                           std::uint32_t version = format::kShard.version);
@@ -27,7 +30,7 @@ Result<std::uint32_t> check_shard_header(std::span<const std::byte> header, cons
 // Another attempt's file of the same shard, in which blocks stand that were carried over.
 struct ShardDonor {
   Id128 attempt;
-  std::uint64_t bytes = 0;  // of all blocks that stand in it, used or not
+  std::uint64_t bytes = 0;  // of all blocks and differences that stand in it, used or not
 };
 
 // Where bytes stand.
@@ -60,7 +63,7 @@ struct ShardTable {
 // As digests have it.
 void put_summary(Encoder& out, const BlockSummary& block);
 
-// What follows the blocks: donors, table, bases of differences, footer.
+// What follows the blocks: donors, table, what differences are to, footer.
 Bytes encode_shard_end(const ShardTable& table);
 
 // What a shard's footer says of what stands before it. Its own size depends on the version.

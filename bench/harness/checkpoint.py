@@ -36,9 +36,10 @@ class Site:
         return sum(taken.values())
 
     def metadata(self):
-        """Of each node's store, what is neither a chunk nor written before its commit: bytes by inode."""
-        return {store.name: {path.stat().st_ino: path.stat().st_size for path in store.rglob("*")
-                             if path.is_file() and path.suffix not in (".seg", ".log")}
+        """Of each node's store, what is neither a chunk nor written before its commit: bytes by what tells one
+        file from another."""
+        return {store.name: {(path.stat().st_ino, path.stat().st_mtime_ns): path.stat().st_size
+                             for path in store.rglob("*") if path.is_file() and path.suffix not in (".seg", ".log")}
                 for store in self.stores.iterdir()}
 
     def lose(self, nodes):

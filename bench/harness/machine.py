@@ -64,6 +64,6 @@ def versions():
         "compiler": compiler[0] if compiler else "",
         "system": platform.freedesktop_os_release().get("PRETTY_NAME", ""),
         "openssl": _output("openssl", "version"),
-        **{name: _package(name) for name in ("libmpich12", "libxxhash0", "libipsec-mb1")},
+        **{name: _package(name) for name in ("libmpich12", "libxxhash0", "libzstd1", "libipsec-mb1")},
         "python": platform.python_version(),
     }

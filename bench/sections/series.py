@@ -89,7 +89,7 @@ def measure_part(bench, site, file_bytes, part_bytes):
     write(site, "one name", 0, ["--profile", "unique", "--bytes", file_bytes // RANKS], {"replication": 2})
     before = site.metadata()
     write(site, "one name", 1, ["--profile", "unique", "--bytes", part_bytes // RANKS], {"replication": 2})
-    written = [sum(size for inode, size in files.items() if inode not in before[node])
+    written = [sum(size for file, size in files.items() if file not in before[node])
                for node, files in site.metadata().items()]
     site.clear()
     bench.record(kind="part", medium=site.medium, replication=2, nodes=NODES, ranks=RANKS, file_bytes=file_bytes,

@@ -11,18 +11,16 @@
 
 #include "base/codec.h"
 #include "base/status.h"
+#include "store/shard_content.h"
 
 namespace dedup::store {
 
-// Longer ones have no difference: a bound of the memory that this takes, and of what somebody who
-// reads a damaged length can be made to take.
-inline constexpr std::size_t kMostDifferent = std::size_t{1} << 19;
-
-// Makes differences. Memory: up to 1 MiB, once it has made one. One thread at a time.
+// Makes differences. Memory: up to 2 MiB, once it has made one. One thread at a time.
 class DifferenceWriter {
  public:
-  // None if it would be of more than `most` bytes, or cannot be made.
-  std::optional<Bytes> between(std::span<const std::byte> base, std::span<const std::byte> bytes,
+  // None if it would be of more than `most` bytes, or cannot be made; so if one of the two is
+  // longer than kMostDifferent.
+  std::optional<Bytes> between(std::span<const std::byte> basis, std::span<const std::byte> bytes,
                                std::size_t most);
 
  private:
@@ -33,8 +31,8 @@ class DifferenceWriter {
   std::unique_ptr<ZSTD_CCtx, Free> context_;
 };
 
-// The `size` bytes of which `difference` to `base` was made. kCorrupt if it was not; kNoMemory.
-Result<Bytes> apply_difference(std::span<const std::byte> base,
+// The `size` bytes of which `difference` to `basis` was made. kCorrupt if it was not; kNoMemory.
+Result<Bytes> apply_difference(std::span<const std::byte> basis,
                                std::span<const std::byte> difference, std::size_t size);
 
 }  // namespace dedup::store

@@ -162,7 +162,7 @@ void ShardFileWriter::choose_donors() {
   }
 }
 
-Result<bool> ShardFileWriter::has_linked(std::uint32_t n) {
+Result<bool> ShardFileWriter::link(std::uint32_t n) {
   Source& source = sources_[n];
   if (!source.may_be_linked || source.donor != 0) return source.donor != 0;
   const ShardDonor donor = base_->about(n);
@@ -202,12 +202,13 @@ Result<bool> ShardFileWriter::add_difference(const EncodedBlock& block) {
   if (entry == nullptr) return false;
   ShardBasis basis = entry->basis.value_or(ShardBasis{entry->place, entry->block.checksum});
   if (!sources_[basis.place.donor].may_be_linked) return false;
+  if (std::max<std::size_t>(basis.place.length, block.bytes.size()) > kMostDifferent) return false;
   const auto whole = base_->read_basis(*entry);
   if (!whole.is_ok()) return false;
   const auto difference =
       differences_.between(*whole, block.bytes, block.bytes.size() / kWorthADifference);
   if (!difference) return false;
-  DEDUP_ASSIGN(const bool is_linked, has_linked(basis.place.donor));
+  DEDUP_ASSIGN(const bool is_linked, link(basis.place.donor));
   if (!is_linked) return false;
   basis.place = linked(basis.place);
   append(*difference, summary_of(block), basis);
@@ -220,11 +221,15 @@ Result<bool> ShardFileWriter::carry(const BlockSummary& wanted) {
   // Read also if it is not copied: what is damaged is not carried on.
   const auto block = base_->read_encoded(wanted.number);
   if (!block.is_ok()) return false;
-  DEDUP_ASSIGN(bool stays, has_linked(entry->place.donor));
-  if (stays && entry->basis) {
-    DEDUP_ASSIGN(stays, has_linked(entry->basis->place.donor));
+  // First what it is a difference to: another difference to that may still stand here.
+  bool is_linked = true;
+  if (entry->basis) {
+    DEDUP_ASSIGN(is_linked, link(entry->basis->place.donor));
   }
-  if (!stays) {
+  if (is_linked) {
+    DEDUP_ASSIGN(is_linked, link(entry->place.donor));
+  }
+  if (!is_linked) {
     DEDUP_TRY(add(*block));
     return true;
   }

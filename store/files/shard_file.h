@@ -78,8 +78,8 @@ class ShardFileWriter final : public ShardWriter {
 
   ShardFileWriter(fs::File file, Bytes header, std::shared_ptr<const ShardFileReader> base);
   void choose_donors();
-  // Whether what stands in the base's file `source` need not be copied.
-  Result<bool> has_linked(std::uint32_t source);
+  // Links the base's file `source`, if that was not done. False: what stands in it is to be copied.
+  Result<bool> link(std::uint32_t source);
   // Linked: the same place in the terms of this table.
   ShardPlace linked(const ShardPlace& place) const;
   Result<bool> add_difference(const EncodedBlock& block);

@@ -16,6 +16,7 @@
 #include "store/files/layout.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
+#include "store/shard_content.h"
 #include "test/faults/memory_system.h"
 #include "test/hooks/names.h"
 #include "test/unit/shard_helpers.h"
@@ -32,6 +33,7 @@ constexpr const char* kTemplate = "/%n/store";
 constexpr NodeIndex kNodes = 2;
 constexpr std::uint32_t kShards = 2;
 constexpr int kBlockCount = 4;
+constexpr std::size_t kBlockChunks = 6;
 
 // How each byte is changed: 0 stands for one bit, another one for each of eight bytes in turn. The
 // sanitizer takes too long for both.
@@ -53,22 +55,23 @@ std::string node_name(NodeIndex node) {
 }
 
 // A file of four blocks in two shards, each piece of which both nodes have; its shards too. Of each
-// shard one block was carried over from the generation before.
+// shard one block was carried over from the generation before, and the other is a difference to
+// what it was then.
 class StoreDamage : public testing::Test {
  protected:
   MemorySystem memory_;
   store::System& before_ = store::use_system(memory_);
   Random random_{3};
   Id128 identity_ = random_id(random_);
-  std::vector<Chunk> chunks_;  // two for each block
+  std::vector<Chunk> chunks_;  // kBlockChunks for each block
   Bytes content_;
   std::uint64_t points_ = 0, right_ = 0, errors_ = 0;
 
   StoreDamage() {
     memory_.mount("/shared");
     for (NodeIndex n = 0; n < kNodes; ++n) memory_.mount("/" + node_name(n));
-    for (int i = 0; i < 2 * kBlockCount; ++i) {
-      chunks_.push_back({random_fingerprint(random_), random_bytes(random_, 60 + 10 * i)});
+    for (std::size_t i = 0; i < kBlockChunks * kBlockCount; ++i) {
+      chunks_.push_back({random_fingerprint(random_), random_bytes(random_, 20 + 3 * i)});
       Chunk& chunk = chunks_.back();
       const bool twin = i % 3 == 1;
       if (!twin) chunk.fingerprint = test::single_name(chunk.data, chunks_.size());
@@ -80,7 +83,7 @@ class StoreDamage : public testing::Test {
   ~StoreDamage() override { store::use_system(before_); }
 
   std::vector<Chunk> block(std::uint64_t number) const {
-    return service::slice(chunks_, number * 2, number * 2 + 2);
+    return service::slice(chunks_, number * kBlockChunks, (number + 1) * kBlockChunks);
   }
 
   Status make() {
@@ -112,7 +115,7 @@ class StoreDamage : public testing::Test {
   }
 
   // The record of the generation before becomes this one's. In the first one, half of the blocks
-  // are cut off behind their first chunk.
+  // are cut off before their last chunk.
   Status commit(std::vector<std::unique_ptr<StoreNode>>& nodes, store::CommitRecord& record,
                 std::uint64_t number) {
     const store::CommitRecord before = record;
@@ -124,7 +127,8 @@ class StoreDamage : public testing::Test {
     for (std::uint32_t shard = 0; shard < kShards; ++shard) {
       EncodedBlocks blocks;
       for (std::uint64_t b = shard; b < kBlockCount; b += kShards) {
-        blocks[b] = store::encode_block(content_of(b, number == 1 && b >= kShards ? 1 : 2));
+        const bool is_cut = number == 1 && b >= kShards;
+        blocks[b] = store::encode_block(content_of(b, kBlockChunks - (is_cut ? 1 : 0)));
       }
       service::PutShard put = put_of(identity_, record.attempt, shard, blocks);
       if (number > 1) {
@@ -307,13 +311,22 @@ TEST_F(StoreDamage, WithoutDamageTheFileIsRead) {
   }
 }
 
-TEST_F(StoreDamage, OfAFileInWhichBlocksStandThatWereCarriedOver) {
+TEST_F(StoreDamage, OfAFileInWhichBlocksStandThatWereCarriedOverAndDifferences) {
   const auto shards = files("shard-");
   ASSERT_EQ(shards.size(), 2 * kShards);
   const auto is_donor = [](const std::string& path) {
     return store::parse_id_name(path.substr(path.rfind('-') + 1)).has_value();
   };
   EXPECT_EQ(std::count_if(shards.begin(), shards.end(), is_donor), kShards);
+  for (const std::string& path : shards) {
+    const std::uint32_t version = store::format::kShard.version;
+    const Bytes bytes = memory_.content(path);
+    const std::size_t tail = bytes.size() - store::ShardFooter::size(version);
+    const auto footer =
+        store::ShardFooter::decode(std::span(bytes).subspan(tail), version, tail, path);
+    ASSERT_TRUE(footer.is_ok()) << footer.status().message();
+    EXPECT_EQ(footer->differences, is_donor(path) ? 0u : 1u) << path;
+  }
 }
 
 TEST_F(StoreDamage, OfWhatAnotherNodeHasToo) {

@@ -1,5 +1,6 @@
 """dedupctl ls, df, stat and check, on this host's stores and in a job."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -162,6 +163,20 @@ def test_stat_agrees_with_the_stores(site, four, where):
         store = walked["on_store"][row["node"]]
         assert (row["chunks"], row["live_bytes"], row["stored_bytes"]) == \
             (store["chunks"], store["live_bytes"], store["segment_bytes"])
+
+
+def test_stat_tells_the_odds_of_losing_data(site, four, where):
+    file = dedupctl(site, "--json", "stat", site.path, nodes=where(FOUR)).file
+    assert file["losses_survived"] == 1 and len(file["loss_odds"]) == 3
+    for odds, lost in zip(file["loss_odds"], (2, 3)):
+        sets = list(itertools.combinations(FOUR, lost))
+        left = [[site.stores / node for node in FOUR if node not in gone] for gone in sets]
+        answers = [dedupctl(site, "--json", "stat", file["identity"], stores=stores) for stores in left]
+        fatal = sum(answer.file["lost_bytes"] > 0 for answer in answers)
+        assert odds == pytest.approx(fatal / len(sets)) and 0 < odds < 1.01
+    assert file["loss_odds"][2] == 1
+    text = dedupctl(site, "stat", site.path, nodes=where(FOUR)).out
+    assert re.search(r"survives +any 1 of 4 nodes; odds of losing data with 2: [\d.]+ %, 3: [\d.]+ %, 4: 100 %", text)
 
 
 def test_check_of_what_is_sound(site, four, where):

@@ -281,6 +281,9 @@ def test_report_has_a_line_for_each_commit(hints, stores, ranks, nodes, replicat
         assert (line["ranks"], line["nodes"]) == (ranks, nodes)
         assert line["lowest_copies"] == copies
         assert line["node_sets"] >= 1
+        assert line["losses_survived"] == copies - 1
+        assert line["loss_odds"] == sorted(line["loss_odds"]) and 0 < line["loss_odds"][0] <= 1
+        assert len(line["loss_odds"]) == min(3, nodes - line["losses_survived"])
         assert len(line["identity"]) == 32
         for figure in BYTES + SECONDS:
             f = line[figure]

@@ -180,7 +180,8 @@ def test_a_job_that_is_killed_takes_nothing_along(series, step):
     content = content_of("unique")
     series.write(1, content)
     before = series.site.segment_bytes()
-    job = series.site.run(Script().open("wc").write("all-at", parts(changed(content, 2, CHUNK), RANKS)).close(), NODES, RANKS,
+    pieces = parts(changed(content, 2, CHUNK), RANKS)
+    job = series.site.run(Script().open("wc").write("all-at", pieces).close(), NODES, RANKS,
                           {"chunk_size": CHUNK}, {"DEDUP_TEST_KILL": f"{step}:1:1"}, path=series.path(2))
     assert job.code != 0
     series.expect_all(["n1"])

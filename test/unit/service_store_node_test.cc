@@ -716,6 +716,31 @@ TEST_F(IndexOfAGeneration, IsWholeAgainWhenMuchOfTheBaseIsDead) {
   expect_held(all);
 }
 
+TEST_F(IndexOfAGeneration, OfADonorMayBeDeadToAQuarterOrAnEighthIfAllWasReferredTo) {
+  const auto all = first(3000);
+  const Id128 donor = identity_;
+  const Id128 donor_base = base_;
+  const auto runs_of_a_file_without = [&](std::size_t dropped) {
+    identity_ = random_id(random_);
+    path_ = "/scratch/run/" + identity_.hex();
+    base_ = {};
+    number_ = 0;
+    const Attach attach{identity_, path_, template_, {}, true, true, false, donor, donor_base};
+    EXPECT_TRUE(node_->on(attach).is_ok());
+    const auto rest = slice(all, dropped, all.size());
+    const auto record = begin_commit(random_id(random_), rest);
+    EXPECT_TRUE(record.is_ok()) << record.status().message();
+    const WriteIndex index{identity_, record->attempt, true, donor_base, true};
+    EXPECT_TRUE(node_->on(index).is_ok());
+    EXPECT_TRUE(node_->on(Prepare{identity_, record->encode(), true}).is_ok());
+    EXPECT_TRUE(finish_commit(*record).is_ok());
+    expect_held(rest);
+    return runs().size();
+  };
+  EXPECT_EQ(runs_of_a_file_without(300), 2u);
+  EXPECT_EQ(runs_of_a_file_without(400), 1u);
+}
+
 // What stands in the page is stored again, under names that the page may have, too.
 TEST_F(IndexOfAGeneration, DoesNotStayWithADamagedPage) {
   auto all = first(3000);

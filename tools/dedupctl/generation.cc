@@ -20,6 +20,35 @@ using EncodedBlocks = std::vector<std::pair<std::uint64_t, Bytes>>;  // number, 
 
 constexpr std::uint64_t kNobody = std::numeric_limits<std::int64_t>::max();
 
+// Which nodes of each of several lists have something, as the processes say together, each of its
+// own. Of a list the first 64 nodes count: what is on more is kept well enough.
+class SomeOfNodes {
+ public:
+  explicit SomeOfNodes(std::size_t lists) : bits_(lists) {}
+
+  void add(std::size_t list, const NodeSet& nodes, NodeIndex node) {
+    const auto at = std::find(nodes.begin(), nodes.end(), node);
+    const auto bit = static_cast<std::size_t>(at - nodes.begin());
+    if (at != nodes.end() && bit < kBits) bits_[list] |= std::uint64_t{1} << bit;
+  }
+  // Collective. No node is two processes', so that no bit is there twice.
+  void put_together(const Ranks& ranks) { ranks.sum(bits_); }
+
+  NodeSet of(std::size_t list, const NodeSet& nodes) const {
+    NodeSet some;
+    for (std::size_t bit = 0; bit < std::min(kBits, nodes.size()); ++bit) {
+      if ((bits_[list] >> bit & 1) != 0) some.push_back(nodes[bit]);
+    }
+    return some;
+  }
+  bool is_as_before(std::size_t list) const { return list > 0 && bits_[list] == bits_[list - 1]; }
+
+ private:
+  static constexpr std::size_t kBits = 64;
+
+  std::vector<std::uint64_t> bits_;
+};
+
 }  // namespace
 
 // ---- Part ---------------------------------------------------------------------------------------
@@ -161,6 +190,7 @@ Status Generation::read_shards() {
   std::vector<std::uint64_t> readers(record_.shards.size(), kNobody);
   std::map<std::uint32_t, std::shared_ptr<const store::ShardReader>> sound;
   std::vector<std::uint64_t> copies(record_.shards.size());
+  SomeOfNodes sound_on(record_.shards.size());
   for (const Part& part : parts_) {
     for (std::uint32_t s = 0; s < record_.shards.size(); ++s) {
       const auto& stores = record_.shards[s].stores;
@@ -168,6 +198,7 @@ Status Generation::read_shards() {
       auto reader = read_shard(part, s);
       if (reader.is_ok()) {
         ++copies[s];
+        sound_on.add(s, stores, part.position());
         sound.emplace(s, std::move(*reader));
         readers[s] = static_cast<std::uint64_t>(ranks_.rank());
       } else {
@@ -177,6 +208,10 @@ Status Generation::read_shards() {
     }
   }
   ranks_.sum(copies);
+  sound_on.put_together(ranks_);
+  for (std::size_t s = 0; s < copies.size(); ++s) {
+    shard_stores_.push_back(sound_on.of(s, record_.shards[s].stores));
+  }
   for (const std::uint64_t n : copies) {
     kept_shards_.push_back(plan::Redundancy::copies(static_cast<std::uint32_t>(n)));
   }
@@ -258,13 +293,20 @@ Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
     counted.emplace_back(part.index() == nullptr ? 0 : part.index()->size());
   }
   plan::Tally tally(generation.record().size, wanted);
+  std::set<plan::Placement> placements;
 
   DEDUP_TRY(generation.walk([&](std::span<const NumberedBlock> blocks) -> Status {
     std::vector<const Piece*> pieces;
+    std::vector<const NodeSet*> named;  // stores on which they should be
+    const NodeSet none;
     for (const NumberedBlock& block : blocks) {
-      for (const Piece& piece : block.block.pieces) pieces.push_back(&piece);
+      for (const Piece& piece : block.block.pieces) {
+        pieces.push_back(&piece);
+        named.push_back(piece.is_zero() ? &none : &block.block.placements[piece.placement].nodes());
+      }
     }
     std::vector<std::uint64_t> copies(pieces.size());
+    SomeOfNodes on(pieces.size());
     std::vector<std::vector<std::optional<std::uint64_t>>> places;
     for (const Part& part : generation.parts()) {
       auto& found = places.emplace_back(pieces.size());
@@ -273,10 +315,18 @@ Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
         const bool again = i > 0 && !pieces[i - 1]->is_zero() &&
                            pieces[i]->fingerprint == pieces[i - 1]->fingerprint;
         found[i] = again ? found[i - 1] : part.find(*pieces[i]);
-        if (found[i]) ++copies[i];
+        if (!found[i]) continue;
+        ++copies[i];
+        on.add(i, *named[i], part.position());
       }
     }
     generation.ranks().sum(copies);
+    on.put_together(generation.ranks());
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (on.is_as_before(i) && named[i] == named[i - 1]) continue;
+      const NodeSet nodes = on.of(i, *named[i]);
+      if (!nodes.empty()) placements.insert(plan::Placement::copies_on(nodes));
+    }
     for (std::size_t p = 0; p < places.size(); ++p) {
       for (std::size_t i = 0; i < pieces.size(); ++i) {
         if (!places[p][i] || counted[p][*places[p][i]]) continue;
@@ -307,7 +357,18 @@ Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
     chunks[c] /= c;
     bytes[c] /= c;
   }
-  return Holding{std::move(tally), std::move(chunks), std::move(bytes)};
+  return Holding{std::move(tally), std::move(chunks), std::move(bytes), std::move(placements)};
+}
+
+plan::LossOdds loss_odds(const Generation& generation, const Holding& holding) {
+  std::vector<plan::FatalSet> sets;
+  for (const plan::Placement& placement : holding.placements) {
+    sets.push_back(plan::fatal_set(placement));
+  }
+  for (const NodeSet& stores : generation.shard_stores()) {
+    if (!stores.empty()) sets.push_back(plan::fatal_set(plan::Placement::copies_on(stores)));
+  }
+  return {static_cast<NodeIndex>(generation.record().stores.size()), std::move(sets)};
 }
 
 }  // namespace dedup::ctl

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -14,6 +15,7 @@
 #include "base/piece.h"
 #include "base/ranks.h"
 #include "base/status.h"
+#include "plan/odds.h"
 #include "plan/placement.h"
 #include "plan/tally.h"
 #include "store/chunk_reader.h"
@@ -98,6 +100,8 @@ class Generation {
   // ranks.
   const std::vector<plan::Redundancy>& shards() const { return kept_shards_; }
   const std::vector<std::uint32_t>& lost_shards() const { return lost_shards_; }
+  // Which stores have sound copies of each, as positions in the record. The same on all ranks.
+  const std::vector<NodeSet>& shard_stores() const { return shard_stores_; }
   // What this process found.
   const std::vector<Problem>& problems() const { return problems_; }
   // The rank whose process has the record's store `position`; −1 if none.
@@ -126,6 +130,7 @@ class Generation {
   std::vector<std::uint64_t> blocks_;  // of these: their blocks, ascending
   std::vector<plan::Redundancy> kept_shards_;
   std::vector<std::uint32_t> lost_shards_;
+  std::vector<NodeSet> shard_stores_;
   std::vector<Problem> problems_;
 };
 
@@ -135,9 +140,16 @@ struct Holding {
   // By the number of stores that have them: chunks, and their bytes. [0] is empty.
   std::vector<std::uint64_t> chunks_by_copies;
   std::vector<std::uint64_t> bytes_by_copies;
+  // How the chunks that are not lost are kept, as positions of stores in the record; copies on
+  // stores that the recipe does not name left out.
+  std::set<plan::Placement> placements;
   std::uint64_t unique_chunks() const;
   std::uint64_t unique_bytes() const;
 };
+
+// The odds that stores which are lost take data of the generation with them: chunks, or all copies
+// of a recipe's shard.
+plan::LossOdds loss_odds(const Generation& generation, const Holding& holding);
 
 // Collective. Goes through the recipe and looks for every chunk in every store's index. What is
 // kept less well than is wanted is short.

@@ -53,6 +53,28 @@ Json json_of_load(const NodeLoad& load) {
           {"log_bytes", load.log_bytes}};
 }
 
+// How many losses that are not survived for sure are told of.
+constexpr std::uint32_t kLosses = 3;
+
+void put_odds(Json& row, const plan::LossOdds& odds) {
+  row["losses_survived"] = odds.survived();
+  row["loss_odds"] = Json::array();
+  for (const plan::Odds& one : odds.beyond_survived(kLosses)) {
+    row["loss_odds"].push_back(one.probability);
+  }
+}
+
+std::string text_of(const plan::LossOdds& odds) {
+  std::string text = fmt::format("any {} of {} nodes", odds.survived(), odds.nodes());
+  std::uint32_t lost = odds.survived();
+  for (const plan::Odds& one : odds.beyond_survived(kLosses)) {
+    text += fmt::format("{} {}: {}{:.3g} %",
+                        ++lost == odds.survived() + 1 ? "; odds of losing data with" : ",", lost,
+                        one.error == 0 ? "" : "about ", 100 * one.probability);
+  }
+  return text;
+}
+
 Json json_of_holding(const Holding& holding, std::uint64_t size) {
   Json by_copies = Json::array();
   for (std::size_t c = 1; c < holding.chunks_by_copies.size(); ++c) {
@@ -71,7 +93,8 @@ Json json_of_holding(const Holding& holding, std::uint64_t size) {
           {"lost_bytes", holding.tally.lost_bytes()}};
 }
 
-std::string text_of(const Session& session, const FileRow& file, const Holding& holding) {
+std::string text_of(const Session& session, const FileRow& file, const Holding& holding,
+                    const plan::LossOdds& odds) {
   const store::CommitRecord& record = file.record();
   const std::uint64_t data = holding.tally.data_bytes();
   const std::uint64_t unique = holding.unique_bytes();
@@ -99,6 +122,7 @@ std::string text_of(const Session& session, const FileRow& file, const Holding& 
   line("copies",
        fmt::format("{}; wanted on {}", copies.empty() ? "no chunks" : copies, record.replication));
   if (holding.tally.lost_bytes() > 0) line("lost", human(holding.tally.lost_bytes()));
+  if (odds.survived() < odds.nodes()) line("survives", text_of(odds));
   const Json json = json_of(session, file);
   const auto shared = json["shared_bytes"].get<std::uint64_t>();
   const auto disk = json["disk_bytes"].get<std::uint64_t>();
@@ -127,15 +151,17 @@ ExitCode stat(Session& session) {
         const auto holding = measure(**generation, (*generation)->wanted());
         if (!holding.is_ok()) return fail(session, holding.status());
         if (!session.is_root()) return kFine;
+        const plan::LossOdds odds = loss_odds(**generation, *holding);
         if (session.options.json) {
           Json row = json_of(session, *file);
           row.update(json_of_holding(*holding, file->record().size));
+          put_odds(row, odds);
           row["nodes"] = Json::array();
           for (const NodeLoad& load : loads(session, *file))
             row["nodes"].push_back(json_of_load(load));
           files.push_back(std::move(row));
         } else {
-          text += (text.empty() ? "" : "\n") + text_of(session, *file, *holding);
+          text += (text.empty() ? "" : "\n") + text_of(session, *file, *holding, odds);
         }
         return kFine;
       });
