@@ -42,9 +42,6 @@ constexpr std::array<Figure, 14> kFigures = {{
     {"seconds_storing", field<&DumpStats::seconds_storing>},
 }};
 
-// How many losses that are not survived for sure are told of.
-constexpr std::uint32_t kLosses = 3;
-
 bool is_whole(std::string_view name) {
   return !name.starts_with("seconds_");
 }
@@ -123,7 +120,7 @@ Status append_report(const std::string& report_path, const std::string& file, co
   line["node_sets"] = last.node_sets;
   line["losses_survived"] = odds.survived();
   line["loss_odds"] = nlohmann::json::array();
-  for (const plan::Odds& one : odds.beyond_survived(kLosses)) {
+  for (const plan::Odds& one : odds.beyond_survived(plan::kLossesTold)) {
     line["loss_odds"].push_back(one.probability);
   }
   line["copies_made"] = last.copies_made;

@@ -12,10 +12,11 @@ namespace {
 
 // What is gone through or listed at most, before it is estimated.
 constexpr double kMostEnumerated = 1 << 18;
-constexpr double kMostListed = 1 << 20;
-// Losses that are drawn, of so many nodes together at most.
+constexpr double kMostListed = 1 << 17;
+// Losses that are drawn; fewer if they take more steps than that together.
 constexpr std::uint32_t kTrials = 1 << 17;
-constexpr std::uint32_t kDrawn = 1 << 23;
+constexpr std::uint32_t kLeastTrials = 1 << 10;
+constexpr double kSteps = 1 << 26;
 
 double log_choose(double n, double k) {
   return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
@@ -50,10 +51,6 @@ double hit_exactly(double nodes, double size, double lost, double hit) {
   if (hit > size || hit > lost || lost - hit > nodes - size) return 0;
   return std::exp(log_choose(size, hit) + log_choose(nodes - size, lost - hit) -
                   log_choose(nodes, lost));
-}
-
-std::uint32_t trials_of(std::uint32_t lost) {
-  return std::min(kTrials, kDrawn / lost);
 }
 
 }  // namespace
@@ -147,13 +144,29 @@ Odds LossOdds::of(std::uint32_t lost) const {
   if (is_lost_anyway()) return {1, 0};
   if (sets_.empty() || lost <= survived_) return {0, 0};
   if (lost == nodes_) return {1, 0};
+  // Of some sets more must be lost: they only take time.
+  std::vector<FatalSet> relevant;
+  for (const FatalSet& set : sets_) {
+    if (set.least <= lost) relevant.push_back(set);
+  }
+  if (relevant.size() < sets_.size()) return LossOdds(nodes_, std::move(relevant)).of(lost);
   const double all = choose(nodes_, lost);
-  if (all <= kMostEnumerated) return {share_of_all(lost), 0};
+  if (all <= kMostEnumerated && all * steps_of(lost) <= kSteps) return {share_of_all(lost), 0};
   std::size_t fatal = 0;
   if (lost == survived_ + 1 && list_fatal(lost, fatal)) {
     return {static_cast<double>(fatal) / all, 0};
   }
   return estimate(lost);
+}
+
+// About what it takes to lose so many nodes.
+double LossOdds::steps_of(std::uint32_t lost) const {
+  return lost * (1 + static_cast<double>(of_node_.size()) / nodes_);
+}
+
+std::uint32_t LossOdds::trials_of(std::uint32_t lost) const {
+  const double trials = kSteps / steps_of(lost);
+  return static_cast<std::uint32_t>(std::clamp<double>(trials, kLeastTrials, kTrials));
 }
 
 double LossOdds::share_of_all(std::uint32_t lost) const {
@@ -223,6 +236,7 @@ Odds LossOdds::estimate(std::uint32_t lost) const {
 Odds LossOdds::estimate_rare(std::uint32_t lost, const std::vector<double>& odds) const {
   std::vector<double> up_to(odds.size());
   std::partial_sum(odds.begin(), odds.end(), up_to.begin());
+  if (up_to.back() == 0) return {0, 0};  // too small for a double
   std::mt19937_64 random(1);
   Trial trial(*this);
   double sum = 0;

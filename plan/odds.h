@@ -25,6 +25,9 @@ struct FatalSet {
   auto operator<=>(const FatalSet&) const = default;
 };
 
+// How many losses, beyond those that are survived for sure, users are told the odds of.
+inline constexpr std::uint32_t kLossesTold = 3;
+
 // Of chunks that are kept so. On no node: they are lost whatever happens.
 FatalSet fatal_set(const Placement& placement);
 
@@ -36,7 +39,7 @@ struct Odds {
 class LossOdds {
  public:
   // `nodes`: those that may be lost are 0 … nodes - 1. `sets`: in any order, repeated or not.
-  // Memory: 24 bytes a different set and 6 for each of its nodes.
+  // Memory: about 80 bytes a different set and 6 for each of its nodes.
   LossOdds(NodeIndex nodes, std::vector<FatalSet> sets);
 
   // How many nodes can be lost, whichever they are, without a loss of data: as many as there are
@@ -45,7 +48,7 @@ class LossOdds {
   NodeIndex nodes() const { return nodes_; }
 
   // Of `lost` nodes, at most as many as there are. Exact where all sets of so many nodes can be
-  // gone through, or all fatal ones listed; time: below a second.
+  // gone through, or all fatal ones listed; time: below a second, but for a million sets and more.
   Odds of(std::uint32_t lost) const;
   // Of one node more than survived(), of two more and so on: `most` of them, if there are as many
   // nodes.
@@ -55,6 +58,8 @@ class LossOdds {
   class Trial;
 
   bool is_lost_anyway() const { return !sets_.empty() && sets_.front().nodes.empty(); }
+  double steps_of(std::uint32_t lost) const;
+  std::uint32_t trials_of(std::uint32_t lost) const;
   double share_of_all(std::uint32_t lost) const;
   bool list_fatal(std::uint32_t lost, std::size_t& count) const;
   Odds estimate(std::uint32_t lost) const;

@@ -1,10 +1,9 @@
 // One attempt at committing a generation, as one node's store sees it: the chunks that the recipe
 // refers to, the shards, the record.
 //
-// Memory until prepare(): 80 bytes a block of the shard that is being written, its writer's buffers
-// (store/shard.h), one bit for a chunk
-// that came since the last commit, at most 54 bytes for one that is carried over; prepare() needs 4
-// bytes for each of the former more, and 112 for one that it moves. One thread.
+// Memory until prepare(): what store/shard.h says of the shard that is being written, one bit for a
+// chunk that came since the last commit, at most 54 bytes for one that is carried over; prepare()
+// needs 4 bytes for each of the former more, and 112 for one that it moves. One thread.
 #pragma once
 
 #include <cstdint>

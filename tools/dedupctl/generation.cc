@@ -24,16 +24,15 @@ constexpr std::uint64_t kNobody = std::numeric_limits<std::int64_t>::max();
 // own. Of a list the first 64 nodes count: what is on more is kept well enough.
 class SomeOfNodes {
  public:
-  explicit SomeOfNodes(std::size_t lists) : bits_(lists) {}
+  // A word for each list, at first 0. No node is two processes', so that the words of all processes
+  // are put together by their sum. They must outlive it.
+  explicit SomeOfNodes(std::span<std::uint64_t> words) : bits_(words) {}
 
   void add(std::size_t list, const NodeSet& nodes, NodeIndex node) {
     const auto at = std::find(nodes.begin(), nodes.end(), node);
     const auto bit = static_cast<std::size_t>(at - nodes.begin());
     if (at != nodes.end() && bit < kBits) bits_[list] |= std::uint64_t{1} << bit;
   }
-  // Collective. No node is two processes', so that no bit is there twice.
-  void put_together(const Ranks& ranks) { ranks.sum(bits_); }
-
   NodeSet of(std::size_t list, const NodeSet& nodes) const {
     NodeSet some;
     for (std::size_t bit = 0; bit < std::min(kBits, nodes.size()); ++bit) {
@@ -46,7 +45,7 @@ class SomeOfNodes {
  private:
   static constexpr std::size_t kBits = 64;
 
-  std::vector<std::uint64_t> bits_;
+  std::span<std::uint64_t> bits_;
 };
 
 }  // namespace
@@ -189,8 +188,9 @@ Result<std::shared_ptr<const store::ShardReader>> Generation::read_shard(const P
 Status Generation::read_shards() {
   std::vector<std::uint64_t> readers(record_.shards.size(), kNobody);
   std::map<std::uint32_t, std::shared_ptr<const store::ShardReader>> sound;
-  std::vector<std::uint64_t> copies(record_.shards.size());
-  SomeOfNodes sound_on(record_.shards.size());
+  std::vector<std::uint64_t> sums(2 * record_.shards.size());
+  const std::span<std::uint64_t> copies = std::span(sums).first(record_.shards.size());
+  SomeOfNodes sound_on(std::span(sums).subspan(copies.size()));
   for (const Part& part : parts_) {
     for (std::uint32_t s = 0; s < record_.shards.size(); ++s) {
       const auto& stores = record_.shards[s].stores;
@@ -207,8 +207,7 @@ Status Generation::read_shards() {
       }
     }
   }
-  ranks_.sum(copies);
-  sound_on.put_together(ranks_);
+  ranks_.sum(sums);
   for (std::size_t s = 0; s < copies.size(); ++s) {
     shard_stores_.push_back(sound_on.of(s, record_.shards[s].stores));
   }
@@ -305,8 +304,9 @@ Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
         named.push_back(piece.is_zero() ? &none : &block.block.placements[piece.placement].nodes());
       }
     }
-    std::vector<std::uint64_t> copies(pieces.size());
-    SomeOfNodes on(pieces.size());
+    std::vector<std::uint64_t> sums(2 * pieces.size());
+    const std::span<std::uint64_t> copies = std::span(sums).first(pieces.size());
+    SomeOfNodes on(std::span(sums).subspan(copies.size()));
     std::vector<std::vector<std::optional<std::uint64_t>>> places;
     for (const Part& part : generation.parts()) {
       auto& found = places.emplace_back(pieces.size());
@@ -320,8 +320,7 @@ Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
         on.add(i, *named[i], part.position());
       }
     }
-    generation.ranks().sum(copies);
-    on.put_together(generation.ranks());
+    generation.ranks().sum(sums);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (on.is_as_before(i) && named[i] == named[i - 1]) continue;
       const NodeSet nodes = on.of(i, *named[i]);

@@ -53,13 +53,10 @@ Json json_of_load(const NodeLoad& load) {
           {"log_bytes", load.log_bytes}};
 }
 
-// How many losses that are not survived for sure are told of.
-constexpr std::uint32_t kLosses = 3;
-
 void put_odds(Json& row, const plan::LossOdds& odds) {
   row["losses_survived"] = odds.survived();
   row["loss_odds"] = Json::array();
-  for (const plan::Odds& one : odds.beyond_survived(kLosses)) {
+  for (const plan::Odds& one : odds.beyond_survived(plan::kLossesTold)) {
     row["loss_odds"].push_back(one.probability);
   }
 }
@@ -67,7 +64,7 @@ void put_odds(Json& row, const plan::LossOdds& odds) {
 std::string text_of(const plan::LossOdds& odds) {
   std::string text = fmt::format("any {} of {} nodes", odds.survived(), odds.nodes());
   std::uint32_t lost = odds.survived();
-  for (const plan::Odds& one : odds.beyond_survived(kLosses)) {
+  for (const plan::Odds& one : odds.beyond_survived(plan::kLossesTold)) {
     text += fmt::format("{} {}: {}{:.3g} %",
                         ++lost == odds.survived() + 1 ? "; odds of losing data with" : ",", lost,
                         one.error == 0 ? "" : "about ", 100 * one.probability);
