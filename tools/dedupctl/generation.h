@@ -142,7 +142,7 @@ struct Holding {
   std::vector<std::uint64_t> bytes_by_copies;
   // How the chunks that are not lost are kept, as positions of stores in the record; copies on
   // stores that the recipe does not name, or names behind 64 others, left out.
-  std::set<plan::Placement> placements;
+  std::set<plan::Placement> placements{};
   std::uint64_t unique_chunks() const;
   std::uint64_t unique_bytes() const;
 };
