@@ -190,7 +190,7 @@ Status Generation::read_shards() {
   std::map<std::uint32_t, std::shared_ptr<const store::ShardReader>> sound;
   std::vector<std::uint64_t> sums(2 * record_.shards.size());
   const std::span<std::uint64_t> copies = std::span(sums).first(record_.shards.size());
-  SomeOfNodes sound_on(std::span(sums).subspan(copies.size()));
+  SomeOfNodes sound_on{std::span(sums).subspan(copies.size())};
   for (const Part& part : parts_) {
     for (std::uint32_t s = 0; s < record_.shards.size(); ++s) {
       const auto& stores = record_.shards[s].stores;
@@ -306,7 +306,7 @@ Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
     }
     std::vector<std::uint64_t> sums(2 * pieces.size());
     const std::span<std::uint64_t> copies = std::span(sums).first(pieces.size());
-    SomeOfNodes on(std::span(sums).subspan(copies.size()));
+    SomeOfNodes on{std::span(sums).subspan(copies.size())};
     std::vector<std::vector<std::optional<std::uint64_t>>> places;
     for (const Part& part : generation.parts()) {
       auto& found = places.emplace_back(pieces.size());
