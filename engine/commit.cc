@@ -34,8 +34,10 @@ plan::LossOdds loss_odds(const FileHandle& file, const GenerationCommit& generat
   for (const plan::Placement& placement : generation.facts().placements) {
     sets.push_back(plan::fatal_set(placement));
   }
-  for (const store::ShardEntry& shard : file.view()->committed->record.shards) {
-    sets.push_back(plan::fatal_set(plan::Placement::copies_on(shard.stores)));
+  const store::CommitRecord& record = file.view()->committed->record;
+  for (std::size_t s = 0; s < record.shards.size(); ++s) {
+    if (!record.is_shard_of_use(s)) continue;
+    sets.push_back(plan::fatal_set(plan::Placement::copies_on(record.shards[s].stores)));
   }
   return {file.nodes(), std::move(sets)};
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/piece.h"
 #include "base/status.h"
 #include "base/types.h"
 
@@ -94,6 +95,9 @@ struct CommitRecord {
   std::map<std::uint32_t, Bytes> ignored;
 
   auto operator<=>(const CommitRecord&) const = default;
+
+  // Whether shard `s` has blocks that the file reaches to: else nothing is lost with it.
+  bool is_shard_of_use(std::size_t s) const { return s * kBlockSpan < size; }
 
   // With magic, version and checksum (doc/format.md). Of what was decoded, the same bytes.
   Bytes encode() const;

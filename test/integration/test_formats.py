@@ -101,16 +101,15 @@ def test_the_generation_before_is_read_where_it_was_kept(site):
         site.expect(Model(content(newest=False)), NODES, 2, hints={"generation": -1})
 
 
-def test_it_is_written_on(site):
-    model = Model(content())
-    pieces = {0: [(700, noise("more", 400))], 1: [(60_000, noise("end", 900))]}
-    model.write(pieces)
-    site.write(pieces, NODES, 2, HINTS, mode="w")
-    site.expect(model, NODES, 2)
-    answer = dedupctl(site, "check", site.path)
-    assert answer.code == FINE, answer
+def test_a_generation_of_this_software_follows_it(site):
+    before = dedupctl(site, "--json", "ls", site.path).file["generation"]
     site.lose("n1")
-    site.expect(model, ["n0"], 1)
+    answer = dedupctl(site, "heal", site.path, nodes=["n0", "n1"])
+    assert answer.code == FINE, answer
+    assert dedupctl(site, "--json", "ls", site.path).file["generation"] == before + 1
+    site.expect(Model(content()), NODES, 2)
+    site.lose("n0")
+    site.expect(Model(content()), ["n1"], 1)
 
 
 if __name__ == "__main__":

@@ -489,6 +489,18 @@ TEST_F(ChangedBlocks, StandWholeOnceMostOfThemIsNew) {
   EXPECT_TRUE(was_difference);
 }
 
+TEST_F(ChangedBlocks, MayBeOfAShardOfVersion1) {
+  const auto [bytes, digest] =
+      test::shard_of_version1(file_.identity, file_.attempt, 3, file_.blocks);
+  test::put_file(path(), bytes);
+  file_.digest = digest;
+  for (std::size_t b = 0; b < kBlocks; ++b) change_chunks(b, 20);
+  next(encoded());
+  drop(1);
+  EXPECT_EQ(differences(), kBlocks);
+  expect_blocks(file_, path());
+}
+
 TEST_F(ChangedBlocks, StandWholeWhereFilesHaveNoSecondNames) {
   const NoSecondNames system;
   change_chunks(0, 3);

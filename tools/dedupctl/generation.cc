@@ -364,8 +364,10 @@ plan::LossOdds loss_odds(const Generation& generation, const Holding& holding) {
   for (const plan::Placement& placement : holding.placements) {
     sets.push_back(plan::fatal_set(placement));
   }
-  for (const NodeSet& stores : generation.shard_stores()) {
-    if (!stores.empty()) sets.push_back(plan::fatal_set(plan::Placement::copies_on(stores)));
+  for (std::size_t s = 0; s < generation.shard_stores().size(); ++s) {
+    const NodeSet& stores = generation.shard_stores()[s];
+    if (stores.empty() || !generation.record().is_shard_of_use(s)) continue;
+    sets.push_back(plan::fatal_set(plan::Placement::copies_on(stores)));
   }
   return {static_cast<NodeIndex>(generation.record().stores.size()), std::move(sets)};
 }
