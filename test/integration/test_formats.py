@@ -101,16 +101,5 @@ def test_the_generation_before_is_read_where_it_was_kept(site):
         site.expect(Model(content(newest=False)), NODES, 2, hints={"generation": -1})
 
 
-def test_a_generation_of_this_software_follows_it(site):
-    before = dedupctl(site, "--json", "ls", site.path).file["generation"]
-    site.lose("n1")
-    answer = dedupctl(site, "heal", site.path, nodes=["n0", "n1"])
-    assert answer.code == FINE, answer
-    assert dedupctl(site, "--json", "ls", site.path).file["generation"] == before + 1
-    site.expect(Model(content()), NODES, 2)
-    site.lose("n0")
-    site.expect(Model(content()), ["n1"], 1)
-
-
 if __name__ == "__main__":
     make(pathlib.Path(sys.argv[1]))
