@@ -360,16 +360,24 @@ Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
 }
 
 plan::LossOdds loss_odds(const Generation& generation, const Holding& holding) {
-  std::vector<plan::FatalSet> sets;
-  for (const plan::Placement& placement : holding.placements) {
-    sets.push_back(plan::fatal_set(placement));
+  // Those that are here have numbers of their own: others are lost already.
+  NodeIndex here = 0;
+  std::vector<NodeIndex> numbers;
+  for (std::size_t i = 0; i < generation.record().stores.size(); ++i) {
+    const bool is_here = generation.rank_of(static_cast<NodeIndex>(i)) >= 0;
+    numbers.push_back(is_here ? here++ : kNoNode);
   }
+  std::vector<plan::FatalSet> sets;
+  const auto add = [&](plan::Placement placement) {
+    if (placement.remap(numbers)) sets.push_back(plan::fatal_set(placement));
+  };
+  for (const plan::Placement& placement : holding.placements) add(placement);
   for (std::size_t s = 0; s < generation.shard_stores().size(); ++s) {
     const NodeSet& stores = generation.shard_stores()[s];
     if (stores.empty() || !generation.record().is_shard_of_use(s)) continue;
-    sets.push_back(plan::fatal_set(plan::Placement::copies_on(stores)));
+    add(plan::Placement::copies_on(stores));
   }
-  return {static_cast<NodeIndex>(generation.record().stores.size()), std::move(sets)};
+  return {here, std::move(sets)};
 }
 
 }  // namespace dedup::ctl

@@ -147,8 +147,8 @@ struct Holding {
   std::uint64_t unique_bytes() const;
 };
 
-// The odds that stores which are lost take data of the generation with them: chunks, or all copies
-// of a recipe's shard.
+// The odds that stores which are here, and will be lost, take data of the generation with them:
+// chunks, or all copies of a recipe's shard.
 plan::LossOdds loss_odds(const Generation& generation, const Holding& holding);
 
 // Collective. Goes through the recipe and looks for every chunk in every store's index. What is
