@@ -42,7 +42,7 @@ def run(bed, suite, program, *arguments, env=None, expect=0):
 def run_aborting(bed, suite, said, program, *arguments):
     """Runs a program that aborts. Now and then mpiexec loses what it writes right before: what must
     be `said` may take more than one run."""
-    for _ in range(3):
+    for _ in range(10):
         result = run(bed, suite, program, *arguments, expect=None)
         if said in result.stdout:
             break
