@@ -80,6 +80,28 @@ def test_what_is_the_same_is_neither_stored_nor_sent(series, kind, copies):
     series.expect_all(NODES[1:copies])
 
 
+def invert_segments(site, but):
+    """Each byte of each, but up to that chunk where it is the first one; twice, they are as they were."""
+    for path in {path.stat().st_ino: path for path in site.stores.rglob("*.seg")}.values():
+        content = path.read_bytes()
+        keep = content.find(but, 0, 3 * CHUNK) + CHUNK if but in content[:3 * CHUNK] else 0
+        with path.open("r+b") as segment:
+            segment.write(content[:keep] + bytes(byte ^ 255 for byte in content[keep:]))
+
+
+@pytest.mark.parametrize("step", [1, 2], ids=["one-name", "numbered-names"])
+def test_no_byte_of_a_segment_is_read(series, step):
+    """But of the first chunk: a new file's placeholder has its first bytes."""
+    content = content_of("unique")
+    series.write(1, content)
+    invert_segments(series.site, content[:CHUNK])
+    again = series.write(step, content)
+    assert (again["bytes_written"], again["bytes_stored"], again["bytes_sent"]) == (SIZE, 0, 0)
+    invert_segments(series.site, content[:CHUNK])
+    series.expect_all()
+    series.expect_all(["n1"])
+
+
 def test_ten_steps_take_what_changed(series):
     content = content_of("unique")
     for step in range(1, 11):
