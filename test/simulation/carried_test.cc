@@ -203,8 +203,9 @@ TEST_F(Carried, IsWhatADonorHas) {
   EXPECT_EQ(count(whole), 2u);
   EXPECT_EQ(count(carried), 2 * (kBlockCount - 1));
   EXPECT_LT(sent, 2 * kEncoded + kTables);
-  EXPECT_GT(written(), 2 * kEncoded);
-  EXPECT_LT(written(), 2 * kEncoded + kTables);
+  // The block that changed is one chunk, again and again: a short difference to what the donor has.
+  EXPECT_GT(written(), 0u);
+  EXPECT_LT(written(), kEncoded);
   expect_recipe();
   end();
   for (const NodeIndex node : {0, 1, 2}) {
