@@ -209,7 +209,8 @@ Status Generation::read_shards() {
   }
   ranks_.sum(sums);
   for (std::size_t s = 0; s < copies.size(); ++s) {
-    shard_stores_.push_back(sound_on.of(s, record_.shards[s].stores));
+    shard_placements_.push_back(
+        plan::Placement::copies_on(sound_on.of(s, record_.shards[s].stores)));
   }
   for (const std::uint64_t n : copies) {
     kept_shards_.push_back(plan::Redundancy::copies(static_cast<std::uint32_t>(n)));
@@ -372,10 +373,9 @@ plan::LossOdds loss_odds(const Generation& generation, const Holding& holding) {
     if (placement.remap(numbers)) sets.push_back(plan::fatal_set(placement));
   };
   for (const plan::Placement& placement : holding.placements) add(placement);
-  for (std::size_t s = 0; s < generation.shard_stores().size(); ++s) {
-    const NodeSet& stores = generation.shard_stores()[s];
-    if (stores.empty() || !generation.record().is_shard_of_use(s)) continue;
-    add(plan::Placement::copies_on(stores));
+  for (std::size_t s = 0; s < generation.shard_placements().size(); ++s) {
+    const plan::Placement& placement = generation.shard_placements()[s];
+    if (!placement.redundancy().is_lost() && generation.record().is_shard_of_use(s)) add(placement);
   }
   return {here, std::move(sets)};
 }

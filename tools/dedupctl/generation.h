@@ -100,8 +100,9 @@ class Generation {
   // ranks.
   const std::vector<plan::Redundancy>& shards() const { return kept_shards_; }
   const std::vector<std::uint32_t>& lost_shards() const { return lost_shards_; }
-  // Which stores have sound copies of each, as positions in the record. The same on all ranks.
-  const std::vector<NodeSet>& shard_stores() const { return shard_stores_; }
+  // How each is kept by its sound copies: as positions of stores in the record. The same on all
+  // ranks.
+  const std::vector<plan::Placement>& shard_placements() const { return shard_placements_; }
   // What this process found.
   const std::vector<Problem>& problems() const { return problems_; }
   // The rank whose process has the record's store `position`; −1 if none.
@@ -130,7 +131,7 @@ class Generation {
   std::vector<std::uint64_t> blocks_;  // of these: their blocks, ascending
   std::vector<plan::Redundancy> kept_shards_;
   std::vector<std::uint32_t> lost_shards_;
-  std::vector<NodeSet> shard_stores_;
+  std::vector<plan::Placement> shard_placements_;
   std::vector<Problem> problems_;
 };
 
