@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/text.h"
 #include "tools/dedupctl/generation.h"
@@ -63,11 +64,12 @@ void put_odds(Json& row, const plan::LossOdds& odds) {
 
 std::string text_of(const plan::LossOdds& odds) {
   std::string text = fmt::format("any {} of {} nodes", odds.survived(), odds.nodes());
+  std::string_view separator = "; odds of losing data with";
   std::uint32_t lost = odds.survived();
   for (const plan::Odds& one : odds.beyond_survived(plan::kLossesTold)) {
-    text += fmt::format("{} {}: {}{:.3g} %",
-                        ++lost == odds.survived() + 1 ? "; odds of losing data with" : ",", lost,
-                        one.error == 0 ? "" : "about ", 100 * one.probability);
+    text += fmt::format("{} {}: {}{:.3g} %", separator, ++lost, one.error == 0 ? "" : "about ",
+                        100 * one.probability);
+    separator = ",";
   }
   return text;
 }
