@@ -38,6 +38,7 @@ struct Hints {
   Mode mode = Mode::kCollective;
   FingerprintKind fingerprint = FingerprintKind::kKeyed;
   Partners partners = Partners::kLoad;
+  std::uint32_t group = 8;  // nodes that are one another's partners; 1: there are no groups
   Visibility visibility = Visibility::kImmediate;
   Fsync fsync = Fsync::kCommit;
   Flush flush = Flush::kNone;

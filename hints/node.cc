@@ -103,4 +103,8 @@ bool simulates_nodes() {
   return !variable("DEDUP_NODES").empty();
 }
 
+std::string failure_domain() {
+  return std::string(variable("DEDUP_FAILURE_DOMAIN"));
+}
+
 }  // namespace dedup::hints

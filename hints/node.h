@@ -27,4 +27,8 @@ Result<std::string> node_of_rank(int rank, int ranks);
 // Whether DEDUP_NODES says which nodes a job simulates.
 bool simulates_nodes();
 
+// Of a process's node: DEDUP_FAILURE_DOMAIN, any text; equal on nodes that are likely to be lost
+// together. Empty if it is not said.
+std::string failure_domain();
+
 }  // namespace dedup::hints

@@ -15,9 +15,10 @@ namespace dedup::hints {
 namespace {
 
 // Of the driver, of dedup-mpiexec, and of what builds and measures them.
-constexpr std::array<std::string_view, 10> kVariables = {
-    "DEDUP_NODE",  "DEDUP_NODES",  "DEDUP_INTERFACE",    "DEDUP_YIELD",        "DEDUP_PRELOAD",
-    "DEDUP_BUILD", "DEDUP_WERROR", "DEDUP_MPICH_SOURCE", "DEDUP_MPICH_DEVICE", "DEDUP_BENCH_DISK"};
+constexpr std::array<std::string_view, 11> kVariables = {
+    "DEDUP_FAILURE_DOMAIN", "DEDUP_NODE",         "DEDUP_NODES",     "DEDUP_INTERFACE",
+    "DEDUP_YIELD",          "DEDUP_PRELOAD",      "DEDUP_BUILD",     "DEDUP_WERROR",
+    "DEDUP_MPICH_SOURCE",   "DEDUP_MPICH_DEVICE", "DEDUP_BENCH_DISK"};
 
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
@@ -213,6 +214,13 @@ const std::vector<Entry>& entries() {
        "next ones",
        true, Agreement::kAll, parse_choice<&Hints::partners, kPartners>,
        print_choice<&Hints::partners, kPartners>},
+      {"dedup_group", "8", "1 to 65535",
+       "how many nodes, at least, are one another's partners: what a node has is copied to all of "
+       "its group in equal parts, and read from them when it is lost; `1`: to the next nodes in "
+       "the "
+       "order of partners; without a meaning with `dedup_partners=ring`",
+       true, Agreement::kAll, parse_integer<&Hints::group, 1, 65535, false>,
+       print_integer<&Hints::group>},
       {"dedup_exchange", "send", names(kExchanges),
        "how copies travel: `put` into windows (one-sided), `send` as messages", true,
        Agreement::kAll, parse_choice<&Hints::exchange, kExchanges>,

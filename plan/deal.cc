@@ -6,6 +6,9 @@
 namespace dedup::plan {
 namespace {
 
+// Chunks that a part has at least, if there is more than one: they travel together.
+constexpr std::uint64_t kLeastPart = 32;
+
 // What a dealer makes of the input.
 struct Account {
   bool dealt = true;                    // false: not enough nodes take copies
@@ -32,29 +35,36 @@ class Accountant {
       for (const Designated& d : designated) {
         if (!d.held && dealer.keeps(d.node)) a.own[d.node] += e.length + input_.chunk_overhead;
       }
-      enter(a, 1, e.length);
+      enter(a, 1, e.length, e.length);
     }
     for (const NodeState& n : input_.nodes) {
-      if (n.new_chunks > 0) {
-        if (!dealer.deal_unique(n.node, false, deal_)) a.dealt = false;
-        if (dealer.keeps(n.node)) {
-          a.own[n.node] += n.new_bytes + n.new_chunks * input_.chunk_overhead;
-        }
-        enter(a, n.new_chunks, n.new_bytes);
-      }
-      if (n.held_chunks > 0) {
-        if (!dealer.deal_unique(n.node, true, deal_)) a.dealt = false;
-        enter(a, n.held_chunks, n.held_bytes);
-      }
+      if (dealer.keeps(n.node)) a.own[n.node] += n.new_bytes + n.new_chunks * input_.chunk_overhead;
+      deal_unique(a, dealer, n.node, false, n.new_chunks, n.new_bytes);
+      deal_unique(a, dealer, n.node, true, n.held_chunks, n.held_bytes);
     }
     return a;
   }
 
  private:
-  void enter(Account& a, std::uint64_t chunks, std::uint64_t bytes) {
+  void deal_unique(Account& a, const Dealer& dealer, NodeIndex node, bool held,
+                   std::uint64_t chunks, std::uint64_t bytes) {
+    const std::uint32_t parts = dealer.parts(node, chunks);
+    std::uint64_t done = 0;
+    for (std::uint32_t part = 0; part < parts && done < chunks; ++part) {
+      // Those with an index below end are in this part or one before it.
+      const std::uint64_t end = (chunks * (part + 1) + parts - 1) / parts;
+      if (!dealer.deal_unique(node, held, part, deal_)) a.dealt = false;
+      // How long the chunks of a part are nobody knows but their node.
+      const std::uint64_t most = std::min(bytes, (end - done) * input_.longest_chunk);
+      enter(a, end - done, bytes * (end - done) / chunks, parts == 1 ? bytes : most);
+      done = end;
+    }
+  }
+
+  void enter(Account& a, std::uint64_t chunks, std::uint64_t sent, std::uint64_t received) {
     for (const Dealer::Copy& copy : deal_.copies) {
-      a.sent[copy.from] += bytes;
-      a.received[copy.to] += bytes + chunks * input_.chunk_overhead;
+      a.sent[copy.from] += sent;
+      a.received[copy.to] += received + chunks * input_.chunk_overhead;
       a.chunks[std::uint32_t{copy.to} << 16 | copy.from] += chunks;
     }
   }
@@ -76,16 +86,24 @@ bool same_nodes(std::span<const NodeIndex> order, std::span<const NodeState> nod
 
 std::vector<NodeIndex> choose_order(const DealingInput& input, const Account& account) {
   std::vector<SendLoad> loads;
+  std::vector<Member> members;
   std::vector<NodeIndex> given;
   for (const NodeState& n : input.nodes) {
     loads.push_back({n.node, account.sent[n.node]});
+    members.push_back({n.node, account.sent[n.node], n.domain});
     given.push_back(n.node);
   }
   if (input.ring) return given;
-  std::vector<NodeIndex> fresh = order_by_load(loads, input.copies);
+  const std::size_t least = std::max(input.group, input.copies);
+  std::vector<NodeIndex> fresh = input.group == 0 ? order_by_load(loads, input.copies)
+                                                  : order_in_groups(std::move(members), least);
   if (!same_nodes(input.previous_order, input.nodes)) return fresh;
-  const std::uint64_t old_most = largest_receive(input.previous_order, loads, input.copies);
-  const std::uint64_t most = largest_receive(fresh, loads, input.copies);
+  const auto largest = [&](std::span<const NodeIndex> order) {
+    return input.group == 0 ? largest_receive(order, loads, input.copies)
+                            : largest_receive_in_groups(order, loads, least);
+  };
+  const std::uint64_t old_most = largest(input.previous_order);
+  const std::uint64_t most = largest(fresh);
   if (most + most / 4 < old_most) return fresh;
   return {input.previous_order.begin(), input.previous_order.end()};
 }
@@ -158,8 +176,74 @@ std::uint64_t largest_receive(std::span<const NodeIndex> order, std::span<const 
   return most / partners;
 }
 
-Dealer::Dealer(std::vector<NodeIndex> order, unsigned copies)
-    : order_(std::move(order)), copies_(copies) {
+Groups::Groups(std::size_t nodes, std::size_t least)
+    : nodes_(nodes), count_(std::max<std::size_t>(nodes / std::max<std::size_t>(least, 1), 1)) {}
+
+Groups::Range Groups::range(std::size_t number) const {
+  const std::size_t larger = nodes_ % count_;
+  const auto begin = [&](std::size_t n) { return n * (nodes_ / count_) + std::min(n, larger); };
+  return {begin(number), begin(number + 1)};
+}
+
+Groups::Range Groups::of(std::size_t position) const {
+  const std::size_t size = nodes_ / count_;
+  const std::size_t larger = nodes_ % count_;
+  const std::size_t in_larger = larger * (size + 1);
+  return range(position < in_larger ? position / (size + 1)
+                                    : larger + (position - in_larger) / size);
+}
+
+std::vector<NodeIndex> order_in_groups(std::vector<Member> members, std::size_t least) {
+  std::unordered_map<std::uint32_t, std::size_t> domain_size;
+  for (const Member& member : members) ++domain_size[member.domain];
+  std::stable_sort(members.begin(), members.end(), [&](const Member& a, const Member& b) {
+    const std::size_t a_size = domain_size[a.domain];
+    const std::size_t b_size = domain_size[b.domain];
+    if (a_size != b_size) return a_size > b_size;
+    if (a.domain != b.domain) return a.domain < b.domain;
+    return a.bytes > b.bytes;
+  });
+  const Groups groups(members.size(), least);
+  const bool has_domains = domain_size.size() > 1;
+  std::vector<NodeIndex> order(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const std::size_t turn = i / groups.count();
+    std::size_t group = i % groups.count();
+    // To and fro, so that nobody gets the heavier one each time; but for the last ones, of which
+    // not each group gets one.
+    const bool is_whole = (turn + 1) * groups.count() <= members.size();
+    if (!has_domains && turn % 2 == 1 && is_whole) group = groups.count() - 1 - group;
+    order[groups.range(group).begin + turn] = members[i].node;
+  }
+  return order;
+}
+
+std::uint64_t largest_receive_in_groups(std::span<const NodeIndex> order,
+                                        std::span<const SendLoad> loads, std::size_t least) {
+  if (order.empty()) return 0;
+  std::vector<std::uint64_t> load(std::size_t{*std::max_element(order.begin(), order.end())} + 1);
+  for (const SendLoad& l : loads) load[l.node] = l.bytes;
+  const Groups groups(order.size(), least);
+  std::uint64_t most = 0;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const Groups::Range range = groups.range(g);
+    if (range.size() < 2) continue;
+    std::uint64_t sum = 0;
+    std::uint64_t lightest = ~std::uint64_t{0};
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      sum += load[order[i]];
+      lightest = std::min(lightest, load[order[i]]);
+    }
+    most = std::max(most, (sum - lightest) / (range.size() - 1));
+  }
+  return most;
+}
+
+Dealer::Dealer(std::vector<NodeIndex> order, unsigned copies, unsigned group)
+    : order_(std::move(order)),
+      copies_(copies),
+      group_(group),
+      groups_(order_.size(), group == 0 ? order_.size() : std::max(group, copies)) {
   if (order_.empty()) return;
   nodes_.resize(std::size_t{*std::max_element(order_.begin(), order_.end())} + 1);
   for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -168,6 +252,11 @@ Dealer::Dealer(std::vector<NodeIndex> order, unsigned copies)
 }
 
 bool Dealer::deal(std::span<const Designated> designated, std::uint64_t salt, Deal& out) const {
+  return deal_from(designated, salt, 0, out);
+}
+
+bool Dealer::deal_from(std::span<const Designated> designated, std::uint64_t salt,
+                       std::size_t shift, Deal& out) const {
   out.placement.clear();
   out.copies.clear();
   std::size_t senders = 0;
@@ -183,13 +272,7 @@ bool Dealer::deal(std::span<const Designated> designated, std::uint64_t salt, De
     std::size_t turn = (salt + i) % senders;
     const Designated* sender = designated.data();
     while (!sender->has_data || turn-- > 0) ++sender;
-    std::size_t position = at(sender->node).position;
-    NodeIndex to = kNoNode;
-    for (std::size_t step = 0; step < order_.size() && to == kNoNode; ++step) {
-      position = position + 1 == order_.size() ? 0 : position + 1;
-      const NodeIndex candidate = order_[position];
-      if (receives(candidate) && !out.placement.is_on(candidate)) to = candidate;
-    }
+    const NodeIndex to = next_partner(at(sender->node).position, shift, i, out.placement);
     if (to == kNoNode) return false;
     out.placement.add_copy(to);
     out.copies.push_back({sender->node, to});
@@ -197,13 +280,42 @@ bool Dealer::deal(std::span<const Designated> designated, std::uint64_t salt, De
   return true;
 }
 
-bool Dealer::deal_unique(NodeIndex node, bool held, Deal& out) const {
+// The partners of one part are as far from each other as those of no other, so that nobody is the
+// companion of all that a node gets.
+NodeIndex Dealer::next_partner(std::size_t position, std::size_t shift, std::size_t copy,
+                               const Placement& placement) const {
+  const auto takes_it = [&](NodeIndex node) { return receives(node) && !placement.is_on(node); };
+  const Groups::Range group = groups_.of(position);
+  const std::size_t others = group.size() - 1;
+  const std::size_t distance = others < 2 ? 1 : 1 + shift % (others - 1);
+  for (std::size_t i = 0; i < others; ++i) {
+    const std::size_t step = 1 + (shift + copy * distance + i) % others;
+    const NodeIndex node = order_[group.begin + (position - group.begin + step) % group.size()];
+    if (takes_it(node)) return node;
+  }
+  // Few groups have nobody with room for a copy.
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    const NodeIndex node = order_[(position + i) % order_.size()];
+    if (takes_it(node)) return node;
+  }
+  return kNoNode;
+}
+
+bool Dealer::deal_unique(NodeIndex node, bool held, std::uint32_t part, Deal& out) const {
   const Designated self{node, held, true};
-  return deal({&self, 1}, 0, out);
+  return deal_from({&self, 1}, 0, part, out);
+}
+
+std::uint32_t Dealer::parts(NodeIndex node, std::uint64_t chunks) const {
+  if (group_ == 0) return 1;
+  const std::size_t others = groups_.of(at(node).position).size() - 1;
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(chunks / kLeastPart, 1, std::max<std::size_t>(others, 1)));
 }
 
 void Dealer::encode(Encoder& e) const {
   e.put(copies_);
+  e.put(group_);
   e.put(static_cast<std::uint32_t>(order_.size()));
   for (const NodeIndex node : order_) {
     e.put(node);
@@ -213,6 +325,7 @@ void Dealer::encode(Encoder& e) const {
 
 Dealer Dealer::decode(Decoder& d) {
   const auto copies = d.get<std::uint32_t>();
+  const auto group = d.get<std::uint32_t>();
   const std::uint32_t count = d.get_count(3);
   std::vector<NodeIndex> order;
   std::vector<std::uint8_t> flags;
@@ -220,7 +333,7 @@ Dealer Dealer::decode(Decoder& d) {
     order.push_back(d.get<NodeIndex>());
     flags.push_back(d.get<std::uint8_t>());
   }
-  Dealer dealer(order, copies);
+  Dealer dealer(order, copies, group);
   for (std::uint32_t i = 0; i < count; ++i) {
     dealer.nodes_[order[i]].receives = (flags[i] & 1) != 0;
     dealer.nodes_[order[i]].keeps = (flags[i] & 2) != 0;
@@ -235,11 +348,12 @@ Dealing deal_all(const DealingInput& input) {
     given.push_back(n.node);
     end = std::max(end, static_cast<NodeIndex>(n.node + 1));
   }
+  const unsigned group = input.ring ? 0 : input.group;
   Dealing dealing;
   Accountant accountant(input, end);
   // Who sends how much does not depend on the order, only to whom.
-  const Account loads = accountant.run(Dealer(std::move(given), input.copies));
-  dealing.dealer = Dealer(choose_order(input, loads), input.copies);
+  const Account loads = accountant.run(Dealer(std::move(given), input.copies, group));
+  dealing.dealer = Dealer(choose_order(input, loads), input.copies, group);
   for (bool first = true;; first = false) {
     Account account = accountant.run(dealing.dealer);
     if (first) note_shortage(input, account, dealing);

@@ -1,9 +1,12 @@
 // Dealing: which nodes hold a chunk in the end, and who sends it to whom.
 //
 // After B. Nicolae (IPDPS 2015): round-robin dealing (III-B), Algorithm 2 (partners by load), with
-// one difference: copies go to the next position in the order whose node is neither designated for
-// the chunk nor already receives it, since fixed positions can hit a node that has it anyway. Pure:
-// whoever has the same input comes to the same dealing, without a word exchanged.
+// two differences. Copies go to the next position in the order whose node is neither designated for
+// the chunk nor already receives it, since fixed positions can hit a node that has it anyway. And
+// the order may be cut into groups, whose members are one another's partners: what a node has to
+// itself goes in equal parts to all others of its group, so that it is also read from all of them
+// when the node is lost. Pure: whoever has the same input comes to the same dealing, without a word
+// exchanged.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include "base/codec.h"
+#include "base/piece.h"
 #include "base/types.h"
 #include "plan/placement.h"
 #include "plan/reduce.h"
@@ -31,6 +35,44 @@ std::vector<NodeIndex> order_by_load(std::vector<SendLoad> loads, unsigned copie
 std::uint64_t largest_receive(std::span<const NodeIndex> order, std::span<const SendLoad> loads,
                               unsigned copies);
 
+// How an order of nodes is cut into groups: as many as there can be of at least `least` nodes, the
+// first ones one larger than the others if they do not come out even.
+class Groups {
+ public:
+  struct Range {
+    std::size_t begin = 0;
+    std::size_t end = 0;  // behind the last
+    std::size_t size() const { return end - begin; }
+  };
+
+  Groups() = default;
+  Groups(std::size_t nodes, std::size_t least);
+
+  std::size_t count() const { return count_; }
+  Range of(std::size_t position) const;   // the group that a position is in
+  Range range(std::size_t number) const;  // 0 … count() - 1
+
+ private:
+  std::size_t nodes_ = 0;
+  std::size_t count_ = 1;
+};
+
+// An order for groups of at least `least` nodes: those of a failure domain (equal numbers) are
+// dealt out to the groups, so that a group has as many domains as it can; and within a domain, or
+// where there are none (all 0), heavy and light ones are, so that the groups are about equal. Equal
+// loads stay in the order in which they are given, and so are far from each other.
+struct Member {
+  NodeIndex node = kNoNode;
+  std::uint64_t bytes = 0;  // that it sends
+  std::uint32_t domain = 0;
+};
+std::vector<NodeIndex> order_in_groups(std::vector<Member> members, std::size_t least);
+
+// The most that a node receives if every node sends its load in equal parts to the others of its
+// group.
+std::uint64_t largest_receive_in_groups(std::span<const NodeIndex> order,
+                                        std::span<const SendLoad> loads, std::size_t least);
+
 // Deals copies of chunks to nodes in an agreed order.
 class Dealer {
  public:
@@ -45,18 +87,26 @@ class Dealer {
   };
 
   Dealer() = default;
-  // `order`: the nodes that take part, each once; `copies`: K.
-  Dealer(std::vector<NodeIndex> order, unsigned copies);
+  // `order`: the nodes that take part, each once; `copies`: K; `group`: the least size of a group,
+  // if it is more than K; 0: there are none, partners are those that come next.
+  Dealer(std::vector<NodeIndex> order, unsigned copies, unsigned group);
 
   // For a chunk that is designated to `designated`, of whom those that do not hold it have its
   // data. `salt`: the same for the same chunk on all nodes; deals the copies out to the senders
   // fairly. False if there are not enough nodes that take copies. Reuses the memory of `out`.
   bool deal(std::span<const Designated> designated, std::uint64_t salt, Deal& out) const;
-  // The same for a chunk outside the result, as its holder `node` sees it.
-  bool deal_unique(NodeIndex node, bool held, Deal& out) const;
+  // The same for a chunk outside the result, as its holder `node` sees it. `part`: below parts().
+  bool deal_unique(NodeIndex node, bool held, std::uint32_t part, Deal& out) const;
+  // Into how many parts `chunks` such chunks of a node are cut, one behind the other and each for
+  // other partners; and which of `parts` the one is in that has `index` others before it.
+  std::uint32_t parts(NodeIndex node, std::uint64_t chunks) const;
+  static std::uint32_t part_of(std::uint64_t index, std::uint64_t chunks, std::uint32_t parts) {
+    return static_cast<std::uint32_t>(index * parts / chunks);
+  }
 
   const std::vector<NodeIndex>& order() const { return order_; }
   unsigned copies() const { return copies_; }
+  unsigned group() const { return group_; }
   // Whether a node takes copies, and whether it has room for its own chunks. One that has none
   // sends what it would have kept to one node more.
   bool receives(NodeIndex node) const { return at(node).receives; }
@@ -74,10 +124,18 @@ class Dealer {
     bool keeps = true;
   };
   const Node& at(NodeIndex node) const { return nodes_[node]; }
+  bool deal_from(std::span<const Designated> designated, std::uint64_t salt, std::size_t shift,
+                 Deal& out) const;
+  // The next one that takes a copy, its `copy`-th, and is not in `placement`: of the group first,
+  // for `shift` 0 from the one behind `position` on, then of all others.
+  NodeIndex next_partner(std::size_t position, std::size_t shift, std::size_t copy,
+                         const Placement& placement) const;
 
   std::vector<NodeIndex> order_;
   std::vector<Node> nodes_;  // by node
   unsigned copies_ = 1;
+  unsigned group_ = 0;
+  Groups groups_;
 };
 
 // What every leader is told of a node.
@@ -90,6 +148,8 @@ struct NodeState {
   // Of the same kind, but in its store already.
   std::uint64_t held_chunks = 0;
   std::uint64_t held_bytes = 0;
+  // A number that it shares with those that are likely to be lost together with it; 0: not known.
+  std::uint32_t domain = 0;
 };
 
 struct DealingInput {
@@ -102,6 +162,9 @@ struct DealingInput {
   // Of an earlier dump: kept if the nodes are the same and a new order would not lower the largest
   // receive by a fifth. Few orders mean few sets of nodes whose loss is fatal.
   std::span<const NodeIndex> previous_order;
+  unsigned group = 0;  // see Dealer; without a meaning if `ring`
+  // No chunk is longer: what a part of a node's chunks takes at most goes by it.
+  std::uint32_t longest_chunk = kMaxChunkSize;
 };
 
 // Chunks that one node sends to another.

@@ -23,14 +23,44 @@ Verdict judge_frequent(NodeIndex node, const plan::FrequentSet& result,
   return verdict;
 }
 
-// Of a chunk that no other node has, as far as the result says.
-Verdict judge_unique(NodeIndex node, bool held, const plan::Dealer& dealer, FirstError& error) {
-  plan::Dealer::Deal deal;
-  if (!dealer.deal_unique(node, held, deal)) note_undealt(error);
-  Verdict verdict{!held && dealer.keeps(node), {}, std::move(deal.placement)};
-  for (const plan::Dealer::Copy& copy : deal.copies) verdict.targets.push_back(copy.to);
-  return verdict;
-}
+// Of chunks that no other node has, as far as the result says. Many that follow each other have one
+// verdict.
+class UniqueVerdicts {
+ public:
+  // All must outlive it.
+  UniqueVerdicts(NodeIndex node, const plan::Dealer& dealer, PartTurns& turns,
+                 Numbered<Verdict>& list, FirstError& error)
+      : node_(node), dealer_(dealer), turns_(turns), list_(list), error_(error) {}
+
+  // The number of the next one's.
+  std::uint32_t next(bool held) {
+    const std::uint32_t part = turns_.next(held);
+    Last& last = last_[held ? 1 : 0];
+    if (last.part != part) last = {part, list_.number(judge(held, part))};
+    return last.number;
+  }
+
+ private:
+  struct Last {
+    std::uint32_t part = 0xffffffff;  // none
+    std::uint32_t number = 0;
+  };
+
+  Verdict judge(bool held, std::uint32_t part) const {
+    plan::Dealer::Deal deal;
+    if (!dealer_.deal_unique(node_, held, part, deal)) note_undealt(error_);
+    Verdict verdict{!held && dealer_.keeps(node_), {}, std::move(deal.placement)};
+    for (const plan::Dealer::Copy& copy : deal.copies) verdict.targets.push_back(copy.to);
+    return verdict;
+  }
+
+  NodeIndex node_;
+  const plan::Dealer& dealer_;
+  PartTurns& turns_;
+  Numbered<Verdict>& list_;
+  FirstError& error_;
+  Last last_[2];
+};
 
 // Of a chunk outside the result: whether it stays where it is.
 bool is_settled(const KnownChunks& known, std::uint32_t chunk, unsigned copies) {
@@ -45,6 +75,19 @@ bool needs_nobody(const NodeView& view, std::uint32_t chunk, unsigned copies) {
 }
 
 }  // namespace
+
+PartTurns::PartTurns(const plan::Dealer& dealer, NodeIndex node, const ChunkTotals& before,
+                     const ChunkTotals& all)
+    : new_{before.new_chunks, all.new_chunks, dealer.parts(node, all.new_chunks)},
+      held_{before.held_chunks, all.held_chunks, dealer.parts(node, all.held_chunks)} {}
+
+// More than were told of have no part; that they are not what was announced is found when they are
+// numbered.
+std::uint32_t PartTurns::next(bool held) {
+  Turn& turn = held ? held_ : new_;
+  if (turn.next >= turn.all) return 0;
+  return plan::Dealer::part_of(turn.next++, turn.all, turn.parts);
+}
 
 plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
                                 const plan::ReduceLimits& limits) {
@@ -84,10 +127,10 @@ ChunkTotals total(const NodeView& view, const NamedChunks& mine, const plan::Fre
 }
 
 NodeVerdicts judge(const NodeView& view, const plan::FrequentSet& result,
-                   const plan::Dealer& dealer, FirstError& error) {
+                   const plan::Dealer& dealer, PartTurns& turns, FirstError& error) {
   NodeVerdicts verdicts;
   verdicts.of.reserve(view.chunks.size());
-  std::optional<Verdict> unique[2];
+  UniqueVerdicts unique(view.node, dealer, turns, verdicts.list, error);
   for (std::uint32_t c = 0; c < view.chunks.size(); ++c) {
     const auto* element =
         view.known.is_settled(c) ? nullptr : result.find(view.chunks[c].fingerprint);
@@ -97,10 +140,7 @@ NodeVerdicts judge(const NodeView& view, const plan::FrequentSet& result,
     } else if (is_settled(view.known, c, dealer.copies())) {
       verdicts.of.push_back(verdicts.list.number(Verdict{false, {}, view.known.placement(c)}));
     } else {
-      const bool held = view.known.is_held(c);
-      auto& verdict = unique[held ? 1 : 0];
-      if (!verdict) verdict = judge_unique(view.node, held, dealer, error);
-      verdicts.of.push_back(verdicts.list.number(*verdict));
+      verdicts.of.push_back(unique.next(view.known.is_held(c)));
     }
   }
   return verdicts;
@@ -108,10 +148,10 @@ NodeVerdicts judge(const NodeView& view, const plan::FrequentSet& result,
 
 Verdicts judge_own(const NamedChunks& mine, NodeIndex node, const plan::Dealer& dealer,
                    const std::vector<std::uint32_t>& answers, Numbered<Verdict> list,
-                   FirstError& error) {
+                   PartTurns& turns, FirstError& error) {
   Verdicts verdicts{std::move(list), {}};
   verdicts.of.reserve(mine.size());
-  std::optional<std::uint32_t> single;
+  UniqueVerdicts unique(node, dealer, turns, verdicts.list, error);
   std::size_t next = 0;
   for (std::uint32_t i = 0; i < mine.size(); ++i) {
     if (!mine.is_single(i)) {
@@ -120,8 +160,7 @@ Verdicts judge_own(const NamedChunks& mine, NodeIndex node, const plan::Dealer& 
       ++next;
       continue;
     }
-    if (!single) single = verdicts.list.number(judge_unique(node, false, dealer, error));
-    verdicts.of.push_back(*single);
+    verdicts.of.push_back(unique.next(false));
   }
   return verdicts;
 }

@@ -32,6 +32,28 @@ struct ChunkTotals {
   bool operator==(const ChunkTotals&) const = default;
 };
 
+// Which part of their node's (plan::Dealer::parts) the chunks outside the result are in, new ones
+// and held ones apart: those that a rank decides about come behind those of its node's lower ranks,
+// and are asked for in the order in which judge() and then judge_own() come to them.
+class PartTurns {
+ public:
+  // Totals of the node's lower ranks, and of all its ranks.
+  PartTurns(const plan::Dealer& dealer, NodeIndex node, const ChunkTotals& before,
+            const ChunkTotals& all);
+
+  std::uint32_t next(bool held);
+
+ private:
+  struct Turn {
+    std::uint64_t next = 0;
+    std::uint64_t all = 0;
+    std::uint32_t parts = 1;
+  };
+
+  Turn new_;
+  Turn held_;
+};
+
 // What goes into the reduction; finished. `outside`: chunks that this rank keeps without it.
 plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
                                 const plan::ReduceLimits& limits);
@@ -42,7 +64,7 @@ ChunkTotals total(const NodeView& view, const NamedChunks& mine, const plan::Fre
 
 // By chunk of `view`. kInternal if the dealing has no room for a chunk.
 NodeVerdicts judge(const NodeView& view, const plan::FrequentSet& result,
-                   const plan::Dealer& dealer, FirstError& error);
+                   const plan::Dealer& dealer, PartTurns& turns, FirstError& error);
 
 // What becomes of this rank's chunks. 4 bytes a chunk.
 struct Verdicts {
@@ -57,6 +79,6 @@ struct Verdicts {
 // them alone.
 Verdicts judge_own(const NamedChunks& mine, NodeIndex node, const plan::Dealer& dealer,
                    const std::vector<std::uint32_t>& answers, Numbered<Verdict> list,
-                   FirstError& error);
+                   PartTurns& turns, FirstError& error);
 
 }  // namespace dedup::engine

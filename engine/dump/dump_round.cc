@@ -91,6 +91,8 @@ NodePlan make_plan(DumpState& state, const NodeView& view, const NamedChunks& ch
   DealingRequest request;
   request.copies = state.copies;
   request.ring = !state.is_collective() || state.hints.partners == hints::Partners::kRing;
+  request.group = state.hints.group > 1 ? state.hints.group : 0;
+  request.longest_chunk = static_cast<std::uint32_t>(longest);
   request.slots_per_round =
       state.exchange->slots_per_round(CopyHeader::size(state.copies), longest);
   request.identity = state.identity;
@@ -104,18 +106,19 @@ NodePlan make_plan(DumpState& state, const NodeView& view, const NamedChunks& ch
 }
 
 Verdicts find_verdicts(DumpState& state, NodeView view, const NamedChunks& chunks,
-                       const plan::FrequentSet& frequent, const plan::Dealer& dealer,
+                       const plan::FrequentSet& frequent, const NodePlan& plan,
                        NodeExchange& within, FirstError& error) {
+  PartTurns turns(plan.dealer, view.node, plan.before, plan.all);
   Numbered<Verdict> list;
   std::vector<std::uint32_t> answers;
   if (state.deduplicates()) {
-    const NodeVerdicts judged = judge(view, frequent, dealer, error);
+    const NodeVerdicts judged = judge(view, frequent, plan.dealer, turns, error);
     view.known = {};
     auto answered = within.answer(std::move(view.chunks), judged, list);
     error.note(answered.status());
     if (answered.is_ok()) answers = std::move(*answered);
   }
-  return judge_own(chunks, view.node, dealer, answers, std::move(list), error);
+  return judge_own(chunks, view.node, plan.dealer, answers, std::move(list), turns, error);
 }
 
 // Which copies this rank sends, and the numbers that they have among those that each target
@@ -181,8 +184,7 @@ Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::
     frequent = reduce_over_nodes(state, view, chunks.singles(), stats, error);
     plan = make_plan(state, view, chunks, frequent, longest, error);
     if (plan.proceed) {
-      verdicts =
-          find_verdicts(state, std::move(view), chunks, frequent, plan.dealer, within, error);
+      verdicts = find_verdicts(state, std::move(view), chunks, frequent, plan, within, error);
       sends = prepare_sends(state.topology, verdicts, plan.targets, error);
     }
   }

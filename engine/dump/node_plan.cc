@@ -61,7 +61,7 @@ class Leader {
       std::vector<plan::NodeState> states;
       if (!gather(nodes, totals, failed, states, failure)) return false;
       dealing = plan::deal_all({request_.copies, request_.ring, store::kMostBesideChunk, states,
-                                request_.result, order});
+                                request_.result, order, request_.group, request_.longest_chunk});
       if (dealing.feasible || unrepresented == 0 || guests_give_up_) break;
       guests_give_up_ = guests == unrepresented;
     }
@@ -131,7 +131,8 @@ class Leader {
     for (const NodeIndex node : nodes) {
       if (!topology_.represented(node)) {
         const std::uint64_t* record = &all[guest % leaders * words.size()];
-        states.push_back({node, record[6 + guest / leaders], 0, 0, 0, 0});
+        states.push_back(
+            {node, record[6 + guest / leaders], 0, 0, 0, 0, topology_.domain_of(node)});
         ++guest;
         continue;
       }
@@ -142,7 +143,8 @@ class Leader {
                   sizeof record);
       sound = sound && record.failed == 0;
       states.push_back({node, record.free_bytes, record.totals.new_chunks, record.totals.new_bytes,
-                        record.totals.held_chunks, record.totals.held_bytes});
+                        record.totals.held_chunks, record.totals.held_bytes,
+                        topology_.domain_of(node)});
     }
     return sound;
   }
@@ -204,16 +206,22 @@ NodePlan agree_on_dealing(const Topology& topology, service::Client& client,
                                     request.mine.held_chunks, request.mine.held_bytes,
                                     request.status.is_ok() ? 0u : 1u};
   std::array<std::uint64_t, 5> sum = mine;
+  std::array<std::uint64_t, 5> before{};
   if (topology.node_size() > 1) {
     PMPI_Reduce(mine.data(), sum.data(), static_cast<int>(sum.size()), MPI_UINT64_T, MPI_SUM, 0,
                 topology.node_comm());
+    PMPI_Exscan(mine.data(), before.data(), static_cast<int>(mine.size()), MPI_UINT64_T, MPI_SUM,
+                topology.node_comm());
+    if (topology.is_leader()) before = {};
   }
   NodePlan plan;
   if (topology.is_leader()) {
     plan::Dealing dealing;
     Leader leader(topology, client, request);
-    if (leader.deal({sum[0], sum[1], sum[2], sum[3]}, sum[4] != 0, order, dealing, failure)) {
+    const ChunkTotals all{sum[0], sum[1], sum[2], sum[3]};
+    if (leader.deal(all, sum[4] != 0, order, dealing, failure)) {
       plan = node_part(topology, dealing, request.slots_per_round);
+      plan.all = all;
     }
   }
   if (topology.node_size() > 1) {
@@ -222,6 +230,7 @@ NodePlan agree_on_dealing(const Topology& topology, service::Client& client,
     broadcast(topology.node_comm(), 0, bytes);
     if (!topology.is_leader()) plan = decoded<NodePlan>(bytes).value_or(NodePlan{});
   }
+  plan.before = {before[0], before[1], before[2], before[3]};
   return plan;
 }
 

@@ -16,6 +16,8 @@ namespace dedup::engine {
 struct DealingRequest {
   unsigned copies = 1;
   bool ring = false;
+  unsigned group = 0;                 // see plan::DealingInput
+  std::uint32_t longest_chunk = 0;    // of any rank
   std::uint64_t slots_per_round = 1;  // of one rank's window
   Id128 identity;
   const plan::FrequentSet* result = nullptr;
@@ -28,6 +30,9 @@ struct NodePlan {
   plan::Dealer dealer;
   std::uint64_t rounds = 0;    // of the exchange; the same on all ranks
   std::uint64_t incoming = 0;  // chunks that this node receives through it
+  // Chunks outside the result of this node's lower ranks, and of all its ranks.
+  ChunkTotals before;
+  ChunkTotals all;
   // Represented nodes that this node sends to, by node.
   std::vector<Target> targets;
 };

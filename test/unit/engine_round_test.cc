@@ -31,6 +31,8 @@ struct Shape {
   unsigned copies = 1;
   std::uint32_t threshold = 1;
   bool collective = true;
+  unsigned group = 0;
+  std::size_t chunks = 30;  // of a rank, at most
 };
 
 struct Rank {
@@ -42,6 +44,8 @@ struct Rank {
   NamedChunks chunks;
   DealtRecords dealt;
   NodeView view;
+  ChunkTotals totals;
+  std::optional<PartTurns> turns;
   NodeVerdicts judged;
   Answers answers;
   Verdicts verdicts;
@@ -213,22 +217,32 @@ class Round {
     std::vector<plan::NodeState> states;
     for (NodeIndex n = 0; n < shape_.nodes; ++n) {
       plan::NodeState state{n, std::uint64_t{1} << 40, 0, 0, 0, 0};
-      for (const Rank& rank : ranks_on(n)) {
-        const ChunkTotals totals = total(rank.view, rank.chunks, result_, copies_);
-        state.new_chunks += totals.new_chunks;
-        state.new_bytes += totals.new_bytes;
-        state.held_chunks += totals.held_chunks;
-        state.held_bytes += totals.held_bytes;
+      for (Rank& rank : ranks_on(n)) {
+        rank.totals = total(rank.view, rank.chunks, result_, copies_);
+        state.new_chunks += rank.totals.new_chunks;
+        state.new_bytes += rank.totals.new_bytes;
+        state.held_chunks += rank.totals.held_chunks;
+        state.held_bytes += rank.totals.held_bytes;
       }
       states.push_back(state);
     }
-    dealing_ = plan::deal_all({copies_, !shape_.collective, 0, states, &result_, {}});
+    dealing_ = plan::deal_all(
+        {copies_, !shape_.collective, 0, states, &result_, {}, shape_.group, kChunk});
     ASSERT_TRUE(dealing_.feasible);
+    for (NodeIndex n = 0; n < shape_.nodes; ++n) {
+      const ChunkTotals all{states[n].new_chunks, 0, states[n].held_chunks, 0};
+      ChunkTotals before;
+      for (Rank& rank : ranks_on(n)) {
+        rank.turns.emplace(dealing_.dealer, n, before, all);
+        before.new_chunks += rank.totals.new_chunks;
+        before.held_chunks += rank.totals.held_chunks;
+      }
+    }
   }
 
   void answer() {
     for (Rank& rank : ranks_) {
-      rank.judged = judge(rank.view, result_, dealing_.dealer, error_);
+      rank.judged = judge(rank.view, result_, dealing_.dealer, *rank.turns, error_);
       rank.answers = std::move(rank.view.chunks).answer(rank.judged);
     }
     for (Rank& rank : ranks_) {
@@ -246,8 +260,8 @@ class Round {
       ASSERT_TRUE(dealt.is_ok());
       std::vector<std::uint32_t> answers;
       for (const std::uint32_t place : rank.dealt.place) answers.push_back((*dealt)[place]);
-      rank.verdicts =
-          judge_own(rank.chunks, rank.node, dealing_.dealer, answers, std::move(list), error_);
+      rank.verdicts = judge_own(rank.chunks, rank.node, dealing_.dealer, answers, std::move(list),
+                                *rank.turns, error_);
     }
   }
 
@@ -326,7 +340,7 @@ void run_random(std::uint64_t seed, const Shape& shape, bool some_held) {
   const std::size_t ranks = shape.nodes * static_cast<std::size_t>(shape.ranks);
   std::vector<std::vector<std::uint64_t>> contents(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
-    const std::size_t chunks = random() % 30;
+    const std::size_t chunks = random() % shape.chunks;
     for (std::size_t i = 0; i < chunks; ++i) {
       switch (random() % 4) {
         case 0:
@@ -360,9 +374,13 @@ void run_random(std::uint64_t seed, const Shape& shape, bool some_held) {
 TEST(DumpRound, KeepsEachChunkOnEnoughNodes) {
   std::mt19937_64 random(20181);
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const Shape shape{static_cast<NodeIndex>(1 + random() % 12), static_cast<int>(1 + random() % 4),
+    const Shape shape{static_cast<NodeIndex>(1 + random() % 12),
+                      static_cast<int>(1 + random() % 4),
                       static_cast<unsigned>(1 + random() % 4),
-                      static_cast<std::uint32_t>(seed % 3 == 0 ? 5 : 1000), seed % 5 != 0};
+                      static_cast<std::uint32_t>(seed % 3 == 0 ? 5 : 1000),
+                      seed % 5 != 0,
+                      seed % 4 == 0 ? 0u : static_cast<unsigned>(2 + random() % 8),
+                      seed % 7 == 0 ? 900u : 30u};
     run_random(seed, shape, seed % 2 == 0);
   }
 }
@@ -370,6 +388,7 @@ TEST(DumpRound, KeepsEachChunkOnEnoughNodes) {
 TEST(DumpRound, DoesSoOnHundredsOfNodes) {
   run_random(1, {300, 2, 3, 200, true}, false);
   run_random(2, {500, 1, 2, 100'000, true}, false);
+  run_random(3, {200, 2, 3, 1000, true, 8, 400}, false);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <random>
@@ -111,7 +112,7 @@ TEST(PlanDeal, OneNodeAloneSendsToTheNextOnes) {
 }
 
 TEST(PlanDeal, CopiesAreDealtRoundRobin) {
-  const Dealer dealer({0, 1, 2, 3, 4, 5}, 6);
+  const Dealer dealer({0, 1, 2, 3, 4, 5}, 6, 0);
   const std::vector<Designated> both{{1, false, true}, {4, false, true}};
   Dealer::Deal deal;
   for (std::uint64_t salt = 0; salt < 4; ++salt) {
@@ -150,6 +151,7 @@ struct World {
   std::vector<std::uint64_t> free_bytes;
   bool ring = false;
   bool with_reduction = true;
+  unsigned group = 0;
 };
 
 struct Outcome {
@@ -200,7 +202,7 @@ void dump(World& w, Outcome& out) {
     }
     states.push_back(s);
   }
-  out.dealing = deal_all({w.copies, w.ring, kOverhead, states, &result, {}});
+  out.dealing = deal_all({w.copies, w.ring, kOverhead, states, &result, {}, w.group, length_of(6)});
   out.added.assign(w.job_nodes, 0);
   if (!out.dealing.feasible) return;
 
@@ -218,6 +220,7 @@ void dump(World& w, Outcome& out) {
     if (stored[node].insert(chunk).second) out.added[node] += length_of(chunk) + kOverhead;
   };
   for (const NodeIndex n : w.represented) {
+    std::uint64_t dealt[2] = {};  // of those outside the result: new ones, and held ones
     for (const std::uint64_t c : w.chunks[n]) {
       Dealer::Deal deal;
       bool keep = false;
@@ -230,7 +233,12 @@ void dump(World& w, Outcome& out) {
       } else if (const NodeSet known = known_holders(w, n, c); known.size() >= w.copies) {
         deal.placement = Placement::copies_on(known);
       } else {
-        ASSERT_TRUE(dealer.deal_unique(n, w.stored[n].contains(c), deal));
+        const bool held = w.stored[n].contains(c);
+        const std::uint64_t all = held ? states[n].held_chunks : states[n].new_chunks;
+        const std::uint32_t parts = dealer.parts(n, all);
+        const std::uint32_t part = Dealer::part_of(dealt[held]++, all, parts);
+        ASSERT_LT(part, parts);
+        ASSERT_TRUE(dealer.deal_unique(n, held, part, deal));
         keep = deal.placement.is_on(n);
       }
       ASSERT_GE(deal.placement.redundancy(), Redundancy::copies(w.copies));
@@ -274,6 +282,7 @@ World random_world(std::mt19937& random, NodeIndex largest) {
   w.copies = 1 + static_cast<std::uint32_t>(random() % std::min<unsigned>(w.job_nodes, 6));
   w.threshold = 1 + static_cast<std::uint32_t>(random() % 300);
   w.ring = random() % 4 == 0;
+  w.group = random() % 3 == 0 ? 0 : 1 + static_cast<unsigned>(random() % 9);
   w.with_reduction = random() % 5 != 0;
   for (NodeIndex n = 0; n < w.job_nodes; ++n) {
     if (random() % 4 != 0) w.represented.push_back(n);
@@ -302,6 +311,19 @@ TEST(PlanDealBruteForce, EveryChunkIsOnEnoughNodes) {
     World w = random_world(random, 12);
     for (int dumps = 0; dumps < 3; ++dumps) {
       new_chunks(w, random, 40, 25);
+      Outcome out;
+      ASSERT_NO_FATAL_FAILURE(dump(w, out)) << "round " << round;
+      ASSERT_TRUE(out.dealing.feasible);
+    }
+  }
+}
+
+TEST(PlanDealBruteForce, ManyChunks) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 60; ++round) {
+    World w = random_world(random, 40);
+    for (int dumps = 0; dumps < 2; ++dumps) {
+      new_chunks(w, random, 20000, 600);
       Outcome out;
       ASSERT_NO_FATAL_FAILURE(dump(w, out)) << "round " << round;
       ASSERT_TRUE(out.dealing.feasible);
@@ -348,6 +370,167 @@ TEST(PlanDealBruteForce, NobodyGetsMoreThanFits) {
   EXPECT_GT(feasible, 1000);
   EXPECT_GT(passed_over, 100);
   EXPECT_GT(full, 100);
+}
+
+// ---- Groups -------------------------------------------------------------------------------------
+
+TEST(PlanGroups, AreAllOfAboutOneSize) {
+  for (std::size_t nodes = 1; nodes < 200; ++nodes) {
+    for (const std::size_t least : {1, 2, 3, 8, 11, 500}) {
+      const Groups groups(nodes, least);
+      EXPECT_EQ(groups.count(), std::max<std::size_t>(nodes / least, 1));
+      std::size_t next = 0;
+      for (std::size_t g = 0; g < groups.count(); ++g) {
+        const Groups::Range range = groups.range(g);
+        EXPECT_EQ(range.begin, next);
+        EXPECT_GE(range.size(), std::min(least, nodes));
+        EXPECT_LE(range.size(), groups.range(0).size());
+        EXPECT_LE(groups.range(0).size(), range.size() + 1);
+        for (next = range.begin; next < range.end; ++next) {
+          EXPECT_EQ(groups.of(next).begin, range.begin);
+          EXPECT_EQ(groups.of(next).end, range.end);
+        }
+      }
+      EXPECT_EQ(next, nodes);
+    }
+  }
+}
+
+std::vector<Member> members_of(NodeIndex nodes,
+                               const std::function<std::uint32_t(NodeIndex)>& domain,
+                               const std::function<std::uint64_t(NodeIndex)>& bytes) {
+  std::vector<Member> members;
+  for (NodeIndex n = 0; n < nodes; ++n) members.push_back({n, bytes(n), domain(n)});
+  return members;
+}
+
+TEST(PlanGroups, TakeTheirMembersFromDifferentDomains) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 200; ++round) {
+    const auto nodes = static_cast<NodeIndex>(8 + random() % 300);
+    const std::uint32_t domains = 2 + static_cast<std::uint32_t>(random() % 40);
+    std::vector<std::uint32_t> domain(nodes);
+    for (NodeIndex n = 0; n < nodes; ++n) {
+      domain[n] = 1 + (round % 2 == 0 ? n * domains / nodes
+                                      : static_cast<std::uint32_t>(random()) % domains);
+    }
+    const auto order = order_in_groups(
+        members_of(
+            nodes, [&](NodeIndex n) { return domain[n]; }, [](NodeIndex n) { return n % 5u; }),
+        8);
+    EXPECT_EQ((std::set<NodeIndex>(order.begin(), order.end()).size()), nodes);
+    const Groups groups(nodes, 8);
+    std::map<std::uint32_t, std::size_t> members;
+    for (const std::uint32_t d : domain) ++members[d];
+    for (std::size_t g = 0; g < groups.count(); ++g) {
+      std::map<std::uint32_t, std::size_t> here;
+      for (std::size_t i = groups.range(g).begin; i < groups.range(g).end; ++i)
+        ++here[domain[order[i]]];
+      // No domain is there more often than if it were dealt out evenly.
+      for (const auto& [d, count] : here) {
+        EXPECT_LE(count, (members[d] + groups.count() - 1) / groups.count());
+      }
+    }
+  }
+}
+
+// Bytes that each node receives when every node has as many chunks as `chunks` says.
+std::vector<std::uint64_t> received(NodeIndex nodes, unsigned copies, unsigned group,
+                                    const std::function<std::uint64_t(NodeIndex)>& chunks,
+                                    Dealing& dealing) {
+  const FrequentSet none;
+  std::vector<NodeState> states;
+  for (NodeIndex n = 0; n < nodes; ++n)
+    states.push_back({n, kPlenty, chunks(n), chunks(n) * 4096, 0, 0});
+  dealing = deal_all({copies, false, 0, states, &none, {}, group, 4096});
+  EXPECT_TRUE(dealing.feasible);
+  std::vector<std::uint64_t> bytes(nodes);
+  for (const Flow& flow : dealing.flows) bytes[flow.to] += flow.chunks * 4096;
+  return bytes;
+}
+
+TEST(PlanGroups, ReceiveAlikeAndLoseAlike) {
+  constexpr NodeIndex kNodes = 1024;
+  for (const unsigned copies : {2u, 3u}) {
+    for (const std::uint64_t chunks : {1000u, 16384u}) {
+      Dealing dealing;
+      const auto bytes = received(
+          kNodes, copies, 8, [&](NodeIndex) { return chunks; }, dealing);
+      const std::uint64_t average = (copies - 1) * chunks * 4096;
+      EXPECT_LE(*std::max_element(bytes.begin(), bytes.end()), average * 11 / 10);
+      // One node is lost: who has what it had.
+      std::vector<std::uint64_t> sources(kNodes);
+      constexpr NodeIndex kLost = 17;
+      std::mt19937 random(5);
+      const auto& order = dealing.dealer.order();
+      const auto position = std::find(order.begin(), order.end(), kLost) - order.begin();
+      const Groups::Range group = Groups(kNodes, 8).of(static_cast<std::size_t>(position));
+      for (std::size_t p = group.begin; p < group.end; ++p) {
+        const NodeIndex n = order[p];
+        const std::uint32_t parts = dealing.dealer.parts(n, chunks);
+        for (std::uint64_t i = 0; i < chunks; ++i) {
+          Dealer::Deal deal;
+          ASSERT_TRUE(
+              dealing.dealer.deal_unique(n, false, Dealer::part_of(i, chunks, parts), deal));
+          if (!deal.placement.is_on(kLost)) continue;
+          std::vector<NodeIndex> holders;
+          LiveNodes live(kNodes);
+          live.erase(kLost);
+          deal.placement.sources(live, kLost, random(), holders);
+          ++sources[holders.front()];
+        }
+      }
+      std::vector<std::uint64_t> busy;
+      for (const std::uint64_t count : sources) {
+        if (count > 0) busy.push_back(count);
+      }
+      EXPECT_EQ(busy.size(), 7u);
+      const std::uint64_t all = std::accumulate(busy.begin(), busy.end(), std::uint64_t{0});
+      EXPECT_EQ(all, copies * chunks);
+      EXPECT_LE(*std::max_element(busy.begin(), busy.end()) * busy.size(), all * 3 / 2);
+    }
+  }
+}
+
+// A node in eight has ten times as much: with partners by load and without groups, a partner of
+// each.
+TEST(PlanGroups, ShareTheLoadOfHeavyNodes) {
+  const auto chunks = [](NodeIndex n) { return std::uint64_t{n % 8 == 3 ? 10000u : 1000u}; };
+  Dealing dealing;
+  const auto grouped = received(256, 2, 8, chunks, dealing);
+  const auto by_load = received(256, 2, 0, chunks, dealing);
+  const auto most = [](const auto& bytes) { return *std::max_element(bytes.begin(), bytes.end()); };
+  EXPECT_EQ(most(by_load), 10000u * 4096);
+  EXPECT_LT(most(grouped), 2500u * 4096);
+}
+
+TEST(PlanGroups, HaveOneCopyBesideEachOtherWhereThereIsLittle) {
+  Dealing dealing;
+  const auto bytes = received(
+      64, 2, 8, [](NodeIndex) { return std::uint64_t{40}; }, dealing);
+  EXPECT_EQ(dealing.flows.size(), 64u);
+  EXPECT_EQ(*std::max_element(bytes.begin(), bytes.end()), 40u * 4096);
+}
+
+// Where nobody of a group has room, others take the copies.
+TEST(PlanGroups, AreLeftIfTheyAreFull) {
+  const FrequentSet none;
+  std::vector<NodeState> states;
+  for (NodeIndex n = 0; n < 16; ++n) states.push_back({n, kPlenty, 100, 100 * 4096, 0, 0});
+  const std::vector<NodeIndex> order =
+      deal_all({2, false, 0, states, &none, {}, 8, 4096}).dealer.order();
+  for (std::size_t i = 1; i < 8; ++i)
+    states[order[i]].free_bytes = 100 * 4096;  // its own, and no more
+  const Dealing dealing = deal_all({2, false, 0, states, &none, order, 8, 4096});
+  ASSERT_TRUE(dealing.feasible);
+  EXPECT_EQ(dealing.dealer.order(), order);
+  std::map<NodeIndex, std::uint64_t> sent;
+  for (const Flow& flow : dealing.flows) {
+    sent[flow.from] += flow.chunks;
+    EXPECT_TRUE(states[flow.to].free_bytes == kPlenty);
+  }
+  for (const auto& [node, chunks] : sent) EXPECT_EQ(chunks, 100u) << node;
+  EXPECT_EQ(sent.size(), 16u);
 }
 
 TEST(PlanDeal, FullNodesArePassedOverOthersAreNot) {
