@@ -283,7 +283,7 @@ class Site:
         self.variables = {}  # of every job's environment, and of dedupctl's
 
     def start(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=()):
-        """nodes: a number, a list of names, or [(name, ranks on it)]; path: another file's;
+        """nodes: a number, a list of names, or [(name, ranks on it), or with a failure domain]; path: another file's;
         wrapper: words of a command that runs the job."""
         self.jobs += 1
         script_path = self.root / f"script{self.jobs}"
@@ -312,7 +312,9 @@ class Site:
             names = nodes if isinstance(nodes, int) else ",".join(nodes)
             return [*command, "--nodes", names, "-n", ranks, *play]
         self.stores.mkdir(exist_ok=True)
-        sections = [["-n", count, "-env", "DEDUP_NODE", name, *play] for name, count in nodes]
+        sections = [["-n", count, "-env", "DEDUP_NODE", name,
+                     *(word for each in domain for word in ("-env", "DEDUP_FAILURE_DOMAIN", each)), *play]
+                    for name, count, *domain in nodes]
         return command + [word for section in sections for word in [":", *section]][1:]
 
     def run(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=(),
