@@ -64,6 +64,7 @@ def assert_all_fail(output, error, *parts, ranks=3):
     ("dedup_mode", "global", "collective, local or none"),
     ("dedup_fingerprint", "md5", "keyed, sha256 or sha1"),
     ("dedup_partners", "any", "load or ring"),
+    ("dedup_group", "0", "1 to 65535"),
     ("dedup_exchange", "get", "put or send"),
     ("dedup_visibility", "never", "immediate or sync"),
     ("dedup_fsync", "close", "commit or never"),
@@ -104,7 +105,7 @@ def test_after_a_failed_open_the_job_goes_on(hints, stores):
 @pytest.mark.parametrize("hint, value", [
     ("dedup_replication", "3"), ("dedup_threshold", "77"), ("dedup_chunk_size", "8192"),
     ("dedup_mode", "none"), ("dedup_partners", "ring"),
-    ("dedup_exchange", "put"), ("dedup_visibility", "sync"), ("dedup_fsync", "never"),
+    ("dedup_group", "3"), ("dedup_exchange", "put"), ("dedup_visibility", "sync"), ("dedup_fsync", "never"),
     ("dedup_buffer", "2 MiB"), ("dedup_heal_rate", "5M")])
 def test_hint_on_one_rank_only_is_not_the_same(hints, stores, hint, value):
     for rank in (0, 2):
@@ -160,6 +161,7 @@ def test_get_info_returns_the_defaults(hints, stores):
         assert info["dedup_mode"] == "collective"
         assert info["dedup_fingerprint"] == "keyed"
         assert info["dedup_partners"] == "load"
+        assert info["dedup_group"] == "8"
         assert info["dedup_exchange"] == "send"
         assert info["dedup_visibility"] == "immediate"
         assert info["dedup_fsync"] == "commit"

@@ -20,6 +20,7 @@ Hints unusual() {
   hints.mode = Mode::kNone;
   hints.fingerprint = FingerprintKind::kSha256;
   hints.partners = Partners::kRing;
+  hints.group = 5;
   hints.visibility = Visibility::kSync;
   hints.fsync = Fsync::kNever;
   hints.flush = Flush::kClose;
@@ -47,7 +48,7 @@ TEST(HintsTable, NamesAreDistinctAndDocumented) {
     EXPECT_LT(entry.allowed.size(), 100u) << "must fit into an MPI error message";
     EXPECT_EQ(find(entry.name), &entry);
   }
-  EXPECT_EQ(names.size(), 17u);
+  EXPECT_EQ(names.size(), 18u);
   EXPECT_EQ(find("dedup_unheard_of"), nullptr);
   EXPECT_EQ(find(""), nullptr);
 }

@@ -41,6 +41,7 @@ static void hints(const char* name) {
     const char *hint, *value, *other;
   } kHints[] = {{"dedup_exchange", "put", "send"},
                 {"dedup_partners", "ring", "load"},
+                {"dedup_group", "3", "8"},
                 {"dedup_threshold", "9", "10"},
                 {"dedup_fsync", "never", "commit"}};
   MPI_File file = open_all(name, kCreate);
