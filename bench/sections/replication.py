@@ -38,7 +38,7 @@ def run(bench):
             bench.say(f"{profile}, K = {replication}")
             found = bench.alternate(
                 {mode: lambda mode=mode: measure(site, profile, ranks, bytes_a_rank,
-                                                 {"mode": mode, "replication": replication})
+                                                 {"mode": mode, "replication": replication, "group": 1})
                  for mode in MODES}, 1)
             for mode, lines in found.items():
                 # Only the reduction knows what to balance: the others' partners are a ring.
