@@ -214,12 +214,12 @@ const std::vector<Entry>& entries() {
        "next ones",
        true, Agreement::kAll, parse_choice<&Hints::partners, kPartners>,
        print_choice<&Hints::partners, kPartners>},
-      {"dedup_group", "8", "1 to 65535",
+      {"dedup_group", "8", "1 to 64",
        "how many nodes, at least, are one another's partners: what a node has is copied to all of "
        "its group in equal parts, and read from them when it is lost; `1`: to the next nodes in "
        "the "
        "order of partners; without a meaning with `dedup_partners=ring`",
-       true, Agreement::kAll, parse_integer<&Hints::group, 1, 65535, false>,
+       true, Agreement::kAll, parse_integer<&Hints::group, 1, 64, false>,
        print_integer<&Hints::group>},
       {"dedup_exchange", "send", names(kExchanges),
        "how copies travel: `put` into windows (one-sided), `send` as messages", true,

@@ -1,7 +1,9 @@
 #include "plan/deal.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
+#include <utility>
 
 namespace dedup::plan {
 namespace {
@@ -35,7 +37,7 @@ class Accountant {
       for (const Designated& d : designated) {
         if (!d.held && dealer.keeps(d.node)) a.own[d.node] += e.length + input_.chunk_overhead;
       }
-      enter(a, 1, e.length, e.length);
+      enter(a, 1, e.length);
     }
     for (const NodeState& n : input_.nodes) {
       if (dealer.keeps(n.node)) a.own[n.node] += n.new_bytes + n.new_chunks * input_.chunk_overhead;
@@ -54,17 +56,17 @@ class Accountant {
       // Those with an index below end are in this part or one before it.
       const std::uint64_t end = (chunks * (part + 1) + parts - 1) / parts;
       if (!dealer.deal_unique(node, held, part, deal_)) a.dealt = false;
-      // How long the chunks of a part are nobody knows but their node.
+      // How long the chunks of a part are nobody knows but their node: at most, so much.
       const std::uint64_t most = std::min(bytes, (end - done) * input_.longest_chunk);
-      enter(a, end - done, bytes * (end - done) / chunks, parts == 1 ? bytes : most);
+      enter(a, end - done, parts == 1 ? bytes : most);
       done = end;
     }
   }
 
-  void enter(Account& a, std::uint64_t chunks, std::uint64_t sent, std::uint64_t received) {
+  void enter(Account& a, std::uint64_t chunks, std::uint64_t bytes) {
     for (const Dealer::Copy& copy : deal_.copies) {
-      a.sent[copy.from] += sent;
-      a.received[copy.to] += received + chunks * input_.chunk_overhead;
+      a.sent[copy.from] += bytes;
+      a.received[copy.to] += bytes + chunks * input_.chunk_overhead;
       a.chunks[std::uint32_t{copy.to} << 16 | copy.from] += chunks;
     }
   }
@@ -84,6 +86,20 @@ bool same_nodes(std::span<const NodeIndex> order, std::span<const NodeState> nod
   return a == b;
 }
 
+bool has_groups(const DealingInput& input) {
+  return input.group != 0 && !input.ring;
+}
+
+Dealer::Grouping grouping_of(const DealingInput& input, NodeIndex end) {
+  Dealer::Grouping grouping{input.group, input.turn, {}};
+  const bool are_known = std::any_of(input.nodes.begin(), input.nodes.end(),
+                                     [](const NodeState& node) { return node.domain != 0; });
+  if (!are_known) return grouping;
+  grouping.domains.resize(end);
+  for (const NodeState& node : input.nodes) grouping.domains[node.node] = node.domain;
+  return grouping;
+}
+
 std::vector<NodeIndex> choose_order(const DealingInput& input, const Account& account) {
   std::vector<SendLoad> loads;
   std::vector<Member> members;
@@ -95,17 +111,24 @@ std::vector<NodeIndex> choose_order(const DealingInput& input, const Account& ac
   }
   if (input.ring) return given;
   const std::size_t least = std::max(input.group, input.copies);
-  std::vector<NodeIndex> fresh = input.group == 0 ? order_by_load(loads, input.copies)
-                                                  : order_in_groups(std::move(members), least);
+  std::vector<NodeIndex> fresh = has_groups(input) ? order_in_groups(std::move(members), least)
+                                                   : order_by_load(loads, input.copies);
   if (!same_nodes(input.previous_order, input.nodes)) return fresh;
   const auto largest = [&](std::span<const NodeIndex> order) {
-    return input.group == 0 ? largest_receive(order, loads, input.copies)
-                            : largest_receive_in_groups(order, loads, least);
+    return has_groups(input) ? largest_receive_in_groups(order, loads, least)
+                             : largest_receive(order, loads, input.copies);
   };
   const std::uint64_t old_most = largest(input.previous_order);
   const std::uint64_t most = largest(fresh);
   if (most + most / 4 < old_most) return fresh;
   return {input.previous_order.begin(), input.previous_order.end()};
+}
+
+// // Whether some node lacks room, or there are not enough that take copies.
+bool is_short(const DealingInput& input, const Account& account) {
+  return !account.dealt ||
+         std::any_of(input.nodes.begin(), input.nodes.end(),
+                     [&](const NodeState& n) { return account.need(n.node) > n.free_bytes; });
 }
 
 // Passes over nodes that lack room: those that cannot even keep their own, else an eighth of those
@@ -203,17 +226,28 @@ std::vector<NodeIndex> order_in_groups(std::vector<Member> members, std::size_t 
     if (a.domain != b.domain) return a.domain < b.domain;
     return a.bytes > b.bytes;
   });
+  // The i-th place to be filled is in group i modulo their number: those that follow each other are
+  // in different groups, and of a domain's members as many as there are groups may change places.
   const Groups groups(members.size(), least);
-  const bool has_domains = domain_size.size() > 1;
+  std::vector<std::uint64_t> load(groups.count());
   std::vector<NodeIndex> order(members.size());
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const std::size_t turn = i / groups.count();
-    std::size_t group = i % groups.count();
-    // To and fro, so that nobody gets the heavier one each time; but for the last ones, of which
-    // not each group gets one.
-    const bool is_whole = (turn + 1) * groups.count() <= members.size();
-    if (!has_domains && turn % 2 == 1 && is_whole) group = groups.count() - 1 - group;
-    order[groups.range(group).begin + turn] = members[i].node;
+  std::vector<std::size_t> places;
+  for (std::size_t begin = 0; begin < members.size(); begin += places.size()) {
+    places.clear();
+    for (std::size_t i = begin; i < members.size() && i - begin < groups.count() &&
+                                members[i].domain == members[begin].domain;
+         ++i) {
+      places.push_back(i);
+    }
+    std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
+      return load[a % groups.count()] < load[b % groups.count()];
+    });
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const Member& member = members[begin + i];
+      const std::size_t group = places[i] % groups.count();
+      order[groups.range(group).begin + places[i] / groups.count()] = member.node;
+      load[group] += member.bytes;
+    }
   }
   return order;
 }
@@ -239,11 +273,16 @@ std::uint64_t largest_receive_in_groups(std::span<const NodeIndex> order,
   return most;
 }
 
-Dealer::Dealer(std::vector<NodeIndex> order, unsigned copies, unsigned group)
+Dealer::Dealer(std::vector<NodeIndex> order, unsigned copies)
+    : Dealer(std::move(order), copies, Grouping{}) {}
+
+Dealer::Dealer(std::vector<NodeIndex> order, unsigned copies, Grouping grouping)
     : order_(std::move(order)),
       copies_(copies),
-      group_(group),
-      groups_(order_.size(), group == 0 ? order_.size() : std::max(group, copies)) {
+      grouping_(std::move(grouping)),
+      groups_(order_.size(),
+              grouping_.least == 0 ? order_.size() : std::max(grouping_.least, copies)),
+      is_parted_(grouping_.least != 0) {
   if (order_.empty()) return;
   nodes_.resize(std::size_t{*std::max_element(order_.begin(), order_.end())} + 1);
   for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -251,12 +290,16 @@ Dealer::Dealer(std::vector<NodeIndex> order, unsigned copies, unsigned group)
   }
 }
 
+std::uint32_t Dealer::domain_of(NodeIndex node) const {
+  return node < grouping_.domains.size() ? grouping_.domains[node] : 0;
+}
+
 bool Dealer::deal(std::span<const Designated> designated, std::uint64_t salt, Deal& out) const {
   return deal_from(designated, salt, 0, out);
 }
 
 bool Dealer::deal_from(std::span<const Designated> designated, std::uint64_t salt,
-                       std::size_t shift, Deal& out) const {
+                       std::uint64_t part, Deal& out) const {
   out.placement.clear();
   out.copies.clear();
   std::size_t senders = 0;
@@ -272,7 +315,7 @@ bool Dealer::deal_from(std::span<const Designated> designated, std::uint64_t sal
     std::size_t turn = (salt + i) % senders;
     const Designated* sender = designated.data();
     while (!sender->has_data || turn-- > 0) ++sender;
-    const NodeIndex to = next_partner(at(sender->node).position, shift, i, out.placement);
+    const NodeIndex to = partner(at(sender->node).position, part, i / senders, out.placement);
     if (to == kNoNode) return false;
     out.placement.add_copy(to);
     out.copies.push_back({sender->node, to});
@@ -280,20 +323,43 @@ bool Dealer::deal_from(std::span<const Designated> designated, std::uint64_t sal
   return true;
 }
 
-// The partners of one part are as far from each other as those of no other, so that nobody is the
-// companion of all that a node gets.
-NodeIndex Dealer::next_partner(std::size_t position, std::size_t shift, std::size_t copy,
-                               const Placement& placement) const {
-  const auto takes_it = [&](NodeIndex node) { return receives(node) && !placement.is_on(node); };
+bool Dealer::deal_unique(NodeIndex node, bool held, std::uint32_t part, Deal& out) const {
+  const Designated self{node, held, true};
+  return deal_from({&self, 1}, 0, std::uint64_t{part} + grouping_.turn, out);
+}
+
+// Of a group the others are gone through from the one behind the sender on; in another part from
+// another one on. The copies of a part are as far from each other as the sender's place in its
+// group says, and that distance and the number of the others have no divisor in common: so each
+// copy goes to all of them in turn, and nobody is everybody's companion. Those of failure domains
+// that have the chunk come last, those of other groups behind all of the sender's.
+NodeIndex Dealer::partner(std::size_t position, std::uint64_t part, std::size_t copy,
+                          const Placement& placement) const {
   const Groups::Range group = groups_.of(position);
   const std::size_t others = group.size() - 1;
-  const std::size_t distance = others < 2 ? 1 : 1 + shift % (others - 1);
-  for (std::size_t i = 0; i < others; ++i) {
-    const std::size_t step = 1 + (shift + copy * distance + i) % others;
-    const NodeIndex node = order_[group.begin + (position - group.begin + step) % group.size()];
-    if (takes_it(node)) return node;
+  const std::size_t place = position - group.begin;
+  std::size_t distance = 1;
+  if (grouping_.least != 0 && others > 2) {
+    distance = 1 + place % (others - 1);
+    while (std::gcd(distance, others) != 1) ++distance;
   }
-  // Few groups have nobody with room for a copy.
+  const auto in_group = [&](std::size_t i) {
+    const std::size_t step = 1 + (part + copy * distance + i) % others;
+    return order_[group.begin + (place + step) % group.size()];
+  };
+  const auto takes_it = [&](NodeIndex node) { return receives(node) && !placement.is_on(node); };
+  const auto is_elsewhere = [&](NodeIndex node) {
+    return std::none_of(placement.nodes().begin(), placement.nodes().end(), [&](NodeIndex other) {
+      return domain_of(other) != 0 && domain_of(other) == domain_of(node);
+    });
+  };
+  for (const bool any_domain : {false, true}) {
+    if (any_domain && grouping_.domains.empty()) break;
+    for (std::size_t i = 0; i < others; ++i) {
+      const NodeIndex node = in_group(i);
+      if (takes_it(node) && (any_domain || is_elsewhere(node))) return node;
+    }
+  }
   for (std::size_t i = 0; i < order_.size(); ++i) {
     const NodeIndex node = order_[(position + i) % order_.size()];
     if (takes_it(node)) return node;
@@ -301,21 +367,20 @@ NodeIndex Dealer::next_partner(std::size_t position, std::size_t shift, std::siz
   return kNoNode;
 }
 
-bool Dealer::deal_unique(NodeIndex node, bool held, std::uint32_t part, Deal& out) const {
-  const Designated self{node, held, true};
-  return deal_from({&self, 1}, 0, part, out);
-}
-
 std::uint32_t Dealer::parts(NodeIndex node, std::uint64_t chunks) const {
-  if (group_ == 0) return 1;
+  if (!is_parted_) return 1;
   const std::size_t others = groups_.of(at(node).position).size() - 1;
-  return static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(chunks / kLeastPart, 1, std::max<std::size_t>(others, 1)));
+  if (others < copies_) return 1;  // all of them have all
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(chunks / kLeastPart, 1, others));
 }
 
 void Dealer::encode(Encoder& e) const {
   e.put(copies_);
-  e.put(group_);
+  e.put(grouping_.least);
+  e.put(grouping_.turn);
+  e.put(static_cast<std::uint8_t>(is_parted_ ? 1 : 0));
+  e.put(static_cast<std::uint32_t>(grouping_.domains.size()));
+  for (const std::uint32_t domain : grouping_.domains) e.put(domain);
   e.put(static_cast<std::uint32_t>(order_.size()));
   for (const NodeIndex node : order_) {
     e.put(node);
@@ -325,7 +390,12 @@ void Dealer::encode(Encoder& e) const {
 
 Dealer Dealer::decode(Decoder& d) {
   const auto copies = d.get<std::uint32_t>();
-  const auto group = d.get<std::uint32_t>();
+  Grouping grouping;
+  grouping.least = d.get<std::uint32_t>();
+  grouping.turn = d.get<std::uint32_t>();
+  const bool is_parted = d.get<std::uint8_t>() != 0;
+  grouping.domains.resize(d.get_count(sizeof(std::uint32_t)));
+  for (std::uint32_t& domain : grouping.domains) domain = d.get<std::uint32_t>();
   const std::uint32_t count = d.get_count(3);
   std::vector<NodeIndex> order;
   std::vector<std::uint8_t> flags;
@@ -333,7 +403,8 @@ Dealer Dealer::decode(Decoder& d) {
     order.push_back(d.get<NodeIndex>());
     flags.push_back(d.get<std::uint8_t>());
   }
-  Dealer dealer(order, copies, group);
+  Dealer dealer(order, copies, std::move(grouping));
+  dealer.is_parted_ = is_parted;
   for (std::uint32_t i = 0; i < count; ++i) {
     dealer.nodes_[order[i]].receives = (flags[i] & 1) != 0;
     dealer.nodes_[order[i]].keeps = (flags[i] & 2) != 0;
@@ -348,15 +419,21 @@ Dealing deal_all(const DealingInput& input) {
     given.push_back(n.node);
     end = std::max(end, static_cast<NodeIndex>(n.node + 1));
   }
-  const unsigned group = input.ring ? 0 : input.group;
   Dealing dealing;
   Accountant accountant(input, end);
   // Who sends how much does not depend on the order, only to whom.
-  const Account loads = accountant.run(Dealer(std::move(given), input.copies, group));
-  dealing.dealer = Dealer(choose_order(input, loads), input.copies, group);
-  for (bool first = true;; first = false) {
+  const Account loads = accountant.run(Dealer(std::move(given), input.copies));
+  std::vector<NodeIndex> order = choose_order(input, loads);
+  dealing.dealer = has_groups(input)
+                       ? Dealer(std::move(order), input.copies, grouping_of(input, end))
+                       : Dealer(std::move(order), input.copies);
+  for (bool first = true;;) {
     Account account = accountant.run(dealing.dealer);
-    if (first) note_shortage(input, account, dealing);
+    if (dealing.dealer.is_parted() && is_short(input, account)) {
+      dealing.dealer.stop_parting();
+      continue;
+    }
+    if (std::exchange(first, false)) note_shortage(input, account, dealing);
     if (!account.dealt) return dealing;
     if (pass_over(input, account, dealing.dealer)) continue;
     dealing.feasible = true;

@@ -57,15 +57,16 @@ class Groups {
   std::size_t count_ = 1;
 };
 
-// An order for groups of at least `least` nodes: those of a failure domain (equal numbers) are
-// dealt out to the groups, so that a group has as many domains as it can; and within a domain, or
-// where there are none (all 0), heavy and light ones are, so that the groups are about equal. Equal
-// loads stay in the order in which they are given, and so are far from each other.
 struct Member {
   NodeIndex node = kNoNode;
-  std::uint64_t bytes = 0;  // that it sends
-  std::uint32_t domain = 0;
+  std::uint64_t bytes = 0;   // that it sends
+  std::uint32_t domain = 0;  // that it is lost with; 0: not known
 };
+
+// An order for groups of at least `least` nodes: those of a failure domain are dealt out to the
+// groups, so that a group has as many domains as it can; and as far as that allows the heavier ones
+// go to the groups that have less. Equal loads stay in the order in which they are given, and so
+// are far from each other.
 std::vector<NodeIndex> order_in_groups(std::vector<Member> members, std::size_t least);
 
 // The most that a node receives if every node sends its load in equal parts to the others of its
@@ -87,9 +88,15 @@ class Dealer {
   };
 
   Dealer() = default;
-  // `order`: the nodes that take part, each once; `copies`: K; `group`: the least size of a group,
-  // if it is more than K; 0: there are none, partners are those that come next.
-  Dealer(std::vector<NodeIndex> order, unsigned copies, unsigned group);
+  // `order`: the nodes that take part, each once; `copies`: K. Partners are those that come next.
+  Dealer(std::vector<NodeIndex> order, unsigned copies);
+  // Partners are the members of groups.
+  struct Grouping {
+    unsigned least = 0;                  // nodes of a group, but K at least
+    std::uint32_t turn = 0;              // another one has parts begin with other partners
+    std::vector<std::uint32_t> domains;  // by node; none: not known
+  };
+  Dealer(std::vector<NodeIndex> order, unsigned copies, Grouping grouping);
 
   // For a chunk that is designated to `designated`, of whom those that do not hold it have its
   // data. `salt`: the same for the same chunk on all nodes; deals the copies out to the senders
@@ -98,7 +105,8 @@ class Dealer {
   // The same for a chunk outside the result, as its holder `node` sees it. `part`: below parts().
   bool deal_unique(NodeIndex node, bool held, std::uint32_t part, Deal& out) const;
   // Into how many parts `chunks` such chunks of a node are cut, one behind the other and each for
-  // other partners; and which of `parts` the one is in that has `index` others before it.
+  // other partners; and which of `parts` the one is in that has `index` others before it. One if
+  // there are no groups.
   std::uint32_t parts(NodeIndex node, std::uint64_t chunks) const;
   static std::uint32_t part_of(std::uint64_t index, std::uint64_t chunks, std::uint32_t parts) {
     return static_cast<std::uint32_t>(index * parts / chunks);
@@ -106,13 +114,16 @@ class Dealer {
 
   const std::vector<NodeIndex>& order() const { return order_; }
   unsigned copies() const { return copies_; }
-  unsigned group() const { return group_; }
   // Whether a node takes copies, and whether it has room for its own chunks. One that has none
   // sends what it would have kept to one node more.
   bool receives(NodeIndex node) const { return at(node).receives; }
   bool keeps(NodeIndex node) const { return at(node).keeps; }
   void stop_receiving(NodeIndex node) { nodes_[node].receives = false; }
   void stop_keeping(NodeIndex node) { nodes_[node] = {nodes_[node].position, false, false}; }
+  // From now on there is one part of each node's chunks: what each node receives can be told
+  // exactly.
+  void stop_parting() { is_parted_ = false; }
+  bool is_parted() const { return is_parted_; }
 
   void encode(Encoder& e) const;
   static Dealer decode(Decoder& d);
@@ -124,18 +135,19 @@ class Dealer {
     bool keeps = true;
   };
   const Node& at(NodeIndex node) const { return nodes_[node]; }
-  bool deal_from(std::span<const Designated> designated, std::uint64_t salt, std::size_t shift,
+  std::uint32_t domain_of(NodeIndex node) const;
+  bool deal_from(std::span<const Designated> designated, std::uint64_t salt, std::uint64_t part,
                  Deal& out) const;
-  // The next one that takes a copy, its `copy`-th, and is not in `placement`: of the group first,
-  // for `shift` 0 from the one behind `position` on, then of all others.
-  NodeIndex next_partner(std::size_t position, std::size_t shift, std::size_t copy,
-                         const Placement& placement) const;
+  // Who takes the `copy`-th of the copies that the node at `position` has to send of a chunk.
+  NodeIndex partner(std::size_t position, std::uint64_t part, std::size_t copy,
+                    const Placement& placement) const;
 
   std::vector<NodeIndex> order_;
   std::vector<Node> nodes_;  // by node
   unsigned copies_ = 1;
-  unsigned group_ = 0;
+  Grouping grouping_;  // least: 0 if there are no groups
   Groups groups_;
+  bool is_parted_ = false;
 };
 
 // What every leader is told of a node.
@@ -162,7 +174,8 @@ struct DealingInput {
   // Of an earlier dump: kept if the nodes are the same and a new order would not lower the largest
   // receive by a fifth. Few orders mean few sets of nodes whose loss is fatal.
   std::span<const NodeIndex> previous_order;
-  unsigned group = 0;  // see Dealer; without a meaning if `ring`
+  unsigned group = 0;      // least number of nodes of a group; 0, or `ring`: there are none
+  std::uint32_t turn = 0;  // see Dealer::Grouping
   // No chunk is longer: what a part of a node's chunks takes at most goes by it.
   std::uint32_t longest_chunk = kMaxChunkSize;
 };
@@ -185,7 +198,8 @@ struct Dealing {
 };
 
 // Finds an order, and who has to be passed over for want of room. Time and memory in
-// |result| * K + nodes * K, times the number of times that nodes have to be passed over.
+// |result| * K + nodes * K * (parts of a node's chunks), times the number of times that nodes have
+// to be passed over. Where room is short there is one part.
 Dealing deal_all(const DealingInput& input);
 
 }  // namespace dedup::plan

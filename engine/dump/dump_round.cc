@@ -91,7 +91,8 @@ NodePlan make_plan(DumpState& state, const NodeView& view, const NamedChunks& ch
   DealingRequest request;
   request.copies = state.copies;
   request.ring = !state.is_collective() || state.hints.partners == hints::Partners::kRing;
-  request.group = state.hints.group > 1 ? state.hints.group : 0;
+  request.group = !request.ring && state.hints.group > 1 ? state.hints.group : 0;
+  request.turn = static_cast<std::uint32_t>(state.round.number);
   request.longest_chunk = static_cast<std::uint32_t>(longest);
   request.slots_per_round =
       state.exchange->slots_per_round(CopyHeader::size(state.copies), longest);
@@ -99,6 +100,11 @@ NodePlan make_plan(DumpState& state, const NodeView& view, const NamedChunks& ch
   request.result = &frequent;
   request.mine = total(view, chunks, frequent, state.copies);
   request.status = error.status();
+  // An order is made for groups, or for none.
+  if (std::exchange(state.ordered_for, {request.ring, request.group}) !=
+      std::pair(request.ring, request.group)) {
+    state.order.clear();
+  }
   Status failure;
   NodePlan plan = agree_on_dealing(state.topology, state.client, request, state.order, failure);
   error.note(failure);

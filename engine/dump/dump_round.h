@@ -66,7 +66,8 @@ struct DumpState {
   plan::SettledChunks settled;  // this rank's part
   Twins twins;
   SingleNumbers singles;
-  std::vector<NodeIndex> order;  // of partners; on leaders
+  std::vector<NodeIndex> order;           // of partners; on leaders
+  std::pair<bool, unsigned> ordered_for;  // whether it is a ring, and the size of a group
   std::unique_ptr<Exchange> exchange;
   std::uint32_t exchanges = 0;  // so far; the same on all ranks
   std::optional<ChunkNamer> namer;

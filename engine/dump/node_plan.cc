@@ -61,7 +61,8 @@ class Leader {
       std::vector<plan::NodeState> states;
       if (!gather(nodes, totals, failed, states, failure)) return false;
       dealing = plan::deal_all({request_.copies, request_.ring, store::kMostBesideChunk, states,
-                                request_.result, order, request_.group, request_.longest_chunk});
+                                request_.result, order, request_.group, request_.turn,
+                                request_.longest_chunk});
       if (dealing.feasible || unrepresented == 0 || guests_give_up_) break;
       guests_give_up_ = guests == unrepresented;
     }

@@ -17,6 +17,7 @@ struct DealingRequest {
   unsigned copies = 1;
   bool ring = false;
   unsigned group = 0;                 // see plan::DealingInput
+  std::uint32_t turn = 0;             // of any rank: the same on all
   std::uint32_t longest_chunk = 0;    // of any rank
   std::uint64_t slots_per_round = 1;  // of one rank's window
   Id128 identity;

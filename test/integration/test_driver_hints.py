@@ -64,7 +64,7 @@ def assert_all_fail(output, error, *parts, ranks=3):
     ("dedup_mode", "global", "collective, local or none"),
     ("dedup_fingerprint", "md5", "keyed, sha256 or sha1"),
     ("dedup_partners", "any", "load or ring"),
-    ("dedup_group", "0", "1 to 65535"),
+    ("dedup_group", "0", "1 to 64"),
     ("dedup_exchange", "get", "put or send"),
     ("dedup_visibility", "never", "immediate or sync"),
     ("dedup_fsync", "close", "commit or never"),

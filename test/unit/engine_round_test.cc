@@ -227,7 +227,7 @@ class Round {
       states.push_back(state);
     }
     dealing_ = plan::deal_all(
-        {copies_, !shape_.collective, 0, states, &result_, {}, shape_.group, kChunk});
+        {copies_, !shape_.collective, 0, states, &result_, {}, shape_.group, 7, kChunk});
     ASSERT_TRUE(dealing_.feasible);
     for (NodeIndex n = 0; n < shape_.nodes; ++n) {
       const ChunkTotals all{states[n].new_chunks, 0, states[n].held_chunks, 0};

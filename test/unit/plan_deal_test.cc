@@ -112,7 +112,7 @@ TEST(PlanDeal, OneNodeAloneSendsToTheNextOnes) {
 }
 
 TEST(PlanDeal, CopiesAreDealtRoundRobin) {
-  const Dealer dealer({0, 1, 2, 3, 4, 5}, 6, 0);
+  const Dealer dealer({0, 1, 2, 3, 4, 5}, 6);
   const std::vector<Designated> both{{1, false, true}, {4, false, true}};
   Dealer::Deal deal;
   for (std::uint64_t salt = 0; salt < 4; ++salt) {
@@ -152,6 +152,8 @@ struct World {
   bool ring = false;
   bool with_reduction = true;
   unsigned group = 0;
+  std::uint32_t turn = 0;
+  std::vector<std::uint32_t> domain;  // by node; none: not known
 };
 
 struct Outcome {
@@ -192,7 +194,7 @@ void dump(World& w, Outcome& out) {
 
   std::vector<NodeState> states;
   for (NodeIndex n = 0; n < w.job_nodes; ++n) {
-    NodeState s{n, w.free_bytes[n], 0, 0, 0, 0};
+    NodeState s{n, w.free_bytes[n], 0, 0, 0, 0, w.domain.empty() ? 0 : w.domain[n]};
     for (const std::uint64_t c : w.chunks[n]) {
       if (result.find(fingerprint_of(c)) != nullptr) continue;
       if (known_holders(w, n, c).size() >= w.copies) continue;
@@ -202,7 +204,8 @@ void dump(World& w, Outcome& out) {
     }
     states.push_back(s);
   }
-  out.dealing = deal_all({w.copies, w.ring, kOverhead, states, &result, {}, w.group, length_of(6)});
+  out.dealing =
+      deal_all({w.copies, w.ring, kOverhead, states, &result, {}, w.group, w.turn, length_of(6)});
   out.added.assign(w.job_nodes, 0);
   if (!out.dealing.feasible) return;
 
@@ -283,6 +286,10 @@ World random_world(std::mt19937& random, NodeIndex largest) {
   w.threshold = 1 + static_cast<std::uint32_t>(random() % 300);
   w.ring = random() % 4 == 0;
   w.group = random() % 3 == 0 ? 0 : 1 + static_cast<unsigned>(random() % 9);
+  w.turn = static_cast<std::uint32_t>(random());
+  for (NodeIndex n = 0; n < w.job_nodes && w.turn % 2 == 0; ++n) {
+    w.domain.push_back(static_cast<std::uint32_t>(random() % 4));
+  }
   w.with_reduction = random() % 5 != 0;
   for (NodeIndex n = 0; n < w.job_nodes; ++n) {
     if (random() % 4 != 0) w.represented.push_back(n);
@@ -442,7 +449,7 @@ std::vector<std::uint64_t> received(NodeIndex nodes, unsigned copies, unsigned g
   std::vector<NodeState> states;
   for (NodeIndex n = 0; n < nodes; ++n)
     states.push_back({n, kPlenty, chunks(n), chunks(n) * 4096, 0, 0});
-  dealing = deal_all({copies, false, 0, states, &none, {}, group, 4096});
+  dealing = deal_all({copies, false, 0, states, &none, {}, group, 0, 4096});
   EXPECT_TRUE(dealing.feasible);
   std::vector<std::uint64_t> bytes(nodes);
   for (const Flow& flow : dealing.flows) bytes[flow.to] += flow.chunks * 4096;
@@ -486,7 +493,7 @@ TEST(PlanGroups, ReceiveAlikeAndLoseAlike) {
       }
       EXPECT_EQ(busy.size(), 7u);
       const std::uint64_t all = std::accumulate(busy.begin(), busy.end(), std::uint64_t{0});
-      EXPECT_EQ(all, copies * chunks);
+      EXPECT_NEAR(static_cast<double>(all), copies * static_cast<double>(chunks), 7);
       EXPECT_LE(*std::max_element(busy.begin(), busy.end()) * busy.size(), all * 3 / 2);
     }
   }
@@ -512,16 +519,111 @@ TEST(PlanGroups, HaveOneCopyBesideEachOtherWhereThereIsLittle) {
   EXPECT_EQ(*std::max_element(bytes.begin(), bytes.end()), 40u * 4096);
 }
 
+//// Each other member of the group is the partner for each copy in one part.
+TEST(PlanGroups, CopiesGoToAllInTurn) {
+  for (NodeIndex size = 3; size < 16; ++size) {
+    std::vector<NodeIndex> order(size);
+    std::iota(order.begin(), order.end(), NodeIndex{0});
+    for (unsigned copies = 2; copies < std::min<unsigned>(size, 6); ++copies) {
+      for (const std::uint32_t turn : {0u, 5u, 0xffffffffu}) {
+        const Dealer dealer(order, copies, {size, turn, {}});
+        for (const NodeIndex from : order) {
+          const std::uint32_t parts = dealer.parts(from, 10'000);
+          ASSERT_EQ(parts, size - 1u);
+          std::map<NodeIndex, unsigned> received;
+          for (std::uint32_t part = 0; part < parts; ++part) {
+            Dealer::Deal deal;
+            ASSERT_TRUE(dealer.deal_unique(from, false, part, deal));
+            for (const Dealer::Copy& copy : deal.copies) ++received[copy.to];
+          }
+          EXPECT_EQ(received.size(), size - 1u);
+          for (const auto& [node, count] : received) EXPECT_EQ(count, copies - 1) << node;
+        }
+      }
+    }
+    EXPECT_EQ(Dealer(order, size, {size, 0, {}}).parts(0, 10'000), 1u);
+  }
+}
+
+TEST(PlanGroups, BeginWithOthersInTurn) {
+  std::set<NodeIndex> partners;
+  for (std::uint32_t turn = 0; turn < 7; ++turn) {
+    const Dealer dealer({0, 1, 2, 3, 4, 5, 6, 7}, 2, {8, turn, {}});
+    ASSERT_EQ(dealer.parts(3, 10), 1u);
+    Dealer::Deal deal;
+    ASSERT_TRUE(dealer.deal_unique(3, false, 0, deal));
+    partners.insert(deal.copies.front().to);
+  }
+  EXPECT_EQ(partners.size(), 7u);
+}
+
+// Fewer domains than a group has nodes.
+TEST(PlanGroups, NoChunkIsInOneDomainAlone) {
+  const FrequentSet none;
+  std::vector<NodeState> states;
+  for (NodeIndex n = 0; n < 15; ++n) {
+    states.push_back({n, kPlenty, 1000, 1000 * 4096, 0, 0, 1 + n / 4u});
+  }
+  for (const unsigned copies : {2u, 3u}) {
+    const Dealing dealing = deal_all({copies, false, 0, states, &none, {}, 8, 3, 4096});
+    ASSERT_TRUE(dealing.feasible);
+    for (const NodeState& state : states) {
+      const std::uint32_t parts = dealing.dealer.parts(state.node, 1000);
+      EXPECT_GT(parts, 5u);
+      for (std::uint32_t part = 0; part < parts; ++part) {
+        Dealer::Deal deal;
+        ASSERT_TRUE(dealing.dealer.deal_unique(state.node, false, part, deal));
+        std::set<std::uint32_t> domains;
+        for (const NodeIndex node : deal.placement.nodes()) domains.insert(states[node].domain);
+        EXPECT_EQ(domains.size(), copies);
+      }
+    }
+  }
+}
+
+TEST(PlanGroups, OfDomainsAreAboutEqualToo) {
+  for (const std::uint32_t domains : {2u, 8u, 32u}) {
+    const auto members = members_of(
+        256, [&](NodeIndex n) { return 1 + n % domains; },
+        [](NodeIndex n) { return n % 16 < 4 ? 1000u : 100u; });
+    std::map<NodeIndex, std::uint64_t> load;
+    for (const Member& member : members) load[member.node] = member.bytes;
+    const auto order = order_in_groups(members, 8);
+    const Groups groups(256, 8);
+    for (std::size_t g = 0; g < groups.count(); ++g) {
+      std::uint64_t sum = 0;
+      for (std::size_t i = groups.range(g).begin; i < groups.range(g).end; ++i)
+        sum += load[order[i]];
+      EXPECT_LE(sum, 3400u) << domains;  // 2600 on average
+      EXPECT_GE(sum, 1700u) << domains;
+    }
+  }
+}
+
+// One long chunk, and many short ones: what a part takes is not known to others.
+TEST(PlanGroups, AreNotPartedWhereThereIsLittleRoom) {
+  const FrequentSet none;
+  std::vector<NodeState> states;
+  for (NodeIndex n = 0; n < 8; ++n) states.push_back({n, 4 * 68'000, 1000, 64'000 + 4096, 0, 0});
+  const Dealing parted = deal_all({2, false, 0, states, &none, {}, 8, 0, 64});
+  ASSERT_TRUE(parted.feasible);
+  EXPECT_EQ(parted.flows.size(), 8u * 7);
+  const Dealing whole = deal_all({2, false, 0, states, &none, {}, 8, 0, 4096});
+  ASSERT_TRUE(whole.feasible);
+  EXPECT_EQ(whole.flows.size(), 8u);
+  EXPECT_EQ(whole.bytes_short, 0u);
+}
+
 // Where nobody of a group has room, others take the copies.
 TEST(PlanGroups, AreLeftIfTheyAreFull) {
   const FrequentSet none;
   std::vector<NodeState> states;
   for (NodeIndex n = 0; n < 16; ++n) states.push_back({n, kPlenty, 100, 100 * 4096, 0, 0});
   const std::vector<NodeIndex> order =
-      deal_all({2, false, 0, states, &none, {}, 8, 4096}).dealer.order();
+      deal_all({2, false, 0, states, &none, {}, 8, 0, 4096}).dealer.order();
   for (std::size_t i = 1; i < 8; ++i)
     states[order[i]].free_bytes = 100 * 4096;  // its own, and no more
-  const Dealing dealing = deal_all({2, false, 0, states, &none, order, 8, 4096});
+  const Dealing dealing = deal_all({2, false, 0, states, &none, order, 8, 0, 4096});
   ASSERT_TRUE(dealing.feasible);
   EXPECT_EQ(dealing.dealer.order(), order);
   std::map<NodeIndex, std::uint64_t> sent;
