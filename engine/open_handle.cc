@@ -92,7 +92,7 @@ Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string
   auto job = Job::get();
   Status status = job.is_ok() ? mine : job.status();
   DEDUP_TRY(agree(comm, status));
-  auto topology = Topology::build(comm, (*job)->nodes(), (*job)->my_node(), (*job)->domains());
+  auto topology = Topology::build(comm, (*job)->nodes(), (*job)->my_node());
   DEDUP_TRY(agree(comm, topology.status()));
   auto file = std::make_unique<FileHandle>(**job, std::move(*topology));
   file->path = path;

@@ -160,8 +160,7 @@ struct NodeState {
   // Of the same kind, but in its store already.
   std::uint64_t held_chunks = 0;
   std::uint64_t held_bytes = 0;
-  // A number that it shares with those that are likely to be lost together with it; 0: not known.
-  std::uint32_t domain = 0;
+  std::uint32_t domain = 0;  // see LiveNodes
 };
 
 struct DealingInput {

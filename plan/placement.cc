@@ -55,7 +55,8 @@ NodeIndex nth_outside(const LiveNodes& live, const NodeSet& without, std::size_t
 
 }  // namespace
 
-LiveNodes::LiveNodes(NodeIndex nodes) : bits_((nodes + 63u) / 64u), list_(nodes) {
+LiveNodes::LiveNodes(NodeIndex nodes, std::vector<std::uint32_t> domains)
+    : bits_((nodes + 63u) / 64u), list_(nodes), domains_(std::move(domains)) {
   std::iota(list_.begin(), list_.end(), NodeIndex{0});
   for (const NodeIndex node : list_) bits_[node / 64u] |= std::uint64_t{1} << node % 64u;
 }
@@ -70,6 +71,12 @@ void LiveNodes::erase(NodeIndex node) {
   if (!contains(node)) return;
   bits_[node / 64u] &= ~(std::uint64_t{1} << node % 64u);
   list_.erase(std::lower_bound(list_.begin(), list_.end(), node));
+}
+
+bool LiveNodes::is_apart(NodeIndex node, std::span<const NodeIndex> others) const {
+  const std::uint32_t domain = domain_of(node);
+  return domain == 0 || std::none_of(others.begin(), others.end(),
+                                     [&](NodeIndex other) { return domain_of(other) == domain; });
 }
 
 Placement Placement::copies_on(NodeSet nodes) {
@@ -128,7 +135,12 @@ Repair Placement::repair(const LiveNodes& live, Redundancy wanted, const Fingerp
   const std::uint64_t seed = seed_of(chunk);
   while (repair.after.redundancy() < wanted && nodes.size() < live.count()) {
     const std::size_t free = live.count() - nodes.size();
-    const NodeIndex to = nth_outside(live, nodes, draw(seed, repair.targets.size(), free));
+    const std::size_t drawn = draw(seed, repair.targets.size(), free);
+    NodeIndex to = nth_outside(live, nodes, drawn);
+    for (std::size_t i = 1; i < free && !live.is_apart(to, nodes); ++i) {
+      to = nth_outside(live, nodes, (drawn + i) % free);
+    }
+    if (!live.is_apart(to, nodes)) to = nth_outside(live, nodes, drawn);
     repair.after.add_copy(to);
     repair.targets.push_back(to);
   }
@@ -182,9 +194,14 @@ std::vector<NodeIndex> shard_keepers(NodeIndex home, const LiveNodes& live, Redu
   const std::vector<NodeIndex>& list = live.list();
   const auto first =
       static_cast<std::size_t>(std::lower_bound(list.begin(), list.end(), home) - list.begin());
+  const std::size_t wanted_nodes = wanted.within(live.count()).as_copies();
   std::vector<NodeIndex> keepers;
-  for (std::size_t i = 0; i < wanted.within(live.count()).as_copies(); ++i) {
-    keepers.push_back(list[(first + i) % list.size()]);
+  for (const bool any_domain : {false, true}) {
+    for (std::size_t i = 0; i < list.size() && keepers.size() < wanted_nodes; ++i) {
+      const NodeIndex node = list[(first + i) % list.size()];
+      const bool is_new = std::find(keepers.begin(), keepers.end(), node) == keepers.end();
+      if (is_new && (any_domain || live.is_apart(node, keepers))) keepers.push_back(node);
+    }
   }
   return keepers;
 }

@@ -23,8 +23,10 @@ namespace dedup::plan {
 // to choose from.
 class LiveNodes {
  public:
-  LiveNodes() = default;                                 // none
-  explicit LiveNodes(NodeIndex nodes);                   // 0 … nodes - 1, as in a job
+  LiveNodes() = default;  // none
+  // 0 … nodes - 1, as in a job. `domains`: of each of them, equal numbers for those that are likely
+  // to be lost together, 0 if it is not known; empty: it is of none.
+  explicit LiveNodes(NodeIndex nodes, std::vector<std::uint32_t> domains = {});
   explicit LiveNodes(std::span<const NodeIndex> nodes);  // these, in any order
 
   // Time linear in the number of nodes.
@@ -34,12 +36,18 @@ class LiveNodes {
     return node / 64u < bits_.size() && (bits_[node / 64u] >> node % 64u & 1) != 0;
   }
   std::uint32_t count() const { return static_cast<std::uint32_t>(list_.size()); }
+  std::uint32_t domain_of(NodeIndex node) const {
+    return node < domains_.size() ? domains_[node] : 0;
+  }
+  // Whether none of `others` is known to be in the same domain as `node`.
+  bool is_apart(NodeIndex node, std::span<const NodeIndex> others) const;
   // Ascending.
   const std::vector<NodeIndex>& list() const { return list_; }
 
  private:
   std::vector<std::uint64_t> bits_;
   std::vector<NodeIndex> list_;
+  std::vector<std::uint32_t> domains_;
 };
 
 // How well a chunk is kept, or is to be: how many nodes must be lost, at least, before it can be.
@@ -125,7 +133,7 @@ class Placement {
   // What brings it to as much as is wanted, or as the live nodes allow, with the fewest transfers.
   // (Of a lost chunk nobody has the bytes, unless they turn up elsewhere.) Who gets it is decided
   // by its name: so it is the same whoever decides, and different chunks are spread evenly over the
-  // live nodes.
+  // live nodes; those of domains that have it get it last.
   Repair repair(const LiveNodes& live, Redundancy wanted, const Fingerprint& chunk) const;
 
   // The same in terms of another table: node n becomes table[n], or is gone if that is kNoNode.
@@ -157,8 +165,8 @@ struct Repair {
 
 // The nodes that keep a recipe's shard, each as a whole, so that it is as well kept as its chunks
 // are wanted, or as the live nodes allow. First the home of its blocks, which reads it most, then
-// the live nodes that follow it in number, round: shards of homes next to each other are spread
-// evenly.
+// the live nodes that follow it in number, round, those of other domains first: shards of homes
+// next to each other are spread evenly.
 std::vector<NodeIndex> shard_keepers(NodeIndex home, const LiveNodes& live, Redundancy wanted);
 
 }  // namespace dedup::plan

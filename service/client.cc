@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -194,6 +196,16 @@ class TcpTransport : public Transport {
   NodeIndex nodes() const override { return static_cast<NodeIndex>(nodes_.size()); }
   NodeIndex self() const override { return self_; }
   const std::string& node_name(NodeIndex node) const override { return nodes_[node]->peer.node; }
+  std::vector<std::uint32_t> domains() const override {
+    std::map<std::string_view, std::uint32_t> numbers{{"", 0}};
+    std::vector<std::uint32_t> domains;
+    for (const auto& node : nodes_) {
+      const auto next = static_cast<std::uint32_t>(numbers.size());
+      domains.push_back(numbers.emplace(node->peer.domain, next).first->second);
+    }
+    if (numbers.size() == 1) domains.clear();
+    return domains;
+  }
   std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
                              std::span<const std::byte> body) override;
 

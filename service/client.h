@@ -32,6 +32,7 @@ struct Peer {
   std::string node;                    // the node's name
   std::vector<std::string> addresses;  // Server::addresses(), all of them; tried in turn
   std::uint16_t port = 0;              // Server::port()
+  std::string domain{};                // of failures (hints/node.h); empty: it is not said
 };
 
 // How requests get to the nodes' services. Thread-safe.
@@ -50,6 +51,8 @@ class Transport {
   virtual NodeIndex nodes() const = 0;
   virtual NodeIndex self() const = 0;  // this process's node
   virtual const std::string& node_name(NodeIndex node) const = 0;
+  // Of each node, as plan::LiveNodes has them; none if nobody says one.
+  virtual std::vector<std::uint32_t> domains() const { return {}; }
   // Without waiting; failures surface in receive().
   virtual std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
                                      std::span<const std::byte> body) = 0;
@@ -61,7 +64,7 @@ class Client {
   Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret,
          LocalCalls* local = nullptr);
   explicit Client(std::unique_ptr<Transport> transport)
-      : transport_(std::move(transport)), live_(transport_->nodes()) {}
+      : transport_(std::move(transport)), live_(transport_->nodes(), transport_->domains()) {}
 
   NodeIndex nodes() const { return transport_->nodes(); }
   NodeIndex self() const { return transport_->self(); }

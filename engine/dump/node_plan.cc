@@ -132,8 +132,7 @@ class Leader {
     for (const NodeIndex node : nodes) {
       if (!topology_.represented(node)) {
         const std::uint64_t* record = &all[guest % leaders * words.size()];
-        states.push_back(
-            {node, record[6 + guest / leaders], 0, 0, 0, 0, topology_.domain_of(node)});
+        states.push_back({node, record[6 + guest / leaders], 0, 0, 0, 0, domain_of(node)});
         ++guest;
         continue;
       }
@@ -144,11 +143,12 @@ class Leader {
                   sizeof record);
       sound = sound && record.failed == 0;
       states.push_back({node, record.free_bytes, record.totals.new_chunks, record.totals.new_bytes,
-                        record.totals.held_chunks, record.totals.held_bytes,
-                        topology_.domain_of(node)});
+                        record.totals.held_chunks, record.totals.held_bytes, domain_of(node)});
     }
     return sound;
   }
+
+  std::uint32_t domain_of(NodeIndex node) const { return client_.live().domain_of(node); }
 
   // This node's place among the leaders.
   std::size_t position() const {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -79,23 +78,6 @@ Status check_simulated(const std::vector<service::Peer>& peers) {
                                  " would be on several hosts: start the ranks of each node on one"};
   }
   return Status::ok();
-}
-
-// What a node's leader tells the others.
-struct NodeEntry {
-  service::Peer peer;
-  std::string domain;
-};
-
-// Equal numbers for equal names, from 1 on; 0 for none.
-std::vector<std::uint32_t> number_domains(const std::vector<std::string>& names) {
-  std::map<std::string_view, std::uint32_t> numbers{{"", 0}};
-  std::vector<std::uint32_t> out;
-  for (const std::string& name : names) {
-    const auto next = static_cast<std::uint32_t>(numbers.size());
-    out.push_back(numbers.emplace(name, next).first->second);
-  }
-  return out;
 }
 
 struct CommHolder {
@@ -186,13 +168,15 @@ Status Job::start() {
             server.status().with_context("the service of a node could not be started at MPI_Init");
       }
     }
-    NodeEntry me{{name, {}, 0}, hints::failure_domain()};
+    service::Peer peer;
+    peer.node = name;
+    peer.domain = hints::failure_domain();
     if (p_->server) {
-      me.peer.addresses = p_->server->addresses();
-      me.peer.port = p_->server->port();
+      peer.addresses = p_->server->addresses();
+      peer.port = p_->server->port();
     }
     Encoder all;
-    for (const Bytes& entry : gather(leaders.comm, encoded(me))) {
+    for (const Bytes& entry : gather(leaders.comm, encoded(peer))) {
       all.put_raw(entry.data(), entry.size());
     }
     table = all.take();
@@ -202,14 +186,10 @@ Status Job::start() {
   broadcast_value(node.comm, 0, self);
 
   std::vector<service::Peer> peers;
-  std::vector<std::string> domains;
   Decoder decoder(table);
   while (decoder.ok() && !decoder.at_end()) {
-    auto entry = get_fields<NodeEntry>(decoder);
-    peers.push_back(std::move(entry.peer));
-    domains.push_back(std::move(entry.domain));
+    peers.push_back(get_fields<service::Peer>(decoder));
   }
-  domains_ = number_domains(domains);
   if (mine.is_ok()) mine = check_simulated(peers);
   if (p_->server) {
     p_->executor.connect(

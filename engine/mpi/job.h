@@ -3,11 +3,8 @@
 
 #include <mpi.h>
 
-#include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "base/types.h"
@@ -34,8 +31,6 @@ class Job {
   NodeIndex nodes() const { return client_->nodes(); }
   NodeIndex my_node() const { return client_->self(); }
   const std::string& node_name(NodeIndex node) const { return client_->node_name(node); }
-  // By node: equal for those of one failure domain (hints/node.h); 0: it is not said.
-  std::span<const std::uint32_t> domains() const { return domains_; }
 
   ~Job();
 
@@ -46,7 +41,6 @@ class Job {
   struct Private;
   std::unique_ptr<Private> p_;
   Id128 id_;
-  std::vector<std::uint32_t> domains_;
   std::unique_ptr<service::Client> client_;
 };
 

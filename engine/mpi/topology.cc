@@ -16,13 +16,11 @@ constexpr int kPlaceWords = sizeof(Place) / sizeof(std::uint64_t);
 
 }  // namespace
 
-Result<Topology> Topology::build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex my_node,
-                                 std::span<const std::uint32_t> domains) {
+Result<Topology> Topology::build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex my_node) {
   Topology t;
   t.comm_ = comm;
   t.job_nodes_ = job_nodes;
   t.my_node_ = my_node;
-  t.domains_ = domains;
   PMPI_Comm_rank(comm, &t.rank_);
   PMPI_Comm_size(comm, &t.size_);
   std::shared_ptr<SharedComms> found = SharedComms::find(comm);

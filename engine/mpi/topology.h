@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/status.h"
@@ -20,18 +19,13 @@ namespace dedup::engine {
 class Topology {
  public:
   // Collective over `comm`, which stays the caller's, and on which from now on an error of MPI ends
-  // the job, as on the others. `job_nodes`: nodes in the job; `my_node`: this rank's; `domains`: of
-  // each node, see domain_of(); none: not known. What they are in must outlive the Topology.
-  static Result<Topology> build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex my_node,
-                                std::span<const std::uint32_t> domains = {});
+  // the job, as on the others. `job_nodes`: nodes in the job; `my_node`: this rank's.
+  static Result<Topology> build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex my_node);
   MPI_Comm comm() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
   NodeIndex job_nodes() const { return job_nodes_; }
   NodeIndex my_node() const { return my_node_; }
-  // A number that a node shares with those that are likely to be lost together with it; 0: not
-  // known.
-  std::uint32_t domain_of(NodeIndex node) const { return domains_.empty() ? 0 : domains_[node]; }
   NodeIndex node_of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
   // Ranks of `comm` on a node, ascending; empty if the communicator has none there.
   const std::vector<int>& ranks_on(NodeIndex node) const { return ranks_on_[node]; }
@@ -67,7 +61,6 @@ class Topology {
   int node_rank_ = 0;
   NodeIndex job_nodes_ = 0;
   NodeIndex my_node_ = 0;
-  std::span<const std::uint32_t> domains_;
   std::vector<NodeIndex> node_of_;
   std::vector<std::vector<int>> ranks_on_;
   std::vector<NodeIndex> nodes_;

@@ -32,6 +32,13 @@ def write(site, domains=(), seed=1, mode="wc", **hints):
     return model, partners
 
 
+def expect_without(site, model, lost):
+    site.lose(*lost)
+    left = [f"n{i}" for i in range(NODES) if f"n{i}" not in lost]
+    site.expect(model, left, len(left))
+    site.bring_back(*lost)
+
+
 def groups_of(partners):
     return {frozenset([node, *others]) for node, others in partners.items()}
 
@@ -43,32 +50,27 @@ def test_what_a_node_has_is_on_all_of_its_group(site):
     for shared in partners.values():
         # What it sends to each and gets from each: 2 * 300 in seven parts.
         assert max(shared.values()) <= 2 * 44 and min(shared.values()) >= 2 * 42
-    site.expect(model, [f"n{i}" for i in range(NODES)], 8)
-    # The loss of one node of each group is survived.
-    site.lose(*(min(group) for group in groups))
-    site.expect(model, [f"n{i}" for i in range(NODES) if f"n{i}" not in map(min, groups)], 5)
+    expect_without(site, model, ["n3"])
 
 
-def test_groups_are_of_different_domains(site):
-    racks = [f"rack{i // 4}" for i in range(NODES)]
+@pytest.mark.parametrize("of_a_rack", [2, 4])
+def test_a_whole_rack_is_survived(site, of_a_rack):
+    """Also where a group has more nodes than there are racks."""
+    racks = [f"rack{i // of_a_rack}" for i in range(NODES)]
     model, partners = write(site, racks)
     for group in groups_of(partners):
-        assert len(group) == 8
-        assert set(collections.Counter(racks[int(node[1:])] for node in group).values()) == {2}
-    site.expect(model, [f"n{i}" for i in range(NODES)], 4)
-
-
-def test_a_whole_rack_is_survived(site):
-    """As many racks as a group has nodes: no rack has two of one group."""
-    racks = [f"rack{i // 2}" for i in range(NODES)]
-    model, partners = write(site, racks)
-    for group in groups_of(partners):
-        assert len({racks[int(node[1:])] for node in group}) == len(group) == 8
-    for rack in (0, 5):
-        lost = [f"n{2 * rack}", f"n{2 * rack + 1}"]
-        site.lose(*lost)
-        site.expect(model, [f"n{i}" for i in range(NODES) if f"n{i}" not in lost], 7)
-        site.bring_back(*lost)
+        members = collections.Counter(racks[int(node[1:])] for node in group)
+        assert sum(members.values()) == 8 and set(members.values()) == {of_a_rack // 2}
+    for node, others in partners.items():
+        assert racks[int(node[1:])] not in {racks[int(other[1:])] for other in others}
+    for rack in (0, len(set(racks)) - 1):
+        expect_without(site, model, [f"n{i}" for i in range(NODES) if racks[i] == f"rack{rack}"])
+    # What is healed is in different racks, too.
+    site.lose("n0", "n5")
+    left = [(f"n{i}", 1, racks[i]) for i in range(NODES) if i not in (0, 5)]
+    assert site.run(Script().add("heal", 0, 0), left, len(left)).code == 0
+    for chunk in site.walk()["files"][0]["chunks"]:
+        assert len({racks[int(node[1:])] for node in chunk["held"]}) == 2
 
 
 @pytest.mark.parametrize("hints", [{"group": 1}, {"partners": "ring"}])

@@ -436,6 +436,36 @@ TEST(PlanPlacement, ShardsAreKeptByTheirHomeAndThoseThatFollow) {
   EXPECT_EQ(shard_keepers(0, LiveNodes(), Redundancy::copies(2)), Nodes{});
 }
 
+TEST(PlanPlacement, ShardsAreKeptInDifferentDomains) {
+  // Racks of two; of one node it is not known; one rack has three.
+  const LiveNodes all(NodeIndex{8}, {1, 1, 2, 2, 0, 3, 3, 3});
+  EXPECT_EQ(shard_keepers(0, all, Redundancy::copies(3)), (Nodes{0, 2, 4}));
+  EXPECT_EQ(shard_keepers(6, all, Redundancy::copies(2)), (Nodes{6, 0}));
+  EXPECT_EQ(shard_keepers(6, without(all, {0, 1}), Redundancy::copies(2)), (Nodes{6, 2}));
+  // Four are apart; then the others.
+  EXPECT_EQ(shard_keepers(1, all, Redundancy::copies(6)), (Nodes{1, 2, 4, 5, 3, 6}));
+}
+
+TEST(PlanPlacement, RepairsGoToOtherDomainsIfTheyCan) {
+  std::mt19937_64 random(9);
+  const LiveNodes racks(NodeIndex{12}, {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4});
+  std::set<NodeIndex> chosen;
+  for (int i = 0; i < 300; ++i) {
+    const auto repair =
+        Placement::copies_on({0}).repair(racks, Redundancy::copies(3), hash(random));
+    std::set<std::uint32_t> domains;
+    for (const NodeIndex node : repair.after.nodes()) domains.insert(racks.domain_of(node));
+    EXPECT_EQ(domains.size(), 3u);
+    chosen.insert(repair.targets.begin(), repair.targets.end());
+  }
+  EXPECT_EQ(chosen.size(), 9u);
+  // Fewer domains than copies: nodes all the same.
+  const LiveNodes one(NodeIndex{4}, {7, 7, 7, 7});
+  EXPECT_EQ(
+      Placement::copies_on({2}).repair(one, Redundancy::copies(3), hash(random)).targets.size(),
+      2u);
+}
+
 TEST(PlanPlacement, ShardsAreSpreadEvenlyOverThousandsOfNodes) {
   constexpr NodeIndex kNodes = 5000;
   const LiveNodes live(kNodes);
