@@ -1,7 +1,7 @@
 # Sources of bench/: see the root Makefile.am for the variables. bench/run makes bench_programs; hdf5_settings
 # is compiled by the script that runs it.
 bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/rates \
-  bench/programs/frames bench/programs/reduction bench/programs/beyond_reduce bench/programs/beyond_reduce_wide bench/programs/beyond_place
+  bench/programs/frames bench/programs/losses bench/programs/reduction bench/programs/beyond_reduce bench/programs/beyond_reduce_wide bench/programs/beyond_place
 EXTRA_PROGRAMS += $(bench_program_names)
 bench_programs: $(bench_program_names)
 .PHONY: bench_programs
@@ -30,6 +30,9 @@ bench_programs_rates_LDADD = $(bench_libraries)
 # Without MPI.
 bench_programs_frames_SOURCES = bench/programs/frames.cc
 bench_programs_frames_LDADD = libdedup_core.la
+
+bench_programs_losses_SOURCES = bench/programs/losses.cc
+bench_programs_losses_LDADD = libdedup_core.la
 
 # Calls the engine itself.
 bench_programs_reduction_SOURCES = bench/programs/reduction.cc
