@@ -60,7 +60,8 @@ def test_a_whole_rack_is_survived(site, of_a_rack):
     model, partners = write(site, racks)
     for group in groups_of(partners):
         members = collections.Counter(racks[int(node[1:])] for node in group)
-        assert sum(members.values()) == 8 and set(members.values()) == {of_a_rack // 2}
+        # A node has nothing in common with its neighbour in the rack, also if that is in its group.
+        assert sum(members.values()) == (8 if of_a_rack == 2 else 7) and max(members.values()) == of_a_rack // 2
     for node, others in partners.items():
         assert racks[int(node[1:])] not in {racks[int(other[1:])] for other in others}
     for rack in (0, len(set(racks)) - 1):
