@@ -124,7 +124,7 @@ std::vector<NodeIndex> choose_order(const DealingInput& input, const Account& ac
   return {input.previous_order.begin(), input.previous_order.end()};
 }
 
-// // Whether some node lacks room, or there are not enough that take copies.
+// Whether some node lacks room, or there are not enough that take copies.
 bool is_short(const DealingInput& input, const Account& account) {
   return !account.dealt ||
          std::any_of(input.nodes.begin(), input.nodes.end(),
