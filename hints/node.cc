@@ -13,6 +13,7 @@ namespace dedup::hints {
 namespace {
 
 constexpr std::uint64_t kMostNodes = 9999;
+constexpr std::chrono::seconds kLongestTimeout{86400};
 
 std::string_view variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -28,12 +29,17 @@ bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-Status wrong(std::string_view nodes, const std::string& why) {
+// What a message says of a variable's value.
+std::string printable(std::string_view value) {
   std::string text;
-  for (const char c : nodes.substr(0, 200)) {
+  for (const char c : value.substr(0, 200)) {
     text += std::iscntrl(static_cast<unsigned char>(c)) != 0 ? '?' : c;
   }
-  return {Code::kArgument, "DEDUP_NODES=" + text + ": " + why};
+  return text;
+}
+
+Status wrong(std::string_view nodes, const std::string& why) {
+  return {Code::kArgument, "DEDUP_NODES=" + printable(nodes) + ": " + why};
 }
 
 Status check_names(std::string_view nodes, std::vector<std::string_view> names) {
@@ -101,6 +107,19 @@ Result<std::string> node_of_rank(int rank, int ranks) {
 
 bool simulates_nodes() {
   return !variable("DEDUP_NODES").empty();
+}
+
+Result<std::chrono::seconds> node_timeout() {
+  const std::string_view text = variable("DEDUP_NODE_TIMEOUT");
+  if (text.empty()) return kNodeTimeout;
+  std::int64_t seconds = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool is_number = read.ec == std::errc{} && read.ptr == text.data() + text.size();
+  if (is_number && seconds >= 1 && seconds <= kLongestTimeout.count()) {
+    return std::chrono::seconds(seconds);
+  }
+  return Status(Code::kArgument, "DEDUP_NODE_TIMEOUT=" + printable(text) + ": from 1 to " +
+                                     std::to_string(kLongestTimeout.count()) + " seconds");
 }
 
 std::string failure_domain() {

@@ -1,6 +1,7 @@
 // Which node a process is on, as the environment says.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -30,5 +31,10 @@ bool simulates_nodes();
 // Of a process's node: DEDUP_FAILURE_DOMAIN, any text; equal on nodes that are likely to be lost
 // together. Empty if it is not said.
 std::string failure_domain();
+
+// How long a node may give no sign of life before it counts as lost, if nobody says otherwise.
+inline constexpr std::chrono::seconds kNodeTimeout{60};
+// … DEDUP_NODE_TIMEOUT, in seconds. kArgument if that is not a number from 1 to 86400.
+Result<std::chrono::seconds> node_timeout();
 
 }  // namespace dedup::hints

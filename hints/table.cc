@@ -15,10 +15,10 @@ namespace dedup::hints {
 namespace {
 
 // Of the driver, of dedup-mpiexec, and of what builds and measures them.
-constexpr std::array<std::string_view, 11> kVariables = {
-    "DEDUP_FAILURE_DOMAIN", "DEDUP_NODE",         "DEDUP_NODES",     "DEDUP_INTERFACE",
-    "DEDUP_YIELD",          "DEDUP_PRELOAD",      "DEDUP_BUILD",     "DEDUP_WERROR",
-    "DEDUP_MPICH_SOURCE",   "DEDUP_MPICH_DEVICE", "DEDUP_BENCH_DISK"};
+constexpr std::array<std::string_view, 12> kVariables = {
+    "DEDUP_FAILURE_DOMAIN", "DEDUP_NODE",         "DEDUP_NODES",        "DEDUP_NODE_TIMEOUT",
+    "DEDUP_INTERFACE",      "DEDUP_YIELD",        "DEDUP_PRELOAD",      "DEDUP_BUILD",
+    "DEDUP_WERROR",         "DEDUP_MPICH_SOURCE", "DEDUP_MPICH_DEVICE", "DEDUP_BENCH_DISK"};
 
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;

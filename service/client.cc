@@ -1,35 +1,34 @@
 #include "service/client.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <thread>
 
+#include "service/connect.h"
 #include "service/frame_mac.h"
 #include "service/local_calls.h"
+#include "service/pulse.h"
 #include "service/wire.h"
 
 namespace dedup::service {
 namespace {
 
-// One of several addresses may lead nowhere, so each gets a short time first, then longer ones. A
-// host that is there takes a connection at once, and one that does not within a minute is lost; but
-// a service may be busy with its disk for long.
-constexpr int kHostPatience[] = {5'000, 20'000, 35'000, 35'000};      // milliseconds
-constexpr int kServicePatience[] = {5'000, 20'000, 80'000, 320'000};  // milliseconds
+// One of several addresses may lead nowhere, so each gets a short time first, then longer ones: so
+// many twelfths of the patience, all of it together. A host that is there takes a connection at
+// once.
+constexpr int kHostPatience[] = {1, 4, 7, 7};
+constexpr int kHostPatienceParts = 12;
 constexpr std::size_t kTries = 4;
 constexpr std::size_t kTriesOfSilentHost = 3;
 // A service that many connect to at once may close a connection during its handshake.
@@ -37,73 +36,28 @@ constexpr auto kFirstPause = std::chrono::milliseconds(10);
 // How often a request that may be repeated is sent anew when its connection broke.
 constexpr int kRepeats = 2;
 
-std::string error_text(int error) {
-  return std::generic_category().message(error);
-}
-
-// Bytes of `in` to come before `patience` is over. The empty string, or what went wrong.
-std::string receive_all(int fd, std::span<std::byte> in, int patience) {
-  while (!in.empty()) {
-    pollfd ready{fd, POLLIN, 0};
-    const int n = poll(&ready, 1, patience);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return error_text(errno);
-    if (n == 0) return "no answer";
-    const std::ptrdiff_t got = receive_some(fd, in, 0);
-    if (got < 0) return error_text(errno);
-    if (got == 0) return "the connection was closed instead of an answer";
-    in = in.subspan(static_cast<std::size_t>(got));
-  }
-  return {};
-}
-
-// A connection attempt's outcome: a socket, which has MACs once it is proven; or why not and
-// whether trying again may help.
-struct TriedSocket {
-  Socket socket;
-  std::string error;
-  bool again = false;
-  std::optional<FrameMacs> macs = {};
-};
-
 // A proven connection.
 struct Connection {
   Socket socket;
   FrameMacs macs;
 };
 
-TriedSocket open_tcp(const std::string& address, std::uint16_t port, int patience) {
-  sockaddr_storage to;
-  socklen_t size;
-  if (!parse_address(address, port, to, size)) return {{}, "not a numeric address", false};
-  Socket s(socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
-  if (!s.is_open()) return {{}, error_text(errno), false};
-  if (connect(s.fd(), reinterpret_cast<const sockaddr*>(&to), size) != 0) {
-    if (errno != EINPROGRESS && errno != EINTR) return {{}, error_text(errno), false};
-    pollfd ready{s.fd(), POLLOUT, 0};
-    int n;
-    do {
-      n = poll(&ready, 1, patience);
-    } while (n < 0 && errno == EINTR);
-    if (n == 0) return {{}, "no answer", true};
-    int error = 0;
-    socklen_t error_size = sizeof error;
-    if (n < 0 || getsockopt(s.fd(), SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) error = errno;
-    if (error != 0) return {{}, error_text(error), error == ETIMEDOUT};
-  }
-  const int flags = fcntl(s.fd(), F_GETFL);
-  if (flags < 0 || fcntl(s.fd(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
-    return {{}, error_text(errno), false};
-  }
-  const Status tuned = tune_connection(s.fd());
-  if (!tuned.is_ok()) return {{}, tuned.message(), false};
-  return {std::move(s), {}, false};
+// One, or why not and whether trying again may help.
+struct Proven {
+  std::optional<Connection> connection;
+  std::string error;
+  bool again = false;
+};
+
+// Whether a receive ended since nothing came in time.
+bool is_timeout(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
 }
 
 // Proves the secret to the service and has it prove the same.
-TriedSocket shake_hands(Socket s, const Secret& secret, const std::string& name, int patience) {
+Proven shake_hands(Socket s, const Secret& secret, const std::string& name, const Waited& waited) {
   std::array<std::byte, kHelloSize> hello;
-  std::string error = receive_all(s.fd(), hello, patience);
+  std::string error = receive_all(s.fd(), hello, waited);
   if (!error.empty()) return {{}, std::move(error), true};
   if (std::memcmp(hello.data(), kMagic, kMagicSize) != 0) {
     return {{}, "what listens there is not a service of this version", true};
@@ -124,14 +78,20 @@ TriedSocket shake_hands(Socket s, const Secret& secret, const std::string& name,
   const std::ptrdiff_t sent = send_some(s.fd(), nothing, answer, kHeaderSize, 0);
   if (sent != static_cast<std::ptrdiff_t>(answer.size())) return {{}, error_text(errno), true};
   Proof proof;
-  error = receive_all(s.fd(), std::as_writable_bytes(std::span(proof)), patience);
+  error = receive_all(s.fd(), std::as_writable_bytes(std::span(proof)), waited);
   if (!error.empty()) return {{}, "the handshake failed: " + error, true};
   if (!same_proof(proof, expected)) {
     return {{}, "it is not this job's service of that node", true};
   }
   auto macs = FrameMacs::create(secret, Role::kClient, server, client, name);
   if (!macs) return {{}, "cannot make a key for its frames", false};
-  return {std::move(s), {}, false, std::move(macs)};
+  // A receive and a send come back when nothing has moved for so long.
+  const timeval patience{static_cast<time_t>(waited.patience.count()), 0};
+  if (setsockopt(s.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) != 0 ||
+      setsockopt(s.fd(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0) {
+    return {{}, error_text(errno), false};
+  }
+  return {Connection{std::move(s), std::move(*macs)}, {}, false};
 }
 
 // What came of waiting for a reply.
@@ -144,7 +104,8 @@ struct Reply {
   int error = 0;
 };
 
-Reply receive_reply(Connection& connection) {
+// `why_stop`: asked whenever nothing has come for the connection's patience.
+Reply receive_reply(Connection& connection, const WhyStop& why_stop) {
   // Most replies fit here whole, header included: one call for all of it.
   std::array<std::byte, 16384> start;
   std::size_t have = 0;
@@ -156,6 +117,11 @@ Reply receive_reply(Connection& connection) {
     const auto space =
         in_body ? std::span(reply.body).subspan(filled) : std::span(start).subspan(have);
     const std::ptrdiff_t n = receive_some(connection.socket.fd(), space, 0);
+    if (n < 0 && is_timeout(errno)) {
+      std::string why = why_stop();
+      if (why.empty()) continue;
+      return {0, {}, std::move(why)};
+    }
     if (n < 0) return {0, {}, error_text(errno), errno};
     if (n == 0) return {0, {}, "it closed the connection before it replied"};
     if (in_body) {
@@ -183,8 +149,9 @@ Reply receive_reply(Connection& connection) {
 
 class TcpTransport : public Transport {
  public:
-  TcpTransport(std::vector<Peer> peers, NodeIndex self, const Secret& secret, LocalCalls* local)
-      : self_(self), secret_(secret), local_(local) {
+  TcpTransport(std::vector<Peer> peers, NodeIndex self, const Secret& secret, LocalCalls* local,
+               std::chrono::seconds patience)
+      : self_(self), secret_(secret), local_(local), patience_(patience) {
     for (Peer& peer : peers) {
       auto node = std::make_unique<Node>();
       node->server_name = server_name(peer.addresses, peer.port);
@@ -206,6 +173,11 @@ class TcpTransport : public Transport {
     if (numbers.size() == 1) domains.clear();
     return domains;
   }
+  bool is_there(NodeIndex node) override {
+    if (index_is_local(node)) return true;
+    return has_pulse_at(*nodes_[node]);
+  }
+  bool has_missed() const override { return has_missed_; }
   std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
                              std::span<const std::byte> body) override;
 
@@ -216,15 +188,46 @@ class TcpTransport : public Transport {
     Peer peer;
     std::string server_name;
     std::atomic<std::size_t> best{0};  // the address that worked last
-    // It did not answer for as long as that may take. Then it is asked briefly: whoever finishes
-    // without it should not wait as long again at every step.
+    // It gave no sign of life for as long as that may take. Then it is asked briefly: whoever
+    // finishes without it should not wait as long again at every step.
     std::atomic<bool> lost{false};
     std::mutex mutex;
     std::vector<Connection> idle;
   };
 
+  bool index_is_local(NodeIndex node) const { return node == self_ && local_ != nullptr; }
+
+  bool has_pulse_at(const Node& node) const {
+    return node.peer.pulse == 0 ||
+           has_pulse(node.peer.addresses, node.peer.pulse, patience_of(node));
+  }
+
+  std::chrono::seconds patience_of(const Node& node) const {
+    return node.lost ? std::max(std::chrono::seconds(1), patience_ / kHostPatienceParts)
+                     : patience_;
+  }
+
+  // For a node that has not answered for a while.
+  std::string why_stop(Node& node) const {
+    if (has_pulse_at(node)) return {};
+    node.lost = true;
+    return "its process gives no sign of life";
+  }
+
+  // For a request that waits for its turn: until a node is lost that may have the turn.
+  std::string why_stop_waiting_for_others() const {
+    for (NodeIndex n = 0; n < nodes(); ++n) {
+      if (index_is_local(n) || has_pulse_at(*nodes_[n])) continue;
+      has_missed_ = true;
+      return "it waits for others, and node " + node_name(n) + " gives no sign of life";
+    }
+    return {};
+  }
+
   std::optional<Connection> take_idle(Node& node) {
     const std::lock_guard lock(node.mutex);
+    // Those to a process that has stopped would be waited for, one after the other.
+    if (node.lost) node.idle.clear();
     if (node.idle.empty()) return std::nullopt;
     Connection connection = std::move(node.idle.back());
     node.idle.pop_back();
@@ -238,6 +241,7 @@ class TcpTransport : public Transport {
   }
 
   Status unreachable(const Node& node, const std::string& cause) const {
+    has_missed_ = true;
     return {Code::kUnreachable,
             "the service of node " + node.peer.node + " cannot be reached: " + cause};
   }
@@ -257,6 +261,8 @@ class TcpTransport : public Transport {
     auto pause = kFirstPause;
     const std::size_t tries = node.lost ? 1 : kTries;
     for (std::size_t tried = 0; tried < tries; ++tried) {
+      const std::chrono::milliseconds within =
+          std::chrono::milliseconds(patience_) * kHostPatience[tried] / kHostPatienceParts;
       bool again = false;
       bool silent = count > 0;
       causes.clear();
@@ -264,23 +270,24 @@ class TcpTransport : public Transport {
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t at = (first + i) % count;
         const std::string& address = node.peer.addresses[at];
-        TriedSocket attempt = open_tcp(address, node.peer.port, kHostPatience[tried]);
-        const bool is_there = attempt.socket.is_open();
+        Reached reached = reach(address, node.peer.port, within, patience_);
+        const bool is_there = reached.socket.is_open();
+        Proven proven{{}, std::move(reached.error), reached.again};
         if (is_there) {
-          attempt = shake_hands(std::move(attempt.socket), secret_, node.server_name,
-                                kServicePatience[tried]);
+          proven = shake_hands(std::move(reached.socket), secret_, node.server_name,
+                               {patience_of(node), [&] { return why_stop(node); }});
         }
-        if (attempt.socket.is_open()) {
+        if (proven.connection) {
           node.best.store(at, std::memory_order_relaxed);
           node.lost = false;
-          return Connection{std::move(attempt.socket), std::move(*attempt.macs)};
+          return *std::move(proven.connection);
         }
         silent = silent && !is_there;
-        again = again || (attempt.again && (is_there || tried + 1 < kTriesOfSilentHost));
+        again = again || (proven.again && (is_there || tried + 1 < kTriesOfSilentHost));
         causes += (i == 0 ? "" : "; ") + address + " port " + std::to_string(node.peer.port) +
-                  ": " + attempt.error;
+                  ": " + proven.error;
       }
-      if (!again) {
+      if (!again || node.lost) {
         if (silent) node.lost = true;
         break;
       }
@@ -294,6 +301,8 @@ class TcpTransport : public Transport {
   NodeIndex self_;
   Secret secret_;
   LocalCalls* local_;  // null: none
+  std::chrono::seconds patience_;
+  mutable std::atomic<bool> has_missed_{false};
 };
 
 class TcpTransport::TcpCall : public Transport::Call {
@@ -308,6 +317,11 @@ class TcpTransport::TcpCall : public Transport::Call {
   Result<Bytes> receive() override;
 
  private:
+  std::string why_stop() const {
+    std::string why = transport_.why_stop(node_);
+    const bool is_turn = why.empty() && waits_for_others(opcode_);
+    return is_turn ? transport_.why_stop_waiting_for_others() : why;
+  }
   Result<Bytes> to_result(Reply reply) const;
 
   TcpTransport& transport_;
@@ -320,6 +334,7 @@ class TcpTransport::TcpCall : public Transport::Call {
 // A request that was not sent, and why.
 class FailedCall : public Transport::Call {
  public:
+  explicit FailedCall(Status why) : status_(std::move(why)) {}
   explicit FailedCall(const std::string& why) : status_(Code::kInternal, why) {}
   Result<Bytes> receive() override { return status_; }
 
@@ -337,7 +352,13 @@ std::unique_ptr<Transport::Call> TcpTransport::send(NodeIndex index, Opcode opco
     return std::make_unique<FailedCall>("a request of " + std::to_string(body.size()) +
                                         " bytes, more than a service takes");
   }
-  if (index == self_ && local_ != nullptr) return local_->send(opcode, body);
+  if (index_is_local(index)) {
+    Waited waited{patience_, {}};
+    if (waits_for_others(opcode)) {
+      waited.why_stop = [this] { return why_stop_waiting_for_others(); };
+    }
+    return local_->send(opcode, body, std::move(waited));
+  }
   return std::make_unique<TcpCall>(*this, *nodes_[index], opcode, body);
 }
 
@@ -355,6 +376,11 @@ Result<Connection> TcpTransport::dispatch(Node& node, Opcode opcode,
     std::size_t sent = 0;
     while (sent < size) {
       const std::ptrdiff_t n = send_some(connection->socket.fd(), *header, body, sent, 0);
+      if (n < 0 && is_timeout(errno)) {
+        const std::string why = why_stop(node);
+        if (why.empty()) continue;
+        return unreachable(node, why);
+      }
       if (n < 0) break;
       sent += static_cast<std::size_t>(n);
     }
@@ -369,7 +395,7 @@ Result<Bytes> TcpTransport::TcpCall::receive() {
     DEDUP_TRY(connection_.status());
     Connection connection = std::move(*connection_);
     connection_ = Status(Code::kInternal, "a reply was read twice");
-    Reply reply = receive_reply(connection);
+    Reply reply = receive_reply(connection, [&] { return why_stop(); });
     if (reply.broken.empty()) {
       transport_.give_back(node_, std::move(connection));
       return to_result(std::move(reply));
@@ -395,8 +421,24 @@ Result<Bytes> TcpTransport::TcpCall::to_result(Reply reply) const {
 
 }  // namespace
 
-Client::Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret, LocalCalls* local)
-    : Client(std::make_unique<TcpTransport>(std::move(peers), self, secret, local)) {}
+Client::Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret, LocalCalls* local,
+               std::chrono::seconds patience)
+    : Client(std::make_unique<TcpTransport>(std::move(peers), self, secret, local, patience)) {}
+
+std::unique_ptr<Transport::Call> Client::send(NodeIndex node, Opcode opcode, const Bytes& body) {
+  if (has_ended()) return std::make_unique<FailedCall>(why_ended_);
+  return transport_->send(node, opcode, body);
+}
+
+void Client::end(const std::string& why) {
+  if (has_ended()) return;
+  why_ended_ = Status(Code::kUnreachable, why);
+  has_ended_.store(true, std::memory_order_release);
+}
+
+Status Client::standing() const {
+  return has_ended() ? why_ended_ : Status::ok();
+}
 
 Status Client::bad_reply(NodeIndex node) const {
   return {Code::kInternal,

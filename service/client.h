@@ -4,9 +4,15 @@
 // never sent), and kept in a pool per node; a request has a connection to itself until its reply
 // has been read, so several threads, and several requests to different nodes, may be under way at
 // once. Nothing here knows MPI. Thread-safe.
+//
+// Nobody waits for ever for a node that is lost. A process that was killed closes its connections;
+// one that gives no answer for a while, its patience, is asked whether it runs at all (pulse.h),
+// and is waited for as long as it does.
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,6 +24,7 @@
 #include "base/fields.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "hints/node.h"
 #include "plan/placement.h"
 #include "service/messages/request.h"
 
@@ -33,6 +40,7 @@ struct Peer {
   std::vector<std::string> addresses;  // Server::addresses(), all of them; tried in turn
   std::uint16_t port = 0;              // Server::port()
   std::string domain{};                // of failures (hints/node.h); empty: it is not said
+  std::uint16_t pulse = 0;             // Server::pulse(); 0: nobody can ask, it is waited for
 };
 
 // How requests get to the nodes' services. Thread-safe.
@@ -53,6 +61,10 @@ class Transport {
   virtual const std::string& node_name(NodeIndex node) const = 0;
   // Of each node, as plan::LiveNodes has them; none if nobody says one.
   virtual std::vector<std::uint32_t> domains() const { return {}; }
+  // Whether a node's process runs.
+  virtual bool is_there(NodeIndex /*node*/) { return true; }
+  // Whether some node could not be reached.
+  virtual bool has_missed() const { return false; }
   // Without waiting; failures surface in receive().
   virtual std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
                                      std::span<const std::byte> body) = 0;
@@ -61,8 +73,8 @@ class Transport {
 class Client {
  public:
   // Over TCP; `local`, if there is one, is the way to this node's own service, and must outlive it.
-  Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret,
-         LocalCalls* local = nullptr);
+  Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret, LocalCalls* local = nullptr,
+         std::chrono::seconds patience = hints::kNodeTimeout);
   explicit Client(std::unique_ptr<Transport> transport)
       : transport_(std::move(transport)), live_(transport_->nodes(), transport_->domains()) {}
 
@@ -71,6 +83,17 @@ class Client {
   // All nodes of the job: of those the recipe may name, these can be asked.
   const plan::LiveNodes& live() const { return live_; }
   const std::string& node_name(NodeIndex node) const { return transport_->node_name(node); }
+
+  // Asks whether a node's process runs, which a busy service's does. False after end().
+  bool is_there(NodeIndex node) { return !has_ended() && transport_->is_there(node); }
+  // Whether some request could not be carried out since a node could not be reached. It may have
+  // been for a moment only.
+  bool has_missed() const { return has_ended() || transport_->has_missed(); }
+  // Requests fail from now on, as kUnreachable with this text, or an earlier one's. By
+  // one thread at a time.
+  void end(const std::string& why);
+  // Ok, or why requests fail.
+  Status standing() const;
 
   // A request that was sent and whose reply has not been read. wait() must be called once; a
   // Pending that is destroyed without it closes its connection. It must not outlive the Client.
@@ -102,8 +125,7 @@ class Client {
   // Sends without waiting. Failures (node unreachable) surface in wait().
   template <typename Request>
   Pending<Request> start(NodeIndex node, const Request& request) {
-    return Pending<Request>(transport_->send(node, Request::kOpcode, encoded(request)), *this,
-                            node);
+    return Pending<Request>(send(node, Request::kOpcode, encoded(request)), *this, node);
   }
 
   template <typename Request>
@@ -112,10 +134,14 @@ class Client {
   }
 
  private:
+  std::unique_ptr<Transport::Call> send(NodeIndex node, Opcode opcode, const Bytes& body);
+  bool has_ended() const { return has_ended_.load(std::memory_order_acquire); }
   Status bad_reply(NodeIndex node) const;
 
   std::unique_ptr<Transport> transport_;
   plan::LiveNodes live_;
+  Status why_ended_;  // before has_ended_ is set
+  std::atomic<bool> has_ended_{false};
 };
 
 }  // namespace dedup::service

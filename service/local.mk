@@ -12,10 +12,12 @@ libdedup_core_la_SOURCES += \
   service/chunks_reply.h \
   service/client.cc \
   service/client.h \
-  service/executor.cc \
-  service/executor.h \
   service/compaction.cc \
   service/compaction.h \
+  service/connect.cc \
+  service/connect.h \
+  service/executor.cc \
+  service/executor.h \
   service/file_chunks.cc \
   service/file_chunks.h \
   service/file_home.cc \
@@ -28,6 +30,8 @@ libdedup_core_la_SOURCES += \
   service/index_writing.h \
   service/live_chunks.cc \
   service/live_chunks.h \
+  service/listeners.cc \
+  service/listeners.h \
   service/local_calls.cc \
   service/local_calls.h \
   service/messages/block_home.h \
@@ -42,6 +46,8 @@ libdedup_core_la_SOURCES += \
   service/node_commit.cc \
   service/node_commit.h \
   service/node_handler.cc \
+  service/pulse.cc \
+  service/pulse.h \
   service/restore.cc \
   service/restore.h \
   service/server.cc \

@@ -43,8 +43,11 @@ class LocalCalls::LocalResponder : public Responder {
 
 class LocalCalls::Call : public Transport::Call {
  public:
-  Call(LocalCalls& calls, Opcode opcode, std::span<const std::byte> body)
-      : calls_(calls), opcode_(opcode), body_(body.begin(), body.end()) {
+  Call(LocalCalls& calls, Opcode opcode, std::span<const std::byte> body, Waited waited)
+      : calls_(calls),
+        opcode_(opcode),
+        body_(body.begin(), body.end()),
+        waited_(std::move(waited)) {
     if (!is_handled_at_once(opcode)) return;
     const std::lock_guard lock(calls_.mutex_);
     begin();
@@ -53,14 +56,23 @@ class LocalCalls::Call : public Transport::Call {
   ~Call() override {
     if (!answer_ || received_) return;
     const std::lock_guard lock(calls_.mutex_);
-    (void)no_exceptions([&] { calls_.handler_.closed(id_); });
+    if (calls_.handler_ == nullptr) return;
+    (void)no_exceptions([&] { calls_.handler_->closed(id_); });
     calls_.after_();
   }
 
   Result<Bytes> receive() override {
     std::unique_lock lock(calls_.mutex_);
     if (!answer_) begin();
-    answer_->given.wait(lock, [&] { return answer_->result.has_value(); });
+    const auto is_there = [&] { return answer_->result.has_value(); };
+    if (!waited_.why_stop) answer_->given.wait(lock, is_there);
+    while (!answer_->given.wait_for(lock, waited_.patience, is_there)) {
+      lock.unlock();
+      const std::string why = waited_.why_stop();
+      lock.lock();
+      if (!why.empty() && !is_there())
+        return Status(Code::kUnreachable, "this node's service: " + why);
+    }
     received_ = true;
     calls_.idle_.push_back(id_);
     return *std::move(answer_->result);
@@ -75,9 +87,13 @@ class LocalCalls::Call : public Transport::Call {
       id_ = calls_.idle_.back();
       calls_.idle_.pop_back();
     }
+    if (calls_.handler_ == nullptr) {
+      answer_->give(Status(Code::kUnreachable, "the service of this node has ended"));
+      return;
+    }
     note_local_request(static_cast<std::uint8_t>(opcode_));
     const Status status = no_exceptions([&] {
-      calls_.handler_.handle(opcode_, body_, std::make_unique<LocalResponder>(answer_, id_));
+      calls_.handler_->handle(opcode_, body_, std::make_unique<LocalResponder>(answer_, id_));
     });
     // What the responder cannot know when it goes: why.
     if (answer_->is_dropped && !status.is_ok()) answer_->result = status;
@@ -87,13 +103,15 @@ class LocalCalls::Call : public Transport::Call {
   LocalCalls& calls_;
   Opcode opcode_;
   Bytes body_;
+  Waited waited_;
   ConnectionId id_ = 0;
   std::shared_ptr<Answer> answer_;  // once it was begun
   bool received_ = false;
 };
 
-std::unique_ptr<Transport::Call> LocalCalls::send(Opcode opcode, std::span<const std::byte> body) {
-  return std::make_unique<Call>(*this, opcode, body);
+std::unique_ptr<Transport::Call> LocalCalls::send(Opcode opcode, std::span<const std::byte> body,
+                                                  Waited waited) {
+  return std::make_unique<Call>(*this, opcode, body, std::move(waited));
 }
 
 }  // namespace dedup::service

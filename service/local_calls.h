@@ -15,6 +15,7 @@
 
 #include "base/types.h"
 #include "service/client.h"
+#include "service/connect.h"
 #include "service/server.h"
 
 namespace dedup::service {
@@ -24,11 +25,15 @@ class LocalCalls {
   // `mutex`: of the service; `after`: called with it held whenever the handler was asked. All must
   // outlive it, and it the calls.
   LocalCalls(std::mutex& mutex, Handler& handler, std::function<void()> after)
-      : mutex_(mutex), handler_(handler), after_(std::move(after)) {}
+      : mutex_(mutex), handler_(&handler), after_(std::move(after)) {}
+
+  // With the mutex held: the handler is about to go. Requests fail from now on.
+  void end() { handler_ = nullptr; }
 
   // A request is handled in receive(), so that others to other nodes are on their way meanwhile;
-  // some at once (is_handled_at_once).
-  std::unique_ptr<Transport::Call> send(Opcode opcode, std::span<const std::byte> body);
+  // some at once (is_handled_at_once). Until `waited` says why to wait no longer.
+  std::unique_ptr<Transport::Call> send(Opcode opcode, std::span<const std::byte> body,
+                                        Waited waited = {});
 
  private:
   class Call;
@@ -36,7 +41,7 @@ class LocalCalls {
   struct Answer;
 
   std::mutex& mutex_;
-  Handler& handler_;
+  Handler* handler_;  // null: it has gone
   std::function<void()> after_;
   // As the connections of a client: one for each call that is under way, used again afterwards.
   std::vector<ConnectionId> idle_;

@@ -1,7 +1,5 @@
 #include "service/server.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -24,7 +22,9 @@
 #include "base/barrier.h"
 #include "base/thread.h"
 #include "service/frame_mac.h"
+#include "service/listeners.h"
 #include "service/local_calls.h"
+#include "service/pulse.h"
 #include "service/wire.h"
 
 namespace dedup::service {
@@ -42,8 +42,6 @@ constexpr std::size_t kMaxUnproven = 1024;
 constexpr int kAcceptBatch = 32;
 // How long to wait when the process has no descriptors left for another connection.
 constexpr int kPauseMilliseconds = 50;
-// Several listeners share a port, which the first one finds: the others may find it taken.
-constexpr int kTriesOfPort = 16;
 
 struct Connection {
   Socket socket;
@@ -69,16 +67,21 @@ struct Connection {
 // holds it, too.
 class Loop {
  public:
-  Loop(const Secret& secret, std::unique_ptr<Handler> handler)
+  Loop(const Secret& secret, std::chrono::seconds patience, std::unique_ptr<Handler> handler)
       : secret_(secret),
+        patience_(patience),
         handler_(std::move(handler)),
         local_(mutex_, *handler_, [this] { close_doomed(); }),
         scratch_(std::size_t{256} << 10) {}
-  ~Loop() {
+  // After run() has returned.
+  void end() {
+    // Whoever waits for an answer in this process is given one when the handler drops his request.
+    const std::lock_guard lock(mutex_);
     // What the handler still answers while it is destroyed finds nobody, and nobody comes who would
     // wait for an answer.
-    listeners_.clear();
+    listeners_ = {};
     connections_.clear();
+    local_.end();
     handler_.reset();
   }
 
@@ -102,12 +105,11 @@ class Loop {
   void dropped(ConnectionId id) noexcept;
 
   LocalCalls& local() { return local_; }
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return listeners_.port(); }
   const std::vector<std::string>& addresses() const { return addresses_; }
+  const std::vector<std::string>& bound() const { return bound_; }
 
  private:
-  Status bind_all(const std::vector<std::string>& addresses);
-  Status bind_to(const std::string& address, std::uint16_t port);
   bool watch_listeners(std::uint32_t events, int operation);
   Status watch(int fd, std::uint64_t id, std::uint32_t events, int operation);
   void event(ConnectionId id, std::uint32_t what);
@@ -127,11 +129,12 @@ class Loop {
   void close_doomed() noexcept;
 
   Secret secret_;
-  std::vector<Socket> listeners_;
+  std::chrono::seconds patience_;
+  Listeners listeners_;
   Socket waker_;
   Socket poller_;
-  std::uint16_t port_ = 0;
   std::vector<std::string> addresses_;
+  std::vector<std::string> bound_;  // the addresses that it listens at
   std::string name_;
   bool listening_ = true;  // the listeners are watched
   std::atomic<bool> stopping_ = false;
@@ -178,61 +181,25 @@ Status Loop::watch(int fd, std::uint64_t id, std::uint32_t events, int operation
   return Status::from_errno(errno, "watching a connection");
 }
 
-Status Loop::bind_to(const std::string& address, std::uint16_t port) {
-  sockaddr_storage at;
-  socklen_t size;
-  if (!parse_address(address, port, at, size)) {
-    return {Code::kArgument, "'" + address + "' is not a numeric address"};
-  }
-  Socket listener(socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
-  if (!listener.is_open()) return Status::from_errno(errno, "making a socket");
-  // The address of all interfaces stands for IPv4 too; a single one could not.
-  const int no = 0;
-  if (at.ss_family == AF_INET6 &&
-      setsockopt(listener.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0) {
-    return Status::from_errno(errno, "setting up a socket");
-  }
-  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&at), size) != 0 ||
-      ::listen(listener.fd(), SOMAXCONN) != 0 ||
-      getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&at), &size) != 0) {
-    return Status::from_errno(errno, "listening for connections at " + address);
-  }
-  port_ = ntohs(at.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(at).sin6_port
-                                         : reinterpret_cast<const sockaddr_in&>(at).sin_port);
-  listeners_.push_back(std::move(listener));
-  return {};
-}
-
-// One port at each of these.
-Status Loop::bind_all(const std::vector<std::string>& addresses) {
-  Status status;
-  for (int tried = 0; tried < kTriesOfPort; ++tried) {
-    listeners_.clear();
-    status = bind_to(addresses.front(), 0);
-    for (std::size_t i = 1; i < addresses.size() && status.is_ok(); ++i) {
-      status = bind_to(addresses[i], port_);
-    }
-    if (status.is_ok()) break;
-  }
-  return status;
-}
-
 Status Loop::listen(bool loopback_only) {
   if (loopback_only) {
     addresses_ = {"127.0.0.1"};
-    DEDUP_TRY(bind_all(addresses_));
+    bound_ = addresses_;
+    DEDUP_ASSIGN(listeners_, Listeners::open(bound_));
   } else {
     const char* const wanted = std::getenv("DEDUP_INTERFACE");
     const bool chosen = wanted != nullptr && *wanted != '\0';
     DEDUP_ASSIGN(addresses_, host_addresses(chosen ? wanted : ""));
-    if (chosen) {
-      DEDUP_TRY(bind_all(addresses_));
-    } else if (!bind_all({"::"}).is_ok()) {
+    bound_ = chosen ? addresses_ : std::vector<std::string>{"::"};
+    auto listeners = Listeners::open(bound_);
+    if (!listeners.is_ok() && !chosen) {
       // One socket for both; hosts without IPv6 refuse it.
-      DEDUP_TRY(bind_all({"0.0.0.0"}));
+      bound_ = {"0.0.0.0"};
+      listeners = Listeners::open(bound_);
     }
+    DEDUP_ASSIGN(listeners_, std::move(listeners));
   }
-  name_ = server_name(addresses_, port_);
+  name_ = server_name(addresses_, port());
   waker_ = Socket(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   poller_ = Socket(epoll_create1(EPOLL_CLOEXEC));
   if (!waker_.is_open() || !poller_.is_open()) {
@@ -244,7 +211,8 @@ Status Loop::listen(bool loopback_only) {
 }
 
 bool Loop::watch_listeners(std::uint32_t events, int operation) {
-  return std::all_of(listeners_.begin(), listeners_.end(), [&](const Socket& listener) {
+  const auto& sockets = listeners_.sockets();
+  return std::all_of(sockets.begin(), sockets.end(), [&](const Socket& listener) {
     return watch(listener.fd(), kListener, events, operation).is_ok();
   });
 }
@@ -286,7 +254,7 @@ void Loop::woken() {
 
 void Loop::event(ConnectionId id, std::uint32_t what) {
   if (id == kListener) {
-    for (const Socket& listener : listeners_) accept_some(listener.fd());
+    for (const Socket& listener : listeners_.sockets()) accept_some(listener.fd());
     return;
   }
   // Gone if an earlier event of this round closed it.
@@ -317,7 +285,7 @@ void Loop::doom_oldest_unproven() {
 
 void Loop::accept_some(int listener) {
   for (int i = 0; i < kAcceptBatch; ++i) {
-    Socket socket(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Socket socket = accept_connection(listener);
     if (socket.is_open()) {
       admit(std::move(socket));
       continue;
@@ -342,7 +310,7 @@ void Loop::admit(Socket socket) {
   std::memcpy(hello.data(), kMagic, kMagicSize);
   std::memcpy(hello.data() + kMagicSize, c->nonce.data(), c->nonce.size());
   // Always fits into the buffer of a new connection.
-  if (!tune_connection(c->socket.fd()).is_ok() ||
+  if (!tune_connection(c->socket.fd(), patience_).is_ok() ||
       send_some(c->socket.fd(), {}, hello, kHeaderSize, 0) !=
           static_cast<std::ptrdiff_t>(hello.size()) ||
       !watch(c->socket.fd(), id, EPOLLIN, EPOLL_CTL_ADD).is_ok()) {
@@ -547,26 +515,36 @@ void Loop::close_doomed() noexcept {
 }  // namespace
 
 struct Server::Private {
-  Private(const Secret& secret, std::unique_ptr<Handler> handler)
-      : loop(secret, std::move(handler)) {}
+  Private(const Secret& secret, std::chrono::seconds patience, std::unique_ptr<Handler> handler)
+      : loop(secret, patience, std::move(handler)) {}
   Loop loop;
+  std::unique_ptr<Pulse> pulse;
   std::thread thread;
 };
 
 Server::Server(std::unique_ptr<Private> p) : p_(std::move(p)) {}
 
 Result<std::unique_ptr<Server>> Server::start(const Secret& secret, bool loopback_only,
-                                              std::unique_ptr<Handler> handler) {
-  auto p = std::make_unique<Private>(secret, std::move(handler));
+                                              std::unique_ptr<Handler> handler,
+                                              std::chrono::seconds patience) {
+  auto p = std::make_unique<Private>(secret, patience, std::move(handler));
   DEDUP_TRY(p->loop.listen(loopback_only));
+  DEDUP_ASSIGN(p->pulse, Pulse::start(p->loop.bound()));
   p->loop.introduce();
   DEDUP_ASSIGN(p->thread, start_thread("dedup-service", [&loop = p->loop] { loop.run(); }));
   return std::unique_ptr<Server>(new Server(std::move(p)));
 }
 
 Server::~Server() {
+  stop();
+}
+
+void Server::stop() {
+  if (!p_->thread.joinable()) return;
   p_->loop.stop();
   p_->thread.join();
+  p_->loop.end();
+  p_->pulse.reset();
 }
 
 LocalCalls& Server::local() {
@@ -575,6 +553,10 @@ LocalCalls& Server::local() {
 
 std::uint16_t Server::port() const {
   return p_->loop.port();
+}
+
+std::uint16_t Server::pulse() const {
+  return p_->pulse->port();
 }
 
 const std::vector<std::string>& Server::addresses() const {

@@ -5,6 +5,7 @@
 // it, or in the thread that asks, one at a time: their state needs no locks.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 
 #include "base/codec.h"
 #include "base/status.h"
+#include "hints/node.h"
 #include "service/client.h"
 
 namespace dedup::service {
@@ -56,15 +58,23 @@ class Server {
   // the thread. Connections that do not prove the secret are closed before they can ask anything.
   // Environment: DEDUP_INTERFACE, an interface's name or an address, says at which of the host's
   // addresses alone it listens, and of which others are told; kArgument if there is none.
+  // `patience`: how long a client's host may give no sign of life.
   static Result<std::unique_ptr<Server>> start(const Secret& secret, bool loopback_only,
-                                               std::unique_ptr<Handler> handler);
-  // Stops the thread, closes all connections (the handler is not told), destroys the handler.
+                                               std::unique_ptr<Handler> handler,
+                                               std::chrono::seconds patience = hints::kNodeTimeout);
+  // stop().
   ~Server();
+  // Stops the threads, closes all connections (the handler is not told), destroys the handler. What
+  // is asked locally from then on, or waits for its answer, fails. Nothing if it was stopped; by
+  // one thread at a time.
+  void stop();
 
   // For threads of this process. Nobody may use it any more when the Server goes.
   LocalCalls& local();
 
   std::uint16_t port() const;
+  // Of the thread that tells that the process runs (pulse.h); while the service does.
+  std::uint16_t pulse() const;
   // Addresses under which other hosts may reach this one (numeric; loopback only if bound so).
   const std::vector<std::string>& addresses() const;
 

@@ -140,19 +140,20 @@ bool parse_address(const std::string& text, std::uint16_t port, sockaddr_storage
   return false;
 }
 
-Status tune_connection(int fd) {
+Status tune_connection(int fd, std::chrono::seconds patience) {
   constexpr int kYes = 1;
-  constexpr int kIdleSeconds = 30;
-  constexpr int kProbeSeconds = 10;
   constexpr int kProbes = 3;
-  constexpr int kUnsentMilliseconds = 60000;
+  // Half of the time until the first probe, the other half for all of them.
+  const int seconds = static_cast<int>(patience.count());
+  const int idle = std::max(1, seconds / 2);
+  const int between = std::max(1, seconds / (2 * kProbes));
   const auto set = [fd](int level, int option, int value) {
     return setsockopt(fd, level, option, &value, sizeof value) == 0;
   };
   if (set(IPPROTO_TCP, TCP_NODELAY, kYes) && set(SOL_SOCKET, SO_KEEPALIVE, kYes) &&
-      set(IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds) &&
-      set(IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds) && set(IPPROTO_TCP, TCP_KEEPCNT, kProbes) &&
-      set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnsentMilliseconds)) {
+      set(IPPROTO_TCP, TCP_KEEPIDLE, idle) && set(IPPROTO_TCP, TCP_KEEPINTVL, between) &&
+      set(IPPROTO_TCP, TCP_KEEPCNT, kProbes) &&
+      set(IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * seconds)) {
     return {};
   }
   return Status::from_errno(errno, "setting up a connection");

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -85,8 +86,9 @@ class Socket {
 bool parse_address(const std::string& text, std::uint16_t port, sockaddr_storage& out,
                    socklen_t& size);
 
-// No delay for small messages, and an error within about a minute when the other host has vanished.
-Status tune_connection(int fd);
+// No delay for small messages, and an error within about `patience` when the other host has
+// vanished.
+Status tune_connection(int fd, std::chrono::seconds patience);
 
 // The result of one sendmsg or recv: bytes moved, or -1 and errno, never EINTR.
 std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, int flags);

@@ -25,6 +25,10 @@ bool may_repeat(Opcode opcode) {
   }
 }
 
+bool waits_for_others(Opcode opcode) {
+  return opcode == Opcode::kOpenBegin || opcode == Opcode::kCloseBegin || opcode == Opcode::kLock;
+}
+
 bool is_handled_at_once(Opcode opcode) {
   return opcode == Opcode::kRestore || opcode == Opcode::kPrepare;
 }

@@ -92,6 +92,10 @@ bool may_repeat(Opcode opcode);
 // vain.
 bool is_handled_at_once(Opcode opcode);
 
+// Whether a request is answered when its turn comes, which is when other ranks' ends: these may be
+// of a node that is lost.
+bool waits_for_others(Opcode opcode);
+
 struct Empty {};
 
 }  // namespace dedup::service
