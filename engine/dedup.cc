@@ -100,7 +100,7 @@ int dedup_delete(const char* path, MPI_Info hints_file, dedup_error* error) {
   return engine::guarded(error, [&]() -> Status {
     DEDUP_TRY(engine::check_path(path));
     DEDUP_ASSIGN(const hints::Hints resolved, engine::hints_of(MPI_INFO_NULL, hints_file));
-    DEDUP_ASSIGN(engine::Job* const job, engine::Job::get());
+    DEDUP_ASSIGN(const std::shared_ptr<engine::Job> job, engine::Job::get());
     return engine::delete_file(job->client(), path, resolved);
   });
 }
@@ -153,8 +153,10 @@ int dedup_write(dedup_file* file, const dedup_access* access, enum dedup_how how
     // Of a collective call on all ranks, also those that have nothing to write.
     DEDUP_TRY(check_writable(*file->open));
     const plan::Access a = access_of(*access);
-    return how == DEDUP_COLLECTIVE ? engine::write_collective(*file->open, a)
-                                   : engine::write_independent(*file->open, a);
+    if (how == DEDUP_COLLECTIVE) return engine::write_collective(*file->open, a);
+    // Under a lease nobody is asked.
+    DEDUP_TRY(file->open->client().standing());
+    return engine::write_independent(*file->open, a);
   });
 }
 

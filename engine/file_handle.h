@@ -12,18 +12,27 @@
 
 namespace dedup::engine {
 
-// Holds its communicator, before what refers to it.
+// The job that it was opened in and its communicator, which last longer than what refers to them.
 struct OpenRanks {
+  OpenRanks(std::shared_ptr<Job> the_job, Topology the_topology)
+      : job(std::move(the_job)), topology(std::move(the_topology)) {
+    job->opened(topology.size());
+  }
+  OpenRanks(const OpenRanks&) = delete;
+  OpenRanks& operator=(const OpenRanks&) = delete;
+  ~OpenRanks() { job->closed(topology.size()); }
+
+  std::shared_ptr<Job> job;
   Topology topology;
   MpiRanks mpi_ranks{topology};
 };
 
 struct FileHandle : private OpenRanks, public JobFile {
-  FileHandle(Job& the_job, Topology the_topology)
-      : OpenRanks{std::move(the_topology)}, JobFile(the_job.client(), mpi_ranks), job(&the_job) {}
+  FileHandle(const std::shared_ptr<Job>& the_job, Topology the_topology)
+      : OpenRanks(the_job, std::move(the_topology)), JobFile(the_job->client(), mpi_ranks) {}
 
+  using OpenRanks::job;
   using OpenRanks::topology;
-  Job* job;
   std::unique_ptr<Dumper> dumper;  // if writable
   Id128 dumper_base;               // the base when the dumper last began a generation
   DumpStats since_commit;

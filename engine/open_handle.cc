@@ -1,6 +1,7 @@
 #include "engine/open_handle.h"
 
 #include "base/fields.h"
+#include "base/warn.h"
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/checked_message.h"
 #include "engine/protocol/find_and_attach.h"
@@ -12,7 +13,6 @@ namespace dedup::engine {
 namespace {
 
 struct Asked {
-  Id128 job;
   std::string path;
   std::uint32_t mode = 0;
   std::string hints;
@@ -42,11 +42,11 @@ OwnStore own_store(const FileHandle& file) {
           }};
 }
 
-// All ranks must have asked for the same: path, mode, hints, and be of one job. They get the
-// handle that rank 0 makes.
-Status check_same(FileHandle& file, int amode) {
+// All ranks must have asked for the same: path, mode, hints. They get the handle that rank 0 makes.
+// `may_have_lost`: whether a node of the job may be lost, as some rank knows.
+Status check_same(FileHandle& file, int amode, bool& may_have_lost) {
   if (file.rank() == 0) file.handle = Id128::random();
-  const Asked asked{file.job->id(), file.path, static_cast<std::uint32_t>(amode),
+  const Asked asked{file.path, static_cast<std::uint32_t>(amode),
                     hints::agreement_text(file.hints)};
   Bytes message;
   if (file.rank() == 0) message = encoded(Beginning{file.handle, asked});
@@ -56,11 +56,7 @@ Status check_same(FileHandle& file, int amode) {
   const Asked& first = of_rank_0.asked;
   Status mine;
   if (first != asked) {
-    if (first.job != asked.job) {
-      mine = Status(Code::kUnsupported, file.path +
-                                            ": the communicator has ranks of another "
-                                            "MPI_COMM_WORLD: open the file on ranks of one job");
-    } else if (first.path != file.path) {
+    if (first.path != file.path) {
       mine = Status(Code::kNotSame, "rank 0 opens " + first.path + ", rank " +
                                         std::to_string(file.rank()) + " opens " + file.path);
     } else if (first.mode != asked.mode) {
@@ -71,7 +67,10 @@ Status check_same(FileHandle& file, int amode) {
                                         hints::first_difference(first.hints, asked.hints));
     }
   }
-  return agree(file.comm(), mine);
+  std::uint64_t doubt = file.job->may_have_lost(file.topology.size()) ? 1 : 0;
+  const Status all = agree_max(file.comm(), mine, doubt);
+  may_have_lost = doubt != 0;
+  return all;
 }
 
 // Every rank reads a plain file itself.
@@ -84,37 +83,48 @@ Status open_plain(FileHandle& file) {
   return Status::ok();
 }
 
-}  // namespace
+struct OpenArguments {
+  const std::string& path;
+  int amode;
+  const hints::Hints& hints;
+  Purpose purpose;
+};
 
-Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string& path, int amode,
-                                                const Status& mine, const hints::Hints& hints,
-                                                Purpose purpose) {
-  auto job = Job::get();
-  Status status = job.is_ok() ? mine : job.status();
-  DEDUP_TRY(agree(comm, status));
-  auto topology = Topology::build(comm, (*job)->nodes(), (*job)->my_node());
+// Collective. `is_apart`: the ranks are not in one job.
+Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI_Comm comm,
+                                            const OpenArguments& arguments, bool& is_apart) {
+  const std::string& path = arguments.path;
+  auto topology = Topology::build(comm, job->place());
   DEDUP_TRY(agree(comm, topology.status()));
-  auto file = std::make_unique<FileHandle>(**job, std::move(*topology));
+  is_apart = !topology->same_job();
+  if (is_apart) {
+    return Status(Code::kUnreachable, path + ": the communicator has ranks of several jobs");
+  }
+  auto file = std::make_unique<FileHandle>(job, std::move(*topology));
   file->path = path;
-  file->hints = hints;
-  file->home = service::file_home(path, file->job->nodes());
-  file->writable = (amode & MPI_MODE_RDONLY) == 0;
-  file->heals = purpose == Purpose::kHealing;
-  file->delete_on_close = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
-  DEDUP_TRY(check_same(*file, amode));
+  file->hints = arguments.hints;
+  file->home = service::file_home(path, job->nodes());
+  file->writable = (arguments.amode & MPI_MODE_RDONLY) == 0;
+  file->heals = arguments.purpose == Purpose::kHealing;
+  file->delete_on_close = (arguments.amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
+  bool may_have_lost = false;
+  DEDUP_TRY(check_same(*file, arguments.amode, may_have_lost));
+  // Where the job has the file open already its nodes are not asked for it.
+  if (may_have_lost) DEDUP_TRY(job->check_nodes(comm));
   bool created = false;
-  const OpenMode mode{(amode & MPI_MODE_CREATE) != 0, (amode & MPI_MODE_EXCL) != 0};
+  const OpenMode mode{(arguments.amode & MPI_MODE_CREATE) != 0,
+                      (arguments.amode & MPI_MODE_EXCL) != 0};
   const Status opened = find_and_attach(*file, mode, created);
   if (!opened.is_ok()) {
     const bool named = opened.message().find(path) != std::string::npos;
     return named ? opened : opened.with_context(path);
   }
   file->changed = created;
-  const std::string directory = hints::expand_store(file->view()->info.store_template,
-                                                    file->job->node_name(file->job->my_node()));
+  const std::string directory =
+      hints::expand_store(file->view()->info.store_template, job->node_name(job->my_node()));
   auto local = LocalFile::get(file->client(), file->identity(), directory);
   if (local.is_ok()) file->local = std::move(*local);
-  status = agree(comm, local.is_ok() ? open_plain(*file) : local.status());
+  const Status status = agree(comm, local.is_ok() ? open_plain(*file) : local.status());
   if (!status.is_ok()) {
     (void)leave(*file);
     return status;
@@ -126,6 +136,38 @@ Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string
     file->dumper_base = file->view()->base();
   }
   return file;
+}
+
+// Collective, after an open that failed on all ranks: whether that is so since a node was lost, or
+// since only some of these ranks have gone on without it. Then all have begun a job anew.
+Result<bool> begin_anew_without_lost(Job& job, MPI_Comm comm, bool is_apart, const Status& opened) {
+  if (all_max(comm, opened.code() == Code::kUnreachable ? 1 : 0) == 0) return false;
+  if (!is_apart) {
+    const Status nodes = job.check_nodes(comm);
+    if (nodes.is_ok()) return false;
+    int rank = 0;
+    PMPI_Comm_rank(comm, &rank);
+    if (rank == 0) warn(nodes.message() + ": going on with the nodes that open the file");
+  }
+  DEDUP_TRY(Job::begin_anew(comm));
+  return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string& path, int amode,
+                                                const Status& mine, const hints::Hints& hints,
+                                                Purpose purpose) {
+  // Once: who has just begun anew has no node that could be lost but with ranks of `comm`.
+  for (bool is_first = true;; is_first = false) {
+    const auto job = Job::get();
+    DEDUP_TRY(agree(comm, job.is_ok() ? mine : job.status()));
+    bool is_apart = false;
+    auto opened = open_in(*job, comm, {path, amode, hints, purpose}, is_apart);
+    if (opened.is_ok() || !is_first) return opened;
+    DEDUP_ASSIGN(const bool again, begin_anew_without_lost(**job, comm, is_apart, opened.status()));
+    if (!again) return opened;
+  }
 }
 
 }  // namespace dedup::engine

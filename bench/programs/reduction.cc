@@ -47,8 +47,9 @@ void run(const plan::ReduceLimits& limits, std::uint64_t chunks, int repeats) {
   int rank, ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const auto topology = value_of(engine::Topology::build(
-      MPI_COMM_WORLD, static_cast<NodeIndex>(ranks), static_cast<NodeIndex>(rank)));
+  const auto topology =
+      value_of(engine::Topology::build(MPI_COMM_WORLD, {.nodes = static_cast<NodeIndex>(ranks),
+                                                        .node = static_cast<NodeIndex>(rank)}));
   check(topology.comms().take_together());
   plan::ReduceLimits mine_limits = limits;
   mine_limits.nodes = static_cast<NodeIndex>(ranks);

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -23,12 +25,12 @@
 namespace dedup::engine {
 namespace {
 
-// The job, or why there is none. Written by begin and end only, which MPI allows in one thread at a
-// time, before and after everything else. Never destroyed: a program that ends without MPI_Finalize
-// has its service until the process is gone, since files are closed on the way there, on this node
-// and on others.
+// The job, or why there is none. Never destroyed: a program that ends without MPI_Finalize has its
+// service until the process is gone, since files are closed on the way there, on this node and on
+// others.
 struct State {
-  std::unique_ptr<Job> job;
+  std::mutex mutex;
+  std::shared_ptr<Job> job;
   Status why_not{Code::kUnsupported,
                  "MPI_Init did not go through libromio-dedup.so: start the program with "
                  "dedup-mpiexec, or link or preload the library before MPICH's"};
@@ -87,66 +89,88 @@ struct CommHolder {
   }
 };
 
+constexpr const char* kEnded =
+    "the file was opened before a node was lost, and belongs to a job that has ended: close it and "
+    "open it again; what was committed is there";
+
 }  // namespace
 
 struct Job::Private {
-  CommHolder world;
+  // Freed by end(), not with the job: open files may have it for longer than MPI is there.
+  MPI_Comm ranks = MPI_COMM_NULL;
   service::Executor executor;               // of the server
   std::unique_ptr<service::Server> server;  // on the lowest rank of each node
+  std::mutex mutex;
+  std::multiset<int> open;  // on how many ranks each open file is
 };
 
-Job::Job() : p_(std::make_unique<Private>()) {}
+Job::Job(const Id128& world) : p_(std::make_unique<Private>()), world_(world) {}
 Job::~Job() = default;
 
-Status Job::start() {
-  PMPI_Comm_dup(MPI_COMM_WORLD, &p_->world.comm);
-  const MPI_Comm world = p_->world.comm;
+Status Job::start(MPI_Comm comm, Turn turn) {
+  PMPI_Comm_dup(comm, &p_->ranks);
+  const MPI_Comm ranks = p_->ranks;
+  int rank;
+  int size;
+  PMPI_Comm_rank(ranks, &rank);
+  PMPI_Comm_size(ranks, &size);
   int world_rank;
   int world_size;
-  PMPI_Comm_rank(world, &world_rank);
-  PMPI_Comm_size(world, &world_size);
+  PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &world_size);
 
   CommHolder host;
   CommHolder node;
   CommHolder leaders;
-  PMPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, world_rank, MPI_INFO_NULL, &host.comm);
+  PMPI_Comm_split_type(ranks, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host.comm);
   int host_size;
   int largest;
   PMPI_Comm_size(host.comm, &host_size);
-  PMPI_Allreduce(&host_size, &largest, 1, MPI_INT, MPI_MAX, world);
+  PMPI_Allreduce(&host_size, &largest, 1, MPI_INT, MPI_MAX, ranks);
   if (largest == 1) {
     // One rank a host; or a device without shared memory (ch3:sock), to which every rank is alone.
     PMPI_Comm_free(&host.comm);
-    host.comm = split_by_name(world, my_host());
+    host.comm = split_by_name(ranks, my_host());
     PMPI_Comm_size(host.comm, &host_size);
   }
-  decide_yielding(host.comm);
   const Result<std::string> named = hints::node_of_rank(world_rank, world_size);
   const std::string name = named.is_ok() ? *named : "";
-  set_speaker("rank " + std::to_string(world_rank) + (name.empty() ? "" : " on " + name));
   node.comm = split_by_name(host.comm, name);
   int node_rank;
   PMPI_Comm_rank(node.comm, &node_rank);
   const bool leader = node_rank == 0;
-  PMPI_Comm_split(world, leader ? 0 : MPI_UNDEFINED, world_rank, &leaders.comm);
+  PMPI_Comm_split(ranks, leader ? 0 : MPI_UNDEFINED, rank, &leaders.comm);
 
+  // Of rank 0, the same for all.
   struct {
     Id128 id;
     service::Secret secret;
+    std::chrono::seconds patience{};
   } common{};
-  if (world_rank == 0) {
-    for (const hints::Warning& warning : hints::unknown_variables(environ)) warn(warning.text);
+  Status mine = named.status();
+  if (rank == 0) {
     common.id = Id128::random();
     fill_randomly(common.secret);
+    const auto patience = hints::node_timeout();
+    common.patience = patience.is_ok() ? *patience : hints::kNodeTimeout;
+    if (mine.is_ok()) mine = patience.status();
   }
-  broadcast_value(world, 0, common);
+  broadcast_value(ranks, 0, common);
   id_ = common.id;
+  if (turn == Turn::kFirst) {
+    world_ = id_;
+    decide_yielding(host.comm);
+    set_speaker("rank " + std::to_string(rank) + (name.empty() ? "" : " on " + name));
+    if (rank == 0) {
+      for (const hints::Warning& warning : hints::unknown_variables(environ)) warn(warning.text);
+    }
+    const Status hooks = begin_hooks(ranks, node.comm, id_);
+    if (mine.is_ok()) mine = hooks;
+  }
+  DEDUP_TRY(agree(ranks, mine));
 
   // The leaders start their services and tell each other where they are; every leader tells its
   // node's ranks.
-  const Status hooks = begin_hooks(world, node.comm, id_);
-  DEDUP_TRY(agree(world, named.is_ok() ? hooks : named.status()));
-  Status mine;
   Bytes table;
   int self = 0;
   if (leader) {
@@ -156,16 +180,16 @@ Status Job::start() {
     if (nodes >= kNoNode) {
       mine = Status(Code::kUnsupported, "more than 65534 nodes in one job");
     } else {
-      const bool one_host = host_size == world_size;
+      const bool one_host = host_size == size;
       auto server = service::Server::start(
           common.secret, one_host,
           service::make_node_handler(name, static_cast<NodeIndex>(self),
-                                     static_cast<NodeIndex>(nodes), p_->executor));
+                                     static_cast<NodeIndex>(nodes), p_->executor),
+          common.patience);
       if (server.is_ok()) {
         p_->server = std::move(*server);
       } else {
-        mine =
-            server.status().with_context("the service of a node could not be started at MPI_Init");
+        mine = server.status().with_context("the service of a node could not be started");
       }
     }
     service::Peer peer;
@@ -174,6 +198,7 @@ Status Job::start() {
     if (p_->server) {
       peer.addresses = p_->server->addresses();
       peer.port = p_->server->port();
+      peer.pulse = p_->server->pulse();
     }
     Encoder all;
     for (const Bytes& entry : gather(leaders.comm, encoded(peer))) {
@@ -191,42 +216,96 @@ Status Job::start() {
     peers.push_back(get_fields<service::Peer>(decoder));
   }
   if (mine.is_ok()) mine = check_simulated(peers);
+  const auto node_number = static_cast<NodeIndex>(self);
   if (p_->server) {
-    p_->executor.connect(
-        std::make_unique<service::Client>(peers, static_cast<NodeIndex>(self), common.secret));
+    p_->executor.connect(std::make_unique<service::Client>(peers, node_number, common.secret,
+                                                           nullptr, common.patience));
   }
-  client_ =
-      std::make_unique<service::Client>(std::move(peers), static_cast<NodeIndex>(self),
-                                        common.secret, p_->server ? &p_->server->local() : nullptr);
-  return agree(world, mine);
+  client_ = std::make_unique<service::Client>(std::move(peers), node_number, common.secret,
+                                              p_->server ? &p_->server->local() : nullptr,
+                                              common.patience);
+  return agree(ranks, mine);
+}
+
+// Nobody's requests are carried out any more, also those that wait for somebody else's.
+void Job::stop(const std::string& why) {
+  client_->end(why);
+  if (p_->server) p_->server->stop();
 }
 
 void Job::begin() {
-  if (state().job) return;
-  std::unique_ptr<Job> job(new Job);
-  Status status = job->start();
+  State& now = state();
+  if (now.job) return;
+  std::shared_ptr<Job> job(new Job(Id128{}));
+  Status status = job->start(MPI_COMM_WORLD, Turn::kFirst);
   if (status.is_ok()) {
-    state().job = std::move(job);
+    now.job = std::move(job);
   } else {
     int rank;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     // What the user set is told at once, and not only when a file is opened.
     if (rank == 0 && status.code() == Code::kArgument) say_error(status.message());
-    state().why_not = std::move(status);
+    now.why_not = std::move(status);
   }
 }
 
-void Job::end() {
-  if (!state().job) return;
-  // Nobody's service ends while somebody may still ask it.
-  PMPI_Barrier(state().job->p_->world.comm);
-  state().job.reset();
-  state().why_not = Status(Code::kUnsupported, "MPI_Finalize was called");
+Status Job::begin_anew(MPI_Comm comm) {
+  DEDUP_ASSIGN(const std::shared_ptr<Job> before, get());
+  // First: kernel locks of the stores' files are free when the new job's ranks go on.
+  before->stop(kEnded);
+  // Its communicator stays as it is: to free it takes all its ranks, of which some are lost.
+  std::shared_ptr<Job> job(new Job(before->world_));
+  DEDUP_TRY(job->start(comm, Turn::kAnew));
+  const std::lock_guard lock(state().mutex);
+  state().job = std::move(job);
+  return Status::ok();
 }
 
-Result<Job*> Job::get() {
-  if (state().job) return state().job.get();
-  return state().why_not;
+void Job::end() {
+  State& now = state();
+  if (!now.job) return;
+  if (now.job->client_->standing().is_ok()) {
+    // Nobody's service ends while somebody may still ask it.
+    PMPI_Barrier(now.job->p_->ranks);
+    now.job->stop("MPI_Finalize was called");
+    PMPI_Comm_free(&now.job->p_->ranks);
+  }
+  now.job.reset();
+  now.why_not = Status(Code::kUnsupported, "MPI_Finalize was called");
+}
+
+Result<std::shared_ptr<Job>> Job::get() {
+  State& now = state();
+  const std::lock_guard lock(now.mutex);
+  if (now.job) return now.job;
+  return now.why_not;
+}
+
+Status Job::check_nodes(MPI_Comm comm) {
+  const CommRanks ranks(comm);
+  Status mine;
+  for (int node = ranks.rank(); node < nodes() && mine.is_ok(); node += ranks.size()) {
+    const auto asked = static_cast<NodeIndex>(node);
+    if (client_->is_there(asked)) continue;
+    mine = Status(Code::kUnreachable, "node " + node_name(asked) + " is lost");
+  }
+  return ranks.agree(mine);
+}
+
+bool Job::may_have_lost(int ranks) const {
+  if (client_->has_missed()) return true;
+  const std::lock_guard lock(p_->mutex);
+  return !p_->open.empty() && *p_->open.rbegin() > ranks;
+}
+
+void Job::opened(int ranks) {
+  const std::lock_guard lock(p_->mutex);
+  p_->open.insert(ranks);
+}
+
+void Job::closed(int ranks) {
+  const std::lock_guard lock(p_->mutex);
+  p_->open.erase(p_->open.find(ranks));
 }
 
 }  // namespace dedup::engine

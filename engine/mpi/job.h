@@ -1,4 +1,4 @@
-// The job: the nodes of MPI_COMM_WORLD, their services, and this process's way to them.
+// The job: some nodes, their services, and this process's way to them.
 #pragma once
 
 #include <mpi.h>
@@ -8,38 +8,68 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/mpi/topology.h"
 #include "service/client.h"
 
 namespace dedup::engine {
 
-// One per process, from dedup_job_begin to dedup_job_end. A node is what DEDUP_NODE or
-// DEDUP_NODES names (hints/node.h) or, by default, the ranks that share memory. Its lowest rank
-// runs the service.
+// A node is what DEDUP_NODE or DEDUP_NODES names (hints/node.h) or, by default, the ranks that
+// share memory. Its lowest rank of the job's runs the service.
+//
+// A process has one job at a time: that of MPI_COMM_WORLD, from dedup_job_begin on, until a node is
+// lost; then, from the next open on, one that the ranks of a communicator began anew among
+// themselves, on the nodes that they are on. To the stores it is the next job after one that died:
+// nothing is handed on but what was committed. Handles keep the job that they were opened in, which
+// has ended then: all that is asked of its services is an error that says so.
+//
+// Thread-safe, but for begin and end. Two threads that begin anew on the same ranks at once may end
+// each other's jobs: then both opens fail, and may be tried again.
 class Job {
  public:
   // Collective over MPI_COMM_WORLD. Costs an allgather over nodes of about 400 bytes each and a few
   // communicator splits.
   static void begin();
-  // Collective: a barrier, then the service and all connections end.
+  // Collective over the ranks of this process's job: a barrier, then the service and all
+  // connections end.
   static void end();
   // The job, or why there is none. Not between begin and end: kUnsupported.
-  static Result<Job*> get();
+  static Result<std::shared_ptr<Job>> get();
+  // Collective over `comm`, whose ranks have a job each: ends them, as far as they are here, and
+  // begins one of the nodes of `comm`. Costs what begin() costs on these. On failure, the same on
+  // all ranks, there is none that works, and it may be tried again.
+  static Status begin_anew(MPI_Comm comm);
 
   // Random, the same on all ranks of the job, different for every job.
   const Id128& id() const { return id_; }
+  Place place() const { return {world_, id_, nodes(), my_node()}; }
   service::Client& client() { return *client_; }
   NodeIndex nodes() const { return client_->nodes(); }
   NodeIndex my_node() const { return client_->self(); }
   const std::string& node_name(NodeIndex node) const { return client_->node_name(node); }
 
+  // Collective over `comm`, ranks of this job: ok if the services' processes of all nodes run; else
+  // kUnreachable, with the name of one that does not. A connection for each node, spread over the
+  // ranks.
+  Status check_nodes(MPI_Comm comm);
+  // Whether there is reason for that when a file is opened on so many ranks: this process could not
+  // reach some node, or has a file open on more ranks, of which those that are left out may be
+  // lost. Local.
+  bool may_have_lost(int ranks) const;
+  // A file is open on so many ranks, until closed().
+  void opened(int ranks);
+  void closed(int ranks);
+
   ~Job();
 
  private:
-  Job();
-  Status start();
+  explicit Job(const Id128& world);
+  enum class Turn { kFirst, kAnew };
+  Status start(MPI_Comm ranks, Turn turn);
+  void stop(const std::string& why);
 
   struct Private;
   std::unique_ptr<Private> p_;
+  Id128 world_;
   Id128 id_;
   std::unique_ptr<service::Client> client_;
 };

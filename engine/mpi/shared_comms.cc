@@ -106,7 +106,7 @@ CommSet::~CommSet() {
   }
 }
 
-std::shared_ptr<SharedComms> SharedComms::find(MPI_Comm comm) {
+std::shared_ptr<SharedComms> SharedComms::find(MPI_Comm comm, const Id128& job) {
   MPI_Group ranks;
   if (PMPI_Comm_group(comm, &ranks) != MPI_SUCCESS) return nullptr;
   std::shared_ptr<SharedComms> found;
@@ -117,7 +117,7 @@ std::shared_ptr<SharedComms> SharedComms::find(MPI_Comm comm) {
     for (const auto& one : all) {
       std::shared_ptr<SharedComms> comms = one.lock();
       int result = MPI_UNEQUAL;
-      if (comms) PMPI_Group_compare(ranks, comms->ranks_, &result);
+      if (comms && comms->job_ == job) PMPI_Group_compare(ranks, comms->ranks_, &result);
       if (result == MPI_IDENT) found = std::move(comms);
     }
   }
@@ -132,8 +132,9 @@ std::uint64_t SharedComms::next_number() {
   return (static_cast<std::uint64_t>(rank) << 32U) | ++made;
 }
 
-Result<std::shared_ptr<SharedComms>> SharedComms::make(MPI_Comm comm, std::uint64_t number) {
-  std::shared_ptr<SharedComms> comms(new SharedComms(number));
+Result<std::shared_ptr<SharedComms>> SharedComms::make(MPI_Comm comm, const Id128& job,
+                                                       std::uint64_t number) {
+  std::shared_ptr<SharedComms> comms(new SharedComms(job, number));
   if (PMPI_Comm_group(comm, &comms->ranks_) != MPI_SUCCESS) return failed("MPI_Comm_group");
   const std::lock_guard lock(registry().mutex);
   registry().all.push_back(comms);

@@ -47,16 +47,17 @@ class CommSet {
   MPI_Comm any_source_ = MPI_COMM_NULL;
 };
 
-// The sets of all files that are open on the same ranks. All of it is local; threads may call it at
-// once.
+// The sets of all files that are open on the same ranks in one job, which numbers their nodes. All
+// of it is local; threads may call it at once.
 class SharedComms {
  public:
-  // What some open file on the ranks of `comm` has, as far as this rank knows; or nullptr.
-  static std::shared_ptr<SharedComms> find(MPI_Comm comm);
+  // What some open file of `job` on the ranks of `comm` has, as far as this rank knows; or nullptr.
+  static std::shared_ptr<SharedComms> find(MPI_Comm comm, const Id128& job);
   // A number that no other call on any rank returns, and never 0.
   static std::uint64_t next_number();
   // `number`: the same on all ranks.
-  static Result<std::shared_ptr<SharedComms>> make(MPI_Comm comm, std::uint64_t number);
+  static Result<std::shared_ptr<SharedComms>> make(MPI_Comm comm, const Id128& job,
+                                                   std::uint64_t number);
   ~SharedComms();
 
   std::uint64_t number() const { return number_; }
@@ -73,8 +74,9 @@ class SharedComms {
     bool taken = false;
   };
 
-  explicit SharedComms(std::uint64_t number) : number_(number) {}
+  SharedComms(const Id128& job, std::uint64_t number) : job_(job), number_(number) {}
 
+  Id128 job_;
   std::uint64_t number_;
   MPI_Group ranks_ = MPI_GROUP_NULL;
   std::mutex mutex_;

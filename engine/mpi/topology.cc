@@ -6,54 +6,60 @@
 namespace dedup::engine {
 namespace {
 
-// What each rank says of itself when a file is opened.
-struct Place {
+// What each rank says of itself when a file is opened: words, as MPI takes them.
+struct Said {
   std::uint64_t shared = 0;  // the number of the SharedComms that it knows, or 0
   std::uint64_t fresh = 0;   // a number for others
   std::uint64_t node = 0;
+  Id128 world{};
+  Id128 job{};
 };
-constexpr int kPlaceWords = sizeof(Place) / sizeof(std::uint64_t);
+constexpr int kSaidWords = sizeof(Said) / sizeof(std::uint64_t);
+static_assert(sizeof(Said) == 7 * sizeof(std::uint64_t));
 
 }  // namespace
 
-Result<Topology> Topology::build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex my_node) {
+Result<Topology> Topology::build(MPI_Comm comm, const Place& mine) {
   Topology t;
   t.comm_ = comm;
-  t.job_nodes_ = job_nodes;
-  t.my_node_ = my_node;
+  t.job_nodes_ = mine.nodes;
+  t.my_node_ = mine.node;
   PMPI_Comm_rank(comm, &t.rank_);
   PMPI_Comm_size(comm, &t.size_);
-  std::shared_ptr<SharedComms> found = SharedComms::find(comm);
-  const Place mine{found ? found->number() : 0, SharedComms::next_number(), my_node};
-  std::vector<Place> places(static_cast<std::size_t>(t.size_));
-  if (PMPI_Allgather(&mine, kPlaceWords, MPI_UINT64_T, places.data(), kPlaceWords, MPI_UINT64_T,
-                     comm) != MPI_SUCCESS) {
+  std::shared_ptr<SharedComms> found = SharedComms::find(comm, mine.job);
+  const Said said{found ? found->number() : 0, SharedComms::next_number(), mine.node, mine.world,
+                  mine.job};
+  std::vector<Said> all(static_cast<std::size_t>(t.size_));
+  if (PMPI_Allgather(&said, kSaidWords, MPI_UINT64_T, all.data(), kSaidWords, MPI_UINT64_T, comm) !=
+      MPI_SUCCESS) {
     return Status(Code::kInternal, "MPI_Allgather failed while the file was being opened");
   }
-  t.ranks_on_.resize(job_nodes);
+  const auto same = [&](auto field) {
+    return std::ranges::all_of(all, [&](const Said& one) { return one.*field == all[0].*field; });
+  };
+  if (!same(&Said::world)) {
+    return Status(Code::kUnsupported,
+                  "the communicator has ranks of another MPI_COMM_WORLD: open the file on ranks of "
+                  "one job");
+  }
+  end_with_others(comm);
+  t.same_job_ = same(&Said::job);
+  if (!t.same_job_) return t;
+  t.ranks_on_.resize(mine.nodes);
   for (int r = 0; r < t.size_; ++r) {
-    const auto node = static_cast<NodeIndex>(places[static_cast<std::size_t>(r)].node);
+    const auto node = static_cast<NodeIndex>(all[static_cast<std::size_t>(r)].node);
     t.node_of_.push_back(node);
-    if (node >= job_nodes) {
-      return Status(Code::kUnsupported,
-                    "the communicator has ranks of another MPI_COMM_WORLD: open the file on ranks "
-                    "of one job");
-    }
     t.ranks_on_[node].push_back(r);
   }
-  for (NodeIndex n = 0; n < job_nodes; ++n) {
+  for (NodeIndex n = 0; n < mine.nodes; ++n) {
     if (t.represented(n)) t.nodes_.push_back(n);
   }
-  const bool all_found = std::all_of(places.begin(), places.end(), [&](const Place& place) {
-    return place.shared != 0 && place.shared == places[0].shared;
-  });
-  if (!all_found) {
-    DEDUP_ASSIGN(found, SharedComms::make(comm, places[0].fresh));
+  if (all[0].shared == 0 || !same(&Said::shared)) {
+    DEDUP_ASSIGN(found, SharedComms::make(comm, mine.job, all[0].fresh));
   }
-  t.comms_ = std::make_unique<FileComms>(comm, my_node, std::move(found));
-  const std::vector<int>& here = t.ranks_on_[my_node];
+  t.comms_ = std::make_unique<FileComms>(comm, mine.node, std::move(found));
+  const std::vector<int>& here = t.ranks_on_[mine.node];
   t.node_rank_ = static_cast<int>(std::find(here.begin(), here.end(), t.rank_) - here.begin());
-  end_with_others(comm);
   return t;
 }
 

@@ -13,14 +13,24 @@
 
 namespace dedup::engine {
 
-// The ranks of a communicator by node. Nodes are numbered as in the job's node table, which covers
-// MPI_COMM_WORLD; a communicator may reach only some of them ("represented"). Built collectively,
-// then immutable, but for the communicators that a dump takes (shared_comms.h).
+// Where a rank is (job.h).
+struct Place {
+  Id128 world{};  // the same for all jobs of one MPI_COMM_WORLD
+  Id128 job{};
+  NodeIndex nodes = 0;  // of the job
+  NodeIndex node = 0;   // this rank's
+};
+
+// The ranks of a communicator by node. Nodes are numbered as in the job's node table; a
+// communicator may reach only some of them ("represented"). Built collectively, then immutable, but
+// for the communicators that a dump takes (shared_comms.h).
 class Topology {
  public:
   // Collective over `comm`, which stays the caller's, and on which from now on an error of MPI ends
-  // the job, as on the others. `job_nodes`: nodes in the job; `my_node`: this rank's.
-  static Result<Topology> build(MPI_Comm comm, NodeIndex job_nodes, NodeIndex my_node);
+  // the job, as on the others. kUnsupported on all ranks if they are not of one MPI_COMM_WORLD.
+  static Result<Topology> build(MPI_Comm comm, const Place& mine);
+  // Whether all ranks are of one job; if not, nothing below is there but the communicator.
+  bool same_job() const { return same_job_; }
   MPI_Comm comm() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -55,6 +65,7 @@ class Topology {
   Topology() = default;
 
   MPI_Comm comm_ = MPI_COMM_NULL;
+  bool same_job_ = true;
   std::unique_ptr<FileComms> comms_;
   int rank_ = 0;
   int size_ = 0;

@@ -191,8 +191,8 @@ int main(int argc, char** argv) {
   {
     // The first node has one rank, the others two.
     const auto node = static_cast<NodeIndex>((rank + 1) / 2);
-    const auto topology =
-        Topology::build(MPI_COMM_WORLD, static_cast<NodeIndex>(ranks / 2 + 1), node);
+    const auto topology = Topology::build(
+        MPI_COMM_WORLD, {.nodes = static_cast<NodeIndex>(ranks / 2 + 1), .node = node});
     if (!topology->comms().take_together().is_ok()) MPI_Abort(MPI_COMM_WORLD, 1);
     const auto exchange =
         Exchange::create(put ? dedup::hints::Exchange::kPut : dedup::hints::Exchange::kSend,

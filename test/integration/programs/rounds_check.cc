@@ -189,7 +189,7 @@ int main(int argc, char** argv) {
   const int writes = argc > 1 ? std::atoi(argv[1]) : 50;
   int two_phase = 0;
   {
-    auto topology = engine::Topology::build(MPI_COMM_WORLD, 1, 0);
+    auto topology = engine::Topology::build(MPI_COMM_WORLD, {.nodes = 1});
     if (!topology.is_ok()) fail(topology.status().message());
     for (number = 0; number < writes; ++number) {
       if (check(*topology, static_cast<unsigned>(number))) ++two_phase;
