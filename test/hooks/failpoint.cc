@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "engine/protocol/failpoint.h"
 
@@ -32,7 +36,32 @@ struct Target {
   }
 };
 
+// Whether it has let go of its sockets and locks.
+bool is_gone(pid_t process) {
+  std::string state;
+  std::string word;
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  while (status >> word) {
+    if (word == "State:") status >> state;
+  }
+  return state.empty() || state == "Z";
+}
+
+void kill_others(const char* path) {
+  std::vector<pid_t> processes;
+  std::ifstream file(path);
+  for (pid_t process = 0; file >> process;) processes.push_back(process);
+  for (const pid_t process : processes) kill(process, SIGKILL);
+  for (const pid_t process : processes) {
+    while (!is_gone(process)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void die() {
+  if (const char* others = std::getenv("DEDUP_TEST_KILL_PIDS")) {
+    kill_others(others);
+    return;
+  }
   const char* fifo = std::getenv("DEDUP_TEST_KILL_HOST");
   if (fifo != nullptr) {
     const int fd = open(fifo, O_WRONLY | O_CLOEXEC);

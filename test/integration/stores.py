@@ -281,6 +281,8 @@ class Site:
         self.path = self.root / "file"
         self.jobs = 0
         self.variables = {}  # of every job's environment, and of dedupctl's
+        self.options = []  # of mpiexec
+        self.launcher = []  # of each rank
 
     def start(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=()):
         """nodes: a number, a list of names, or [(name, ranks on it), or with a failure domain]; path: another file's;
@@ -301,7 +303,7 @@ class Site:
         variables.update(self.variables)
         variables.update(environment or {})
         name = f"dedup:{self.path if path is None else path}"
-        play = [program("play"), name, script_path, data_path, results]
+        play = [*self.launcher, program("play"), name, script_path, data_path, results]
         command = [*wrapper, *self.command(nodes, ranks, play)]
         return Job([str(word) for word in command], variables, self.root, results, ranks)
 
@@ -310,12 +312,12 @@ class Site:
         command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--store", self.stores]
         if isinstance(nodes, int) or isinstance(nodes[0], str):
             names = nodes if isinstance(nodes, int) else ",".join(nodes)
-            return [*command, "--nodes", names, "-n", ranks, *play]
+            return [*command, "--nodes", names, *self.options, "-n", ranks, *play]
         self.stores.mkdir(exist_ok=True)
         sections = [["-n", count, "-env", "DEDUP_NODE", name,
                      *(word for each in domain for word in ("-env", "DEDUP_FAILURE_DOMAIN", each)), *play]
                     for name, count, *domain in nodes]
-        return command + [word for section in sections for word in [":", *section]][1:]
+        return command + self.options + [word for section in sections for word in [":", *section]][1:]
 
     def run(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=(),
             timeout=TIMEOUT):

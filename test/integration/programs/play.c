@@ -4,7 +4,10 @@
  *   info KEY VALUE         for the opens that follow
  *   prefix P               replaces what FILE's name begins with; by nothing if there is no P
  *   open H MODE COMM       handle H (0 … 3); MODE letters: r, w (read and write), c (create), x
- *                          (exclusive), d (delete on close); COMM: world or self
+ *                          (exclusive), d (delete on close); COMM: world, self, or part, which only
+ *                          its ranks open; so it is with all that is done with the handle
+ *   part R S …             what part is from here on: these ranks, which take part in making it
+ *                          together with all that part had before, or with all
  *   piece R OFFSET LENGTH AT   rank R's next write has DATA[AT, AT + LENGTH) go to OFFSET
  *   write H HOW            HOW: at, view (independent), all-at, all-view, all-memory, split,
  *                          nonblocking (collective); uses up the pieces of all ranks
@@ -15,7 +18,10 @@
  *   size H BYTES · sync H · close H · delete · barrier · die R (SIGKILL)
  *   heal K FLAGS           dedup_admin_heal; what it did is the result's text
  *   touch PATH · wait PATH make a plain file; wait until it is there
+ *   pid PATH               adds this process's id to a plain file
+ *   kill PATH              kills the processes of such a file, and waits until they are gone
  *   shell COMMAND          runs it
+ *   leave                  the ranks end here, without MPI_Finalize
  *
  * Each rank writes the file RESULTS.<rank>, a line for each operation that MPI does: number of the
  * line, operation, name of the error class, text. An error does not end the program. */
@@ -41,6 +47,8 @@ struct piece {
 
 static char* name; /* of FILE, however long: the driver is to see it */
 static MPI_File handles[kHandles];
+static MPI_Comm comms[kHandles]; /* of open handles */
+static MPI_Comm part = MPI_COMM_WORLD;
 static MPI_Info info;
 static int data, results;
 static struct piece pieces[kMaxPieces]; /* of this rank */
@@ -149,8 +157,64 @@ static void do_open(void) {
             : *c == 'x' ? MPI_MODE_EXCL
                         : MPI_MODE_DELETE_ON_CLOSE;
   }
-  const MPI_Comm comm = strcmp(word(), "self") == 0 ? MPI_COMM_SELF : MPI_COMM_WORLD;
+  const char* who = word();
+  const MPI_Comm comm = strcmp(who, "self") == 0   ? MPI_COMM_SELF
+                        : strcmp(who, "part") == 0 ? part
+                                                   : MPI_COMM_WORLD;
+  comms[file - handles] = comm;
+  if (comm == MPI_COMM_NULL) return;
   if (result(MPI_File_open(comm, name, mode, info, file)) != MPI_SUCCESS) *file = MPI_FILE_NULL;
+}
+
+static void do_part(void) {
+  if (part == MPI_COMM_NULL) return;
+  int is_in = 0;
+  for (const char* member = strtok(NULL, " "); member != NULL; member = strtok(NULL, " ")) {
+    if (atoi(member) == rank) is_in = 1;
+  }
+  MPI_Comm smaller;
+  MPI(MPI_Comm_split(part, is_in ? 0 : MPI_UNDEFINED, rank, &smaller));
+  part = smaller;
+}
+
+/* Whether this rank has part in what follows with the handle that the next word names. */
+static int is_mine(const char* rest) {
+  const int h = atoi(rest);
+  return h < 0 || h >= kHandles || comms[h] != MPI_COMM_NULL;
+}
+
+static void do_pid(void) {
+  const int plain = open(word(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  CHECK(plain >= 0);
+  char text[32];
+  const int length = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+  CHECK(write(plain, text, (size_t)length) == length && close(plain) == 0);
+}
+
+/* Whether a process has let go of its sockets and locks. */
+static int is_gone(long process) {
+  char path[64], line[256];
+  int gone = 1;
+  snprintf(path, sizeof path, "/proc/%ld/status", process);
+  FILE* status = fopen(path, "r");
+  if (status == NULL) return 1;
+  while (fgets(line, sizeof line, status) != NULL) {
+    if (strncmp(line, "State:", 6) == 0) gone = strchr(line, 'Z') != NULL;
+  }
+  fclose(status);
+  return gone;
+}
+
+static void do_kill(void) {
+  const struct timespec pause = {0, 1000000};
+  FILE* processes = fopen(word(), "r");
+  CHECK(processes != NULL);
+  long process;
+  while (fscanf(processes, "%ld", &process) == 1) {
+    CHECK(kill((pid_t)process, SIGKILL) == 0);
+    while (!is_gone(process)) nanosleep(&pause, NULL);
+  }
+  fclose(processes);
 }
 
 static void add_piece(void) {
@@ -277,7 +341,9 @@ static int open_plain(const char* path, MPI_Offset bytes) {
 }
 
 static void do_read(void) {
-  const MPI_File file = *handle();
+  const MPI_File* const which = handle();
+  const MPI_File file = *which;
+  const MPI_Comm comm = comms[which - handles];
   const char* path = word();
   const MPI_Offset block = number();
   MPI_Offset size;
@@ -287,12 +353,15 @@ static void do_read(void) {
     return;
   }
   const int plain = open_plain(path, size);
-  MPI_Offset begin = size / ranks * rank + size % ranks * rank / ranks;
-  MPI_Offset bytes = size / ranks * (rank + 1) + size % ranks * (rank + 1) / ranks - begin;
+  int place, readers;
+  MPI(MPI_Comm_rank(comm, &place));
+  MPI(MPI_Comm_size(comm, &readers));
+  MPI_Offset begin = size / readers * place + size % readers * place / readers;
+  MPI_Offset bytes = size / readers * (place + 1) + size % readers * (place + 1) / readers - begin;
   if (block != 0) {
     /* Whole rounds of blocks; what is beyond the end comes back short. */
-    begin = block * rank;
-    bytes = (size + block * ranks - 1) / (block * ranks) * block;
+    begin = block * place;
+    bytes = (size + block * readers - 1) / (block * readers) * block;
   }
   CHECK(bytes <= INT_MAX);
   unsigned char* buffer = allocate((size_t)bytes);
@@ -302,7 +371,7 @@ static void do_read(void) {
   } else {
     MPI_Datatype one, type;
     MPI(MPI_Type_contiguous((int)block, MPI_BYTE, &one));
-    MPI(MPI_Type_create_resized(one, 0, (MPI_Aint)(block * ranks), &type));
+    MPI(MPI_Type_create_resized(one, 0, (MPI_Aint)(block * readers), &type));
     MPI(MPI_Type_commit(&type));
     MPI(MPI_File_set_view(file, begin, MPI_BYTE, type, "native", MPI_INFO_NULL));
     code = MPI_File_read_all(file, buffer, (int)bytes, MPI_BYTE, &status);
@@ -315,10 +384,10 @@ static void do_read(void) {
     put_plain(plain, buffer, begin, bytes);
   } else if (code == MPI_SUCCESS) {
     MPI_Offset expected = 0;
-    for (MPI_Offset at = begin; at < size; at += block * ranks) {
-      const MPI_Offset part = size - at < block ? size - at : block;
-      put_plain(plain, buffer + expected, at, part);
-      expected += part;
+    for (MPI_Offset at = begin; at < size; at += block * readers) {
+      const MPI_Offset piece = size - at < block ? size - at : block;
+      put_plain(plain, buffer + expected, at, piece);
+      expected += piece;
     }
     CHECK_INT(count_of(&status, MPI_BYTE), expected);
   }
@@ -397,6 +466,13 @@ static void do_line(char* line) {
     alone = 1;
     operation = word();
   }
+  static const char* const with_handle[] = {"write", "read", "pieces", "size", "sync", "close"};
+  for (size_t i = 0; i < sizeof with_handle / sizeof with_handle[0]; ++i) {
+    if (strcmp(operation, with_handle[i]) == 0 && !is_mine(operation + strlen(operation) + 1)) {
+      piece_count = 0;
+      return;
+    }
+  }
   if (strcmp(operation, "info") == 0) {
     do_info();
   } else if (strcmp(operation, "prefix") == 0) {
@@ -422,6 +498,15 @@ static void do_line(char* line) {
     if (alone || rank == 0) result(MPI_File_delete(name, info));
   } else if (strcmp(operation, "barrier") == 0) {
     barrier();
+  } else if (strcmp(operation, "part") == 0) {
+    do_part();
+  } else if (strcmp(operation, "pid") == 0) {
+    do_pid();
+  } else if (strcmp(operation, "leave") == 0) {
+    result(MPI_SUCCESS);
+    _exit(0);
+  } else if (strcmp(operation, "kill") == 0) {
+    do_kill();
   } else if (strcmp(operation, "die") == 0) {
     if (number() == rank) raise(SIGKILL);
   } else if (strcmp(operation, "touch") == 0) {
@@ -441,6 +526,9 @@ static void do_line(char* line) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
+  /* With -disable-auto-cleanup MPICH's mpiexec sends it to all when a process has died, which makes
+   * MPI's next call fail, on whatever communicator. */
+  signal(SIGUSR1, SIG_IGN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
