@@ -7,7 +7,6 @@ was made before; and the ranks end without MPI_Finalize, which takes all of them
 
 import pytest
 
-import form
 from conftest import only_dedup
 from stores import Model, Script, Site, noise, parts
 
@@ -16,45 +15,76 @@ pytestmark = only_dedup
 NODES = 4
 SIZE = 1_500_000  # large enough to be dumped at once
 HINTS = {"replication": 2, "chunk_size": 4096}
+# Of writing: with the node as a partner and a home, and no rank on it.
+STEPS = ["dump.hashed", "dump.storing", "dump.stored", "write.dumped", "commit.begin",
+         "commit.dumped", "commit.shards", "commit.indexed", "commit.prepared", "commit.renamed",
+         "commit.unfenced", "commit.fenced", "commit.installed", "commit.collected",
+         "close.committed"]
 
 
 @pytest.fixture(params=[True, False], ids=["shared", "private"])
 def site(tmp_path, request):
-    made = Site(tmp_path, shared=request.param)
+    return make_site(tmp_path, request.param)
+
+
+def make_site(root, shared):
+    made = Site(root, shared=shared)
     # The job goes on without its dead; what a signal ended, mpiexec would end with all on its host.
     made.options = ["-disable-auto-cleanup"]
     made.launcher = ["sh", "-c", 'trap "" USR1; "$@"; code=$?; [ $code -eq 137 ] || exit $code', "sh"]
     return made
 
 
-def others(ranks, lost):
-    return [rank for rank in range(ranks) if rank not in lost]
-
-
 class Recovery:
-    """A job of a rank a node, one of which dies."""
+    """A job in which nodes die, one after the other: a script that ends with what those do that are
+    left (`rest`). Each node has `each` ranks; node n's are n · each and those that follow."""
 
-    def __init__(self, site, lost, ranks=NODES):
+    def __init__(self, site, each=1):
         self.site = site
-        self.ranks = ranks
-        self.lost = lost
-        self.rest = others(ranks, [lost])
+        self.each = each
+        self.rest = list(range(NODES * each))
         self.old = Model(noise("old", SIZE))
-        self.pids = site.root / "doomed"
-        self.script = Script().open("wc")
-        self.script.write("all-at", parts(bytes(self.old.content), ranks)).close()
-        self.script.add(f"@{lost}", "pid", self.pids).add("barrier")
-        self.script.add("part", *self.rest)
-        self.script.add(f"@{lost}", "wait", site.root / "never")
+        self.script = Script()
         self.reads = 0
+        self.deaths = 0
+
+    def ranks_of(self, node):
+        return range(node * self.each, (node + 1) * self.each)
+
+    def nodes(self):
+        return [f"n{node}" for node in range(NODES) if self.ranks_of(node)[0] in self.rest]
+
+    def write_old(self):
+        self.script.open("wc").write("all-at", parts(bytes(self.old.content), len(self.rest))).close()
+        return self
+
+    def split_off(self, node):
+        """From here on its ranks only wait for their end."""
+        doomed = self.ranks_of(node)
+        self.rest = [rank for rank in self.rest if rank not in doomed]
+        self.deaths += 1
+        for rank in doomed:
+            self.script.add(f"@{rank}", "pid", self.pids())
+        # Not before all have written theirs.
+        self.script.add("part", *self.rest)
+        for rank in doomed:
+            self.script.add(f"@{rank}", "wait", self.site.root / "never")
+        return self
+
+    def pids(self):
+        return self.site.root / f"doomed{self.deaths}"
 
     def kill(self):
-        """By one of the others, which goes on when it has died."""
-        first = self.rest[0]
-        self.script.add(f"@{first}", "kill", self.pids)
-        self.script.add(f"@{first}", "touch", self.site.root / "killed")
+        """By one of the others, which go on when it has died."""
+        killed = self.site.root / f"killed{self.deaths}"
+        self.script.add(f"@{self.rest[0]}", "kill", self.pids())
+        self.script.add(f"@{self.rest[0]}", "touch", killed)
         for rank in self.rest:
-            self.script.add(f"@{rank}", "wait", self.site.root / "killed")
+            self.script.add(f"@{rank}", "wait", killed)
+        return self
+
+    def open(self, mode, handle=0):
+        self.script.open(mode, handle, "part")
         return self
 
     def write(self, model, handle=0):
@@ -62,42 +92,86 @@ class Recovery:
         self.script.write("all-at", dict(zip(self.rest, pieces.values())), handle)
         return self
 
+    def sync(self, handle=0):
+        self.script.add("sync", handle)
+        return self
+
     def read(self, handle=0):
         self.reads += 1
         self.script.add("read", handle, self.site.root / f"in-job{self.reads}", 0)
         return self
 
+    def close(self, handle=0):
+        self.script.close(handle)
+        return self
+
+    def mark(self):
+        """The number of the next line."""
+        return len(self.script.lines) + 1
+
     def content(self, number):
         return (self.site.root / f"in-job{number}").read_bytes()
 
-    def run(self, environment=None, hints=None):
+    def run(self, environment=None):
+        for death in range(1, self.deaths + 1):  # who is not dead yet would wait for it
+            self.script.add(f"@{self.rest[0]}", "kill", self.site.root / f"doomed{death}")
         self.script.add("leave")
-        job = self.site.run(self.script, self.ranks, self.ranks, {**HINTS, **(hints or {})},
-                            environment)
-        self.job = job
-        return job
+        self.job = self.site.run(self.script, NODES, NODES * self.each, HINTS, environment)
+        return self
 
-    def check(self):
-        """All went well with those that are left, to the end."""
-        wrong = [failure for failure in self.job.failures() if failure[0] != self.lost]
-        left = [self.job.entries("leave")[rank] for rank in self.rest]
-        assert not wrong and all(left), f"{self.job}"
+    def failures(self, begin=0, end=10**9):
+        """Of those that are left, in these lines; they have come to the end."""
+        assert all(self.job.entries("leave")[rank] for rank in self.rest), f"{self.job}"
+        return [failure for failure in self.job.failures()
+                if failure[0] in self.rest and begin <= failure[1] < end]
+
+    def check(self, begin=0):
+        """All went well with those that are left."""
+        assert not self.failures(begin), f"{self.job}"
+        return self
 
 
-@pytest.mark.parametrize("lost", range(NODES))
-def test_read_and_go_on_after_a_node_died(site, lost):
+@pytest.mark.parametrize("node", range(NODES))
+def test_read_and_go_on_after_a_node_died(site, node):
     """Each of the nodes in turn: homes of the file and of its blocks are among them."""
-    recovery = Recovery(site, lost).kill()
     new = Model(noise("new", SIZE + 1000))
-    recovery.script.open("w", comm="part")
-    recovery.read().write(new)
-    recovery.script.close().open("r", comm="part")
-    recovery.read()
-    recovery.script.close()
-    recovery.run()
-    recovery.check()
+    recovery = Recovery(site).write_old().split_off(node).kill()
+    recovery.open("w").read().write(new).close().open("r").read().close()
+    recovery.run().check()
     assert recovery.content(1) == bytes(recovery.old.content)
     assert recovery.content(2) == bytes(new.content)
+    assert f"node n{node} is lost" in recovery.job.stderr
     # The next job, on those that are left.
-    site.lose(f"n{lost}")
-    site.expect(new, [f"n{rank}" for rank in recovery.rest], 2)
+    site.lose(f"n{node}")
+    site.expect(new, recovery.nodes(), 2)
+    site.check_stores(new, 2, *recovery.nodes())
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_node_dies_while_the_others_write(tmp_path, step):
+    """Whoever was told of an error opens the file again: it is the old generation or the new one."""
+    node = STEPS.index(step) % NODES
+    shared = STEPS.index(step) // NODES % 2 == 0
+    site = make_site(tmp_path, shared)
+    new = Model(noise("new", SIZE))
+    last = Model(noise("last", SIZE + 5000))
+    recovery = Recovery(site).write_old().split_off(node)
+    recovery.open("w").write(new).sync().close()
+    begin = recovery.mark()
+    recovery.open("r").read().close()
+    recovery.open("w").write(last).close().open("r").read().close()
+    # The old generation took each step once.
+    recovery.run({"DEDUP_TEST_KILL": f"{step}:2:{recovery.rest[0]}",
+                  "DEDUP_TEST_KILL_PIDS": str(recovery.pids())})
+    recovery.check(begin)
+    assert f"node n{node} is lost" in recovery.job.stderr, f"{recovery.job}"
+    found = recovery.content(1)
+    assert found in (bytes(recovery.old.content), bytes(new.content))
+    synced = [e.error for rank in recovery.rest for e in recovery.job.results[rank]
+              if e.operation == "sync"]
+    if "SUCCESS" in synced:
+        assert found == bytes(new.content), f"{recovery.job}"
+    assert recovery.content(2) == bytes(last.content)
+    site.lose(f"n{node}")
+    site.expect(last, recovery.nodes(), 2)
+    site.check_stores(last, 2, *recovery.nodes())

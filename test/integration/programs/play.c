@@ -211,7 +211,7 @@ static void do_kill(void) {
   CHECK(processes != NULL);
   long process;
   while (fscanf(processes, "%ld", &process) == 1) {
-    CHECK(kill((pid_t)process, SIGKILL) == 0);
+    CHECK(kill((pid_t)process, SIGKILL) == 0 || errno == ESRCH);
     while (!is_gone(process)) nanosleep(&pause, NULL);
   }
   fclose(processes);
