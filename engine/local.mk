@@ -32,6 +32,8 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/leave.h \
   engine/protocol/local_file.cc \
   engine/protocol/local_file.h \
+  engine/protocol/lost_nodes.cc \
+  engine/protocol/lost_nodes.h \
   engine/protocol/own_leases.cc \
   engine/protocol/own_leases.h \
   engine/protocol/plain_file.cc \

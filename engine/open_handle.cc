@@ -6,6 +6,7 @@
 #include "engine/mpi/checked_message.h"
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/leave.h"
+#include "engine/protocol/lost_nodes.h"
 #include "service/messages/file_info.h"
 #include "service/messages/homes.h"
 
@@ -42,9 +43,16 @@ OwnStore own_store(const FileHandle& file) {
           }};
 }
 
+// As far as this rank knows. Nodes that the communicator does not reach may be lost without a trace
+// here; but for a rank alone, of which a job may have many, it takes some sign.
+bool may_miss_nodes(const FileHandle& file) {
+  const Topology& topology = file.topology;
+  const bool is_part = topology.nodes().size() < topology.job_nodes();
+  return (is_part && topology.size() > 1) || file.job->may_have_lost(topology.size());
+}
+
 // All ranks must have asked for the same: path, mode, hints. They get the handle that rank 0 makes.
-// `may_have_lost`: whether a node of the job may be lost, as some rank knows.
-Status check_same(FileHandle& file, int amode, bool& may_have_lost) {
+Status check_same(FileHandle& file, int amode) {
   if (file.rank() == 0) file.handle = Id128::random();
   const Asked asked{file.path, static_cast<std::uint32_t>(amode),
                     hints::agreement_text(file.hints)};
@@ -67,9 +75,9 @@ Status check_same(FileHandle& file, int amode, bool& may_have_lost) {
                                         hints::first_difference(first.hints, asked.hints));
     }
   }
-  std::uint64_t doubt = file.job->may_have_lost(file.topology.size()) ? 1 : 0;
+  std::uint64_t doubt = may_miss_nodes(file) ? 1 : 0;
   const Status all = agree_max(file.comm(), mine, doubt);
-  may_have_lost = doubt != 0;
+  file.may_miss_nodes = doubt != 0;
   return all;
 }
 
@@ -107,10 +115,7 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
   file->writable = (arguments.amode & MPI_MODE_RDONLY) == 0;
   file->heals = arguments.purpose == Purpose::kHealing;
   file->delete_on_close = (arguments.amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
-  bool may_have_lost = false;
-  DEDUP_TRY(check_same(*file, arguments.amode, may_have_lost));
-  // Where the job has the file open already its nodes are not asked for it.
-  if (may_have_lost) DEDUP_TRY(job->check_nodes(comm));
+  DEDUP_TRY(check_same(*file, arguments.amode));
   bool created = false;
   const OpenMode mode{(arguments.amode & MPI_MODE_CREATE) != 0,
                       (arguments.amode & MPI_MODE_EXCL) != 0};
@@ -143,11 +148,10 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
 Result<bool> begin_anew_without_lost(Job& job, MPI_Comm comm, bool is_apart, const Status& opened) {
   if (all_max(comm, opened.code() == Code::kUnreachable ? 1 : 0) == 0) return false;
   if (!is_apart) {
-    const Status nodes = job.check_nodes(comm);
+    const CommRanks ranks(comm);
+    const Status nodes = check_nodes(job.client(), ranks);
     if (nodes.is_ok()) return false;
-    int rank = 0;
-    PMPI_Comm_rank(comm, &rank);
-    if (rank == 0) warn(nodes.message() + ": going on with the nodes that open the file");
+    if (ranks.is_root()) warn(nodes.message() + ": going on with the nodes that open the file");
   }
   DEDUP_TRY(Job::begin_anew(comm));
   return true;

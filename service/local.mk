@@ -70,6 +70,7 @@ unit_tests_SOURCES += \
   test/unit/service_frame_mac_test.cc \
   test/unit/service_messages_test.cc \
   test/unit/service_node_handler_test.cc \
+  test/unit/service_pulse_test.cc \
   test/unit/service_restore_test.cc \
   test/unit/service_store_node_failures_test.cc \
   test/unit/service_store_node_test.cc \

@@ -281,17 +281,6 @@ Result<std::shared_ptr<Job>> Job::get() {
   return now.why_not;
 }
 
-Status Job::check_nodes(MPI_Comm comm) {
-  const CommRanks ranks(comm);
-  Status mine;
-  for (int node = ranks.rank(); node < nodes() && mine.is_ok(); node += ranks.size()) {
-    const auto asked = static_cast<NodeIndex>(node);
-    if (client_->is_there(asked)) continue;
-    mine = Status(Code::kUnreachable, "node " + node_name(asked) + " is lost");
-  }
-  return ranks.agree(mine);
-}
-
 bool Job::may_have_lost(int ranks) const {
   if (client_->has_missed()) return true;
   const std::lock_guard lock(p_->mutex);

@@ -47,13 +47,9 @@ class Job {
   NodeIndex my_node() const { return client_->self(); }
   const std::string& node_name(NodeIndex node) const { return client_->node_name(node); }
 
-  // Collective over `comm`, ranks of this job: ok if the services' processes of all nodes run; else
-  // kUnreachable, with the name of one that does not. A connection for each node, spread over the
-  // ranks.
-  Status check_nodes(MPI_Comm comm);
-  // Whether there is reason for that when a file is opened on so many ranks: this process could not
-  // reach some node, or has a file open on more ranks, of which those that are left out may be
-  // lost. Local.
+  // Whether there is reason to ask if nodes are lost when a file is opened on so many ranks: this
+  // process could not reach some node, or has a file open on more ranks, of which those that are
+  // left out may be lost. Local.
   bool may_have_lost(int ranks) const;
   // A file is open on so many ranks, until closed().
   void opened(int ranks);

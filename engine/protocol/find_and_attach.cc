@@ -7,6 +7,7 @@
 #include "base/warn.h"
 #include "engine/protocol/fence.h"
 #include "engine/protocol/kept_file.h"
+#include "engine/protocol/lost_nodes.h"
 #include "engine/protocol/search.h"
 #include "service/messages/file_home.h"
 #include "service/messages/store_node.h"
@@ -53,6 +54,9 @@ class FindAndAttach {
     if (has_turn && file_.rank() == 0) status = check_known();
     bool known = begun_.known;
     status = file_.ranks().share(status, known);
+    // Else all nodes are asked what they have.
+    const bool asks_nodes = status.is_ok() && known && file_.may_miss_nodes;
+    if (asks_nodes) status = check_nodes(file_.client(), file_.ranks());
     if (status.is_ok()) status = find_and_attach(known);
     if (!status.is_ok() && made_empty_) remove_made();
     // The path's turn is given back whatever happened.

@@ -43,6 +43,7 @@ struct JobFile {
   bool delete_on_close = false;
   bool atomic = false;
   bool heals = false;              // opened to be healed: its content stays as it is
+  bool may_miss_nodes = false;     // some node of the job may be lost: the same on all ranks
   OnLoss on_loss = OnLoss::kGoOn;  // the same on all ranks
   // This rank changed the file through this handle since the last commit.
   std::atomic<bool> changed = false;

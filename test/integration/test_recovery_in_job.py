@@ -65,10 +65,10 @@ class Recovery:
         self.deaths += 1
         for rank in doomed:
             self.script.add(f"@{rank}", "pid", self.pids())
-        # Not before all have written theirs.
         self.script.add("part", *self.rest)
         for rank in doomed:
             self.script.add(f"@{rank}", "wait", self.site.root / "never")
+        self.script.add("meet")  # all the others are through with what took the doomed, too
         return self
 
     def pids(self):
@@ -77,6 +77,7 @@ class Recovery:
     def kill(self):
         """By one of the others, which go on when it has died."""
         killed = self.site.root / f"killed{self.deaths}"
+        self.script.add("meet")  # all are through with what they did before
         self.script.add(f"@{self.rest[0]}", "kill", self.pids())
         self.script.add(f"@{self.rest[0]}", "touch", killed)
         for rank in self.rest:
@@ -112,11 +113,12 @@ class Recovery:
     def content(self, number):
         return (self.site.root / f"in-job{number}").read_bytes()
 
-    def run(self, environment=None):
+    def run(self, environment=None, hints=None):
         for death in range(1, self.deaths + 1):  # who is not dead yet would wait for it
             self.script.add(f"@{self.rest[0]}", "kill", self.site.root / f"doomed{death}")
         self.script.add("leave")
-        self.job = self.site.run(self.script, NODES, NODES * self.each, HINTS, environment)
+        self.job = self.site.run(self.script, NODES, NODES * self.each, {**HINTS, **(hints or {})},
+                                 environment)
         return self
 
     def failures(self, begin=0, end=10**9):
@@ -175,3 +177,117 @@ def test_a_node_dies_while_the_others_write(tmp_path, step):
     site.lose(f"n{node}")
     site.expect(last, recovery.nodes(), 2)
     site.check_stores(last, 2, *recovery.nodes())
+
+
+def test_a_file_that_is_still_open_on_all_ranks(site):
+    """It cannot be closed without the lost ones; the others open it anew, and it is whole."""
+    new = Model(noise("new", SIZE))
+    recovery = Recovery(site).write_old()
+    recovery.script.open("w", 1)
+    # Uncommitted: lost with the node.
+    recovery.script.write("at", {rank: [(rank * 1000, noise(f"lost {rank}", 500))] for rank in range(NODES)}, 1)
+    recovery.split_off(2).kill()
+    recovery.open("w").read().write(new).close().open("r").read().close()
+    recovery.run().check()
+    assert recovery.content(1) == bytes(recovery.old.content)
+    assert recovery.content(2) == bytes(new.content)
+
+
+def test_handles_of_before_are_errors(site):
+    """Nothing hangs, nothing is lost that was committed, and what to do is said."""
+    new = Model(noise("new", SIZE))
+    recovery = Recovery(site).write_old().split_off(1)
+    recovery.open("w", 1)
+    small = {rank: [(rank * 1000, noise(f"small {rank}", 500))] for rank in recovery.rest}
+    recovery.script.write("at", small, 1).write("at", small, 1)  # leases
+    recovery.kill().open("w").read()
+    begin = recovery.mark()
+    recovery.script.write("at", small, 1)
+    recovery.write(new, 1).read(1).sync(1).close(1)
+    end = recovery.mark()
+    recovery.write(new).close().open("r").read().close()
+    recovery.run()
+    failures = recovery.failures(begin, end)
+    # The independent write, the collective one, reading, sync and close, on each rank.
+    assert len(failures) == 5 * len(recovery.rest), f"{recovery.job}"
+    assert all(failure[3] == "IO" for failure in failures), f"{recovery.job}"
+    assert any("close it and open it again" in failure[4] for failure in failures), f"{recovery.job}"
+    assert recovery.failures() == failures, f"{recovery.job}"
+    assert recovery.content(1) == bytes(recovery.old.content)
+    assert recovery.content(recovery.reads) == bytes(new.content)
+
+
+def test_two_nodes_die_one_after_the_other(site):
+    """K = 2: there was time to commit in between."""
+    first, second = Model(noise("first", SIZE)), Model(noise("second", SIZE))
+    recovery = Recovery(site, each=2).write_old()
+    recovery.split_off(0).kill().open("w").read().write(first).close()
+    recovery.split_off(2).kill().open("w").read().write(second).close()
+    recovery.run().check()
+    assert recovery.content(1) == bytes(recovery.old.content)
+    assert recovery.content(2) == bytes(first.content)
+    site.lose("n0", "n2")
+    site.expect(second, recovery.nodes(), 3)
+
+
+def test_the_last_one_goes_on_alone(site):
+    recovery = Recovery(site)
+    recovery.write_old()
+    for node in (1, 3, 0):
+        recovery.split_off(node).kill().open("w").read().write(recovery.old).close()
+    recovery.open("r").read().close()
+    recovery.run().check()
+    assert [recovery.content(n) == bytes(recovery.old.content) for n in range(1, 5)] == [True] * 4
+
+
+def test_only_some_processes_of_a_node_die(site):
+    """The one that ran its service: another of its ranks takes over."""
+    new = Model(noise("new", SIZE))
+    recovery = Recovery(site, each=2).write_old()
+    recovery.deaths = 1
+    recovery.rest.remove(2)
+    recovery.script.add("@2", "pid", recovery.pids()).add("part", *recovery.rest)
+    recovery.script.add("@2", "wait", site.root / "never").add("meet")
+    recovery.kill().open("w").read().write(new).close()
+    recovery.run().check()
+    assert recovery.content(1) == bytes(recovery.old.content)
+    site.expect(new, NODES, 3)
+
+
+def test_a_node_that_is_alive_but_left_out(site):
+    """Its store is as if it were not there: of what it alone has with the lost one, there is nothing."""
+    recovery = Recovery(site)
+    script = recovery.script
+    recovery.write_old()
+    recovery.split_off(3).kill()
+    script.add("part", 0, 1).add("meet")
+    script.open("r", 0, "part").add("read", 0, site.root / "in-job1", 0).close()
+    recovery.run(hints={"replication": 3}).check()
+    assert recovery.content(1) == bytes(recovery.old.content)
+
+
+def test_a_stopped_node_is_lost(site):
+    """It does not answer, though its connections are there."""
+    new = Model(noise("new", SIZE))
+    recovery = Recovery(site).write_old().split_off(1)
+    recovery.open("r", 1).read(1).close(1)  # connections that are kept
+    stopped = site.root / "stopped"
+    first = recovery.rest[0]
+    recovery.script.add(f"@{first}", "shell", f"kill -STOP $(cat {recovery.pids()})")
+    recovery.script.add(f"@{first}", "touch", stopped)
+    for rank in recovery.rest:
+        recovery.script.add(f"@{rank}", "wait", stopped)
+    recovery.open("w").read().write(new).close().open("r").read().close()
+    recovery.run({"DEDUP_NODE_TIMEOUT": "1"}).check()
+    assert recovery.content(2) == bytes(recovery.old.content)
+    assert recovery.content(3) == bytes(new.content)
+
+
+def test_a_busy_service_is_not_lost(site):
+    """Its disk takes longer than a node may give no sign of life."""
+    site.variables = {"DEDUP_TEST_PACE": "store=500K", "DEDUP_NODE_TIMEOUT": "1"}
+    model = Model(noise("slow", SIZE))
+    job = site.write(parts(bytes(model.content), NODES), NODES, NODES, HINTS)
+    assert "lost" not in job.stderr
+    site.variables = {}
+    site.expect(model, NODES, NODES)

@@ -97,5 +97,17 @@ TEST(NodeOfRank, NamedThenSimulatedThenTheHosts) {
   EXPECT_EQ(node_of_process(), "mine");
 }
 
+TEST(NodeTimeout, IsANumberOfSeconds) {
+  ::unsetenv("DEDUP_NODE_TIMEOUT");
+  EXPECT_EQ(*node_timeout(), kNodeTimeout);
+  ::setenv("DEDUP_NODE_TIMEOUT", "5", 1);
+  EXPECT_EQ(*node_timeout(), std::chrono::seconds(5));
+  for (const char* wrong : {"0", "-1", "5s", "x", "86401", "99999999999999999999"}) {
+    ::setenv("DEDUP_NODE_TIMEOUT", wrong, 1);
+    EXPECT_EQ(node_timeout().status().code(), Code::kArgument) << wrong;
+  }
+  ::unsetenv("DEDUP_NODE_TIMEOUT");
+}
+
 }  // namespace
 }  // namespace dedup::hints

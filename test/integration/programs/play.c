@@ -8,6 +8,7 @@
  *                          its ranks open; so it is with all that is done with the handle
  *   part R S …             what part is from here on: these ranks, which take part in making it
  *                          together with all that part had before, or with all
+ *   meet                   a barrier of part
  *   piece R OFFSET LENGTH AT   rank R's next write has DATA[AT, AT + LENGTH) go to OFFSET
  *   write H HOW            HOW: at, view (independent), all-at, all-view, all-memory, split,
  *                          nonblocking (collective); uses up the pieces of all ranks
@@ -500,6 +501,8 @@ static void do_line(char* line) {
     barrier();
   } else if (strcmp(operation, "part") == 0) {
     do_part();
+  } else if (strcmp(operation, "meet") == 0) {
+    if (part != MPI_COMM_NULL) MPI(MPI_Barrier(part));
   } else if (strcmp(operation, "pid") == 0) {
     do_pid();
   } else if (strcmp(operation, "leave") == 0) {
