@@ -39,7 +39,8 @@ void dedup_abbreviate(const char* text, char* out, size_t size);
  * reported by dedup_open: a program that opens no dedup: file must not notice. */
 void dedup_job_begin(void);
 
-/* Right before MPI_Finalize: a barrier over MPI_COMM_WORLD, then the service ends. */
+/* Right before MPI_Finalize: a barrier over the job's ranks (MPI_COMM_WORLD's, or those that have
+ * begun a job anew), then the service ends. */
 void dedup_job_end(void);
 
 /* ---- Opening and closing -------------------------------------------------------------------- */
@@ -48,7 +49,8 @@ void dedup_job_end(void);
  * the file's name without its prefix. `amode`: MPI_MODE_… flags as the program gave them. `info`:
  * the program's hints (MPI_INFO_NULL if none). `hints_file`: ROMIO's system hints (from
  * ROMIO_HINTS), as an info (MPI_INFO_NULL if none). On failure *file is NULL, and all ranks return
- * the same error class. */
+ * the same error class. If a node of the job is lost, the ranks of comm begin a job of their nodes:
+ * files that are open in the job before are errors from then on. */
 int dedup_open(MPI_Comm comm, const char* path, int amode, MPI_Info info, MPI_Info hints_file,
                dedup_file** file, dedup_error* error);
 

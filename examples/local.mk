@@ -16,4 +16,4 @@ examples_heat3d_heat3d_CPPFLAGS = $(AM_CPPFLAGS) $(CLI11_CFLAGS) $(HDF5_CFLAGS) 
 examples_heat3d_heat3d_CXXFLAGS = $(AM_CXXFLAGS) -ffp-contract=off
 examples_heat3d_heat3d_LDADD = $(HDF5_LIBS)
 
-EXTRA_DIST += examples/heat3d/README.md examples/heat3d/report.py examples/libraries
+EXTRA_DIST += examples/heat3d/README.md examples/heat3d/report.py examples/libraries examples/survive

@@ -94,24 +94,25 @@ class Bench:
         """The path of a program of bench/programs."""
         return self.build / "bench" / "programs" / name
 
-    def run(self, words, environment=None, timeout=jobs.HANG_GUARD_SECONDS):
-        """The output of a command; raises jobs.Failed, with its standard error, if it fails."""
-        return jobs.run(words, jobs.clean_environment(**(environment or {})), timeout)
+    def run(self, words, environment=None, timeout=jobs.HANG_GUARD_SECONDS, codes=(0,)):
+        """The output of a command; raises jobs.Failed, with its standard error, if it ends with none of these codes."""
+        return jobs.run(words, jobs.clean_environment(**(environment or {})), timeout, codes)
 
-    def dedup_mpiexec(self, nodes, ranks, words, hints, store, touches=0):
+    def dedup_mpiexec(self, nodes, ranks, words, hints, store, touches=0, options=(), codes=(0,)):
         """Runs a job on simulated nodes with the driver preloaded, and returns its output.
 
         nodes: a number or "n0,n2"; hints: {"replication": 3, ...}, without dedup_; store: the
         directory with a store for each node. For `ufs:` files too, so that both sides of a
         comparison have the same libraries and the same way of waiting. touches: bytes of memory
         that the job will take, page cache included, about; they are made ready before it starts.
+        options: of mpiexec. codes: those that it may end with.
         Without hints named test_..., which only the test build knows, it is what users have.
         """
         memory.warm(min(touches, memory.free() // 2))
         environment = {f"DEDUP_{name.upper()}": value for name, value in hints.items()}
         build = self.build / "test" if any(name.startswith("test_") for name in hints) else self.build
         return self.run([build / "bin" / "dedup-mpiexec", "--nodes", nodes, "--store", store,
-                         "-n", ranks, *words], environment)
+                         *options, "-n", ranks, *words], environment, codes=codes)
 
     # ---- Comparing ----------------------------------------------------------------------------
 

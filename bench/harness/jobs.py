@@ -18,8 +18,8 @@ def clean_environment(**more):
     return {**kept, **{k: str(v) for k, v in more.items()}}
 
 
-def run(command, environment=None, timeout=HANG_GUARD_SECONDS):
-    """The standard output of a command that ends well; raises Failed otherwise."""
+def run(command, environment=None, timeout=HANG_GUARD_SECONDS, codes=(0,)):
+    """The standard output of a command that ends well, with one of these codes; raises Failed otherwise."""
     words = [str(word) for word in command]
     process = subprocess.Popen(words, env=environment or clean_environment(),
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -40,7 +40,7 @@ def run(command, environment=None, timeout=HANG_GUARD_SECONDS):
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(timeout=10)
         raise
-    if process.returncode != 0:
+    if process.returncode not in codes:
         raise Failed(f"exit code {process.returncode}: {' '.join(words)}\n{out[-1000:]}\n"
                      f"{err[:4000]}")
     return out

@@ -5,13 +5,18 @@ then, so all that is done after a loss is done on a communicator (`part`) withou
 was made before; and the ranks end without MPI_Finalize, which takes all of them.
 """
 
+import pathlib
+import subprocess
+
 import pytest
 
-from conftest import only_dedup
+import form
+from conftest import clean_environment, only_dedup, run_guarded
 from stores import Model, Script, Site, noise, parts
 
 pytestmark = only_dedup
 
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "survive" / "survive.c"
 NODES = 4
 SIZE = 1_500_000  # large enough to be dumped at once
 HINTS = {"replication": 2, "chunk_size": 4096}
@@ -291,3 +296,20 @@ def test_a_busy_service_is_not_lost(site):
     assert "lost" not in job.stderr
     site.variables = {}
     site.expect(model, NODES, NODES)
+
+
+def test_the_example(tmp_path):
+    """Its result is the same, whoever is lost; on a machine with other rounding it is another one."""
+    program = tmp_path / "survive"
+    subprocess.run([form.command("mpicc"), "-O2", "-Wall", "-Wextra", "-Werror", "-o", program, EXAMPLE], check=True)
+    results = {}
+    for lost in ([], [35, 2, 3], [20, 0, 1], [59, 7, 7]):
+        site = tmp_path / f"site{len(results)}"
+        site.mkdir()
+        done = run_guarded([form.TEST_BUILD / "bin" / "dedup-mpiexec", "--nodes", NODES, "--store", site / "stores",
+                            "-disable-auto-cleanup", "-n", 2 * NODES, program, f"dedup:{site}/rod", *lost],
+                           clean_environment())
+        lines = done.stdout.splitlines()
+        assert any("go on from step" in line for line in lines) == bool(lost), done
+        results[str(lost)] = [line for line in lines if line.startswith("after 60 steps")]
+    assert len(set(map(tuple, results.values()))) == 1 and all(results.values()), results
