@@ -174,8 +174,7 @@ class TcpTransport : public Transport {
     return domains;
   }
   bool is_there(NodeIndex node) override {
-    if (index_is_local(node)) return true;
-    return has_pulse_at(*nodes_[node]);
+    return index_is_local(node) || has_pulse_at(*nodes_[node]);
   }
   bool has_missed() const override { return has_missed_; }
   std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,

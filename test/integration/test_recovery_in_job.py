@@ -271,6 +271,36 @@ def test_a_node_that_is_alive_but_left_out(site):
     assert recovery.content(1) == bytes(recovery.old.content)
 
 
+def test_one_goes_ahead_and_the_others_follow(site):
+    """A rank that opens the file by itself begins a job of its own; then all are in one again."""
+    new = Model(noise("new", SIZE))
+    recovery = Recovery(site).write_old().split_off(3).kill()
+    recovery.script.add("@1 open 1 r self").add("@1 close 1")
+    recovery.open("w").read().write(new).close()
+    recovery.run().check()
+    assert recovery.content(1) == bytes(recovery.old.content)
+    site.lose("n3")
+    site.expect(new, recovery.nodes(), 3)
+
+
+def test_two_that_go_on_apart_are_two_jobs(tmp_path):
+    """Of two that replace the same generation one wins, and the other is told so."""
+    site = make_site(tmp_path, shared=True)
+    mine = {rank: Model(noise(f"of {rank}", SIZE)) for rank in (0, 2)}
+    recovery = Recovery(site).write_old().split_off(1).kill()
+    for rank in mine:
+        recovery.script.add(f"@{rank} open 1 w self")
+    recovery.script.add("meet")
+    recovery.script.write("at", {rank: [(0, bytes(model.content))] for rank, model in mine.items()}, 1)
+    recovery.script.close(1).add("meet").open("r", 0, "part")
+    recovery.read().close().run()
+    closed = {rank: next(e.error for e in recovery.job.results[rank]
+                         if e.operation == "close" and e.line > 10) for rank in mine}
+    assert sorted(closed.values()) == ["IO", "SUCCESS"], f"{recovery.job}"
+    winner = next(rank for rank, error in closed.items() if error == "SUCCESS")
+    assert recovery.content(1) == bytes(mine[winner].content)
+
+
 def test_a_stopped_node_is_lost(site):
     """It does not answer, though its connections are there."""
     new = Model(noise("new", SIZE))

@@ -539,7 +539,10 @@ int main(int argc, char** argv) {
   name = strdup(argv[1]);
   CHECK(name != NULL);
   info = MPI_INFO_NULL;
-  for (int i = 0; i < kHandles; ++i) handles[i] = MPI_FILE_NULL;
+  for (int i = 0; i < kHandles; ++i) {
+    handles[i] = MPI_FILE_NULL;
+    comms[i] = MPI_COMM_NULL;
+  }
   FILE* script = fopen(argv[2], "r");
   CHECK(script != NULL);
   data = open(argv[3], O_RDONLY);
