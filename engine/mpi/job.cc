@@ -243,6 +243,7 @@ void Job::begin() {
   } else {
     int rank;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_free(&job->p_->ranks);
     // What the user set is told at once, and not only when a file is opened.
     if (rank == 0 && status.code() == Code::kArgument) say_error(status.message());
     now.why_not = std::move(status);
@@ -255,7 +256,11 @@ Status Job::begin_anew(MPI_Comm comm) {
   before->stop(kEnded);
   // Its communicator stays as it is: to free it takes all its ranks, of which some are lost.
   std::shared_ptr<Job> job(new Job(before->world_));
-  DEDUP_TRY(job->start(comm, Turn::kAnew));
+  const Status status = job->start(comm, Turn::kAnew);
+  if (!status.is_ok()) {
+    PMPI_Comm_free(&job->p_->ranks);
+    return status;
+  }
   const std::lock_guard lock(state().mutex);
   state().job = std::move(job);
   return Status::ok();

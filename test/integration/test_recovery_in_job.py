@@ -313,7 +313,7 @@ def test_a_stopped_node_is_lost(site):
     for rank in recovery.rest:
         recovery.script.add(f"@{rank}", "wait", stopped)
     recovery.open("w").read().write(new).close().open("r").read().close()
-    recovery.run({"DEDUP_NODE_TIMEOUT": "1"}).check()
+    recovery.run({"DEDUP_NODE_TIMEOUT": "2"}).check()
     assert recovery.content(2) == bytes(recovery.old.content)
     assert recovery.content(3) == bytes(new.content)
 
