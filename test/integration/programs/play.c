@@ -26,6 +26,7 @@
  *
  * Each rank writes the file RESULTS.<rank>, a line for each operation that MPI does: number of the
  * line, operation, name of the error class, text. An error does not end the program. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
