@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -38,16 +39,22 @@ T value_of(Result<T> result) {
   return std::move(*result);
 }
 
-// Seconds that the slowest rank took for `work`, which all begin together.
+// Seconds that the slowest of `comm` took for `work`, which all begin together.
 template <typename Work>
-double slowest(Work&& work) {
-  MPI_Barrier(MPI_COMM_WORLD);
+double slowest_of(MPI_Comm comm, Work&& work) {
+  MPI_Barrier(comm);
   const double begin = MPI_Wtime();
   work();
   const double mine = MPI_Wtime() - begin;
   double most = 0;
-  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, comm);
   return most;
+}
+
+// The same over all ranks.
+template <typename Work>
+double slowest(Work&& work) {
+  return slowest_of(MPI_COMM_WORLD, std::forward<Work>(work));
 }
 
 inline std::uint64_t sum_over_ranks(std::uint64_t mine) {

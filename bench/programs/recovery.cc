@@ -58,18 +58,6 @@ void write_file(const Options& options, const Source& source) {
   check(MPI_File_close(&file), "close");
 }
 
-// Seconds that the slowest of `comm` took for `work`, which all begin together.
-template <typename Work>
-double slowest_of(MPI_Comm comm, Work&& work) {
-  MPI_Barrier(comm);
-  const double begin = MPI_Wtime();
-  work();
-  const double mine = MPI_Wtime() - begin;
-  double most = 0;
-  MPI_Allreduce(&mine, &most, 1, MPI_DOUBLE, MPI_MAX, comm);
-  return most;
-}
-
 void recover(const Options& options, const Source& source, const Layout& layout, int lost,
              MPI_Comm rest) {
   int place = 0;
