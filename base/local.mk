@@ -2,6 +2,8 @@ libdedup_core_la_SOURCES += \
   base/barrier.h \
   base/checksum.h \
   base/codec.h \
+  base/erasure.cc \
+  base/erasure.h \
   base/fields.h \
   base/chunk_namer.cc \
   base/chunk_namer.h \
@@ -36,6 +38,7 @@ libdedup_core_la_SOURCES += \
 
 unit_tests_SOURCES += \
   test/unit/base_codec_test.cc \
+  test/unit/base_erasure_test.cc \
   test/unit/base_fields_test.cc \
   test/unit/base_chunk_namer_test.cc \
   test/unit/base_gmac_test.cc \

@@ -27,6 +27,8 @@ libdedup_core_la_SOURCES += \
   plan/slots.h \
   plan/stretches.cc \
   plan/stretches.h \
+  plan/stripes.cc \
+  plan/stripes.h \
   plan/tally.cc \
   plan/tally.h
 unit_tests_SOURCES += \
@@ -39,6 +41,7 @@ unit_tests_SOURCES += \
   test/unit/plan_log_runs_test.cc \
   test/unit/plan_odds_test.cc \
   test/unit/plan_overlay_test.cc \
+  test/unit/plan_stripes_test.cc \
   test/unit/plan_placement_test.cc \
   test/unit/plan_reduce_test.cc \
   test/unit/plan_stretches_test.cc \

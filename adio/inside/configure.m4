@@ -14,9 +14,10 @@ AS_IF([test -n "$file_system_dedup"], [
   DEDUP_IPSEC_MB
   DEDUP_LIBRARY([XXHASH], [xxHash], [libxxhash >= 0.8], [libxxhash-dev])
   DEDUP_LIBRARY([ZSTD], [zstd], [libzstd >= 1.4], [libzstd-dev])
+  DEDUP_LIBRARY([ISAL], [ISA-L], [libisal >= 2.30], [libisal-dev])
   DEDUP_LIBRARY([FMT], [fmt], [fmt >= 9], [libfmt-dev])
   DEDUP_LIBRARY([JSON], [nlohmann-json], [nlohmann_json >= 3.10], [nlohmann-json3-dev])
   # MPICH's own linking is that of C.
-  LIBS="$OPENSSL_LIBS $IPSEC_MB_LIBS $XXHASH_LIBS $ZSTD_LIBS $FMT_LIBS -lstdc++ -lm -lpthread $LIBS"
+  LIBS="$OPENSSL_LIBS $IPSEC_MB_LIBS $XXHASH_LIBS $ZSTD_LIBS $ISAL_LIBS $FMT_LIBS -lstdc++ -lm -lpthread $LIBS"
   AC_DEFINE([ROMIO_DEDUP], [1], [Define for ROMIO with the dedup: driver])
 ])

@@ -1,0 +1,56 @@
+#include "plan/stripes.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+
+namespace dedup::plan {
+
+StripeShape StripeShape::within(std::size_t nodes) const {
+  if (nodes <= parities) return {0, parities};
+  return {static_cast<unsigned>(std::min<std::size_t>(data, nodes - parities)), parities};
+}
+
+std::vector<Stripe> make_stripes(std::span<const NodeIndex> nodes,
+                                 std::span<const std::uint32_t> units, const StripeShape& shape,
+                                 std::uint32_t turn) {
+  assert(nodes.size() == units.size() && nodes.size() >= shape.data + shape.parities);
+  std::vector<std::uint32_t> next(nodes.size());      // unit
+  std::vector<std::uint32_t> parities(nodes.size());  // that a node has got
+  std::vector<std::size_t> order(nodes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(turn % nodes.size()),
+              order.end());
+  const auto left = [&](std::size_t i) { return units[i] - next[i]; };
+  std::vector<Stripe> stripes;
+  std::vector<std::size_t> chosen;
+  for (;;) {
+    // Those with most left; of equals those that come first, but for who did last time.
+    chosen = order;
+    std::stable_sort(chosen.begin(), chosen.end(),
+                     [&](std::size_t a, std::size_t b) { return left(a) > left(b); });
+    Stripe stripe;
+    while (stripe.units.size() < shape.data && left(chosen[stripe.units.size()]) > 0) {
+      const std::size_t i = chosen[stripe.units.size()];
+      stripe.units.push_back({nodes[i], next[i]});
+    }
+    if (stripe.units.empty()) return stripes;
+    const auto first_other = chosen.begin() + static_cast<std::ptrdiff_t>(stripe.units.size());
+    for (auto i = chosen.begin(); i != first_other; ++i) ++next[*i];
+    std::stable_sort(first_other, chosen.end(),
+                     [&](std::size_t a, std::size_t b) { return parities[a] < parities[b]; });
+    for (unsigned p = 0; p < shape.parities; ++p) {
+      const std::size_t i = first_other[p];
+      stripe.parities.push_back(nodes[i]);
+      ++parities[i];
+    }
+    // Who makes them is another one each time.
+    std::rotate(
+        stripe.parities.begin(),
+        stripe.parities.begin() + static_cast<std::ptrdiff_t>(stripes.size() % shape.parities),
+        stripe.parities.end());
+    stripes.push_back(std::move(stripe));
+  }
+}
+
+}  // namespace dedup::plan

@@ -1,0 +1,41 @@
+// Which units of data become a stripe, and which nodes keep its parities. A unit is a stretch of
+// what one node has to itself; the nodes of a stripe are all different, so that with m parities any
+// m of them can be lost. Pure: whoever has the same input comes to the same stripes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/types.h"
+
+namespace dedup::plan {
+
+struct StripeShape {
+  unsigned data = 1;      // k: units of data, at most
+  unsigned parities = 1;  // m
+  // That fits so many nodes: with fewer parities than wanted none; k shrinks, to 1 if need be.
+  StripeShape within(std::size_t nodes) const;
+  // 0 units of data: there are not even nodes for the parities.
+  bool is_possible() const { return data > 0; }
+};
+
+struct Stripe {
+  struct Unit {
+    NodeIndex node = kNoNode;
+    std::uint32_t number = 0;  // of those of its node
+    bool operator==(const Unit&) const = default;
+  };
+  std::vector<Unit> units;          // at least one, at most k
+  std::vector<NodeIndex> parities;  // m; the first one makes them
+};
+
+// Each unit is in one stripe. `nodes`: of a group, at least k + m; units[i]: how many nodes[i] has.
+// `turn`: another one begins with other nodes. Stripes have k units as long as k nodes have some
+// left: those with most go first. Parities go round the other nodes. Time: for each stripe, linear
+// in the nodes.
+std::vector<Stripe> make_stripes(std::span<const NodeIndex> nodes,
+                                 std::span<const std::uint32_t> units, const StripeShape& shape,
+                                 std::uint32_t turn);
+
+}  // namespace dedup::plan

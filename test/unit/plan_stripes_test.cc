@@ -1,0 +1,96 @@
+#include "plan/stripes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+
+namespace dedup::plan {
+namespace {
+
+std::vector<NodeIndex> nodes_of(std::size_t count) {
+  std::vector<NodeIndex> nodes(count);
+  std::iota(nodes.begin(), nodes.end(), NodeIndex{100});
+  return nodes;
+}
+
+TEST(PlanStripes, HaveEachUnitOnceAndNoNodeTwice) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 500; ++round) {
+    const StripeShape shape{1 + static_cast<unsigned>(random() % 10),
+                            1 + static_cast<unsigned>(random() % 4)};
+    const auto nodes = nodes_of(shape.data + shape.parities + random() % 8);
+    std::vector<std::uint32_t> units(nodes.size());
+    for (auto& count : units)
+      count = random() % 3 == 0 ? 0 : static_cast<std::uint32_t>(random() % 40);
+    const auto stripes = make_stripes(nodes, units, shape, static_cast<std::uint32_t>(random()));
+    std::map<NodeIndex, std::set<std::uint32_t>> found;
+    for (const Stripe& stripe : stripes) {
+      EXPECT_GE(stripe.units.size(), 1u);
+      EXPECT_LE(stripe.units.size(), shape.data);
+      EXPECT_EQ(stripe.parities.size(), shape.parities);
+      std::set<NodeIndex> different(stripe.parities.begin(), stripe.parities.end());
+      for (const Stripe::Unit& unit : stripe.units) {
+        different.insert(unit.node);
+        EXPECT_TRUE(found[unit.node].insert(unit.number).second);
+      }
+      EXPECT_EQ(different.size(), stripe.units.size() + shape.parities);
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      EXPECT_EQ(found[nodes[i]].size(), units[i]);
+      if (units[i] == 0) continue;
+      EXPECT_EQ(*found[nodes[i]].rbegin() + 1, units[i]);
+    }
+  }
+}
+
+TEST(PlanStripes, OfEvenLoadsAreWholeAndLoadAllAlike) {
+  for (const std::size_t count : {10, 11, 13, 16}) {
+    const StripeShape shape{8, 2};
+    const auto nodes = nodes_of(count);
+    const std::vector<std::uint32_t> units(count, 160);
+    const auto stripes = make_stripes(nodes, units, shape, 3);
+    EXPECT_EQ(stripes.size(), (count * 160 + 7) / 8);
+    std::map<NodeIndex, std::uint32_t> kept;
+    std::map<NodeIndex, std::uint32_t> made;
+    for (const Stripe& stripe : stripes) {
+      for (const NodeIndex node : stripe.parities) ++kept[node];
+      ++made[stripe.parities.front()];
+    }
+    const auto limits = [](const auto& counts) {
+      const auto [least, most] =
+          std::minmax_element(counts.begin(), counts.end(),
+                              [](const auto& a, const auto& b) { return a.second < b.second; });
+      return std::pair(least->second, most->second);
+    };
+    EXPECT_EQ(kept.size(), count);
+    EXPECT_LE(limits(kept).second, limits(kept).first + 2) << count;
+    EXPECT_LE(limits(made).second * 10, limits(made).first * 15) << count;
+  }
+}
+
+TEST(PlanStripes, OfANodeThatHasMuchMoreBecomeCopies) {
+  const auto nodes = nodes_of(6);
+  const auto stripes =
+      make_stripes(nodes, std::vector<std::uint32_t>{50, 1, 1, 1, 1, 1}, {4, 2}, 0);
+  EXPECT_EQ(stripes.size(), 50u);
+  EXPECT_EQ(std::count_if(stripes.begin(), stripes.end(),
+                          [](const Stripe& s) { return s.units.size() == 1; }),
+            48);
+}
+
+TEST(PlanStripes, ShrinkToTheNodes) {
+  const StripeShape shape{8, 2};
+  EXPECT_EQ(shape.within(100).data, 8u);
+  EXPECT_EQ(shape.within(10).data, 8u);
+  EXPECT_EQ(shape.within(9).data, 7u);
+  EXPECT_EQ(shape.within(3).data, 1u);
+  EXPECT_FALSE(shape.within(2).is_possible());
+  EXPECT_FALSE(shape.within(0).is_possible());
+}
+
+}  // namespace
+}  // namespace dedup::plan
