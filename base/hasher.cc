@@ -26,6 +26,10 @@ constexpr std::size_t kNumberSize = 6;
 constexpr std::size_t kMarkAt = kNumberAt + kNumberSize;
 constexpr std::uint8_t kKeyedSingleMark = 2;
 constexpr std::uint8_t kKeyedMark = 3;
+// What a stripe has beside its chunks: the stripe's id, the part's number, zeros, and a mark as
+// above.
+constexpr std::size_t kPartAt = 16;
+constexpr std::uint8_t kStripePartMark = 4;
 constexpr std::uint64_t kNumberMask = (std::uint64_t{1} << (8 * kNumberSize)) - 1;
 
 std::uint64_t number_at(const Fingerprint& fingerprint, std::size_t at, std::size_t size) {
@@ -150,6 +154,18 @@ std::uint64_t SingleNumbers::next() {
   return next_++ & kNumberMask;
 }
 
+Fingerprint name_of_stripe_part(const Id128& stripe, std::uint8_t part) {
+  Fingerprint name;
+  std::copy(stripe.bytes.begin(), stripe.bytes.end(), name.bytes.begin());
+  name.bytes[kPartAt] = part;
+  name.bytes[kMarkAt] = kStripePartMark;
+  return name;
+}
+
+std::uint8_t number_of_stripe_part(const Fingerprint& name) {
+  return name.bytes[kPartAt];
+}
+
 UniqueNumbers::UniqueNumbers() {
   // Never taken for a SHA-1, whatever the random number is.
   prefix_.bytes.back() |= 1;
@@ -174,6 +190,8 @@ NameKind kind_of(const Fingerprint& fingerprint) {
       return NameKind::kKeyed;
     case kKeyedSingleMark:
       return NameKind::kKeyedSingle;
+    case kStripePartMark:
+      return NameKind::kStripePart;
     case 0:
       break;
     default:
@@ -202,7 +220,7 @@ bool fits_single(const Fingerprint& single, std::span<const std::byte> chunk) {
 Result<bool> FingerprintCheck::holds(const Fingerprint& fingerprint,
                                      std::span<const std::byte> chunk) {
   const NameKind kind = kind_of(fingerprint);
-  if (kind == NameKind::kNumber) return true;
+  if (kind == NameKind::kNumber || kind == NameKind::kStripePart) return true;
   if (kind == NameKind::kKeyed) return has_checksum(fingerprint, chunk);
   if (is_single(fingerprint)) return fits_single(fingerprint, chunk);
   const bool is_sha1 = kind == NameKind::kSha1;

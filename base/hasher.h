@@ -81,6 +81,11 @@ class SingleNumbers {
   std::uint64_t next_;
 };
 
+// Of what is kept of a stripe beside its chunks, in parts, each with a number
+// (plan/stripe_content.h): says nothing of the content. And the number that such a name has.
+Fingerprint name_of_stripe_part(const Id128& stripe, std::uint8_t part);
+std::uint8_t number_of_stripe_part(const Fingerprint& name);
+
 // Fingerprints that nothing else has, for mode `none`: a random number and a count.
 class UniqueNumbers {
  public:
@@ -100,6 +105,7 @@ enum class NameKind {
   kKeyedSingle,  // name_of_single()
   kSingle,       // the same of old: 128 bits of XXH3, and a number of 64
   kNumber,       // of mode `none`: says nothing of the chunk's content
+  kStripePart,   // name_of_stripe_part()
 };
 NameKind kind_of(const Fingerprint& fingerprint);
 // Whether the name is that of a chunk without a twin, old or new, which is its checksum too.
@@ -111,8 +117,8 @@ bool fits_single(const Fingerprint& single, std::span<const std::byte> chunk);
 // Whether chunks have the content that their fingerprints stand for. One thread at a time.
 class FingerprintCheck {
  public:
-  // True for every chunk whose fingerprint is a number; of a keyed one its checksum is compared,
-  // which shows damage and takes no key. kUnsupported as Hasher::create.
+  // True for every chunk whose name says nothing of its content; of a keyed one its checksum is
+  // compared, which shows damage and takes no key. kUnsupported as Hasher::create.
   Result<bool> holds(const Fingerprint& fingerprint, std::span<const std::byte> chunk);
 
  private:

@@ -34,6 +34,14 @@ struct Piece {
   std::uint32_t end() const { return begin + length; }
 };
 
+// A chunk and its length.
+struct NamedChunk {
+  Fingerprint fingerprint;
+  std::uint32_t length = 0;
+  bool possible() const { return length != 0 && length <= kMaxChunkSize; }
+  bool operator==(const NamedChunk&) const = default;
+};
+
 // Part of a block whose newest bytes are still in a rank's log on its node.
 struct LogPiece {
   std::uint32_t begin = 0;  // relative to the block

@@ -21,11 +21,24 @@ namespace {
 // Once a process: what is so for one file of a job is so for all.
 void say_that_copies_are_lacking(const FileHandle& file) {
   static std::atomic_flag is_said;
-  if (file.copies() >= file.wanted_copies() || is_said.test_and_set()) return;
-  warn(file.path + ": " + std::to_string(file.wanted_copies()) +
-       " copies are wanted, and this job has " + std::to_string(file.nodes()) +
-       " nodes: each chunk is on " + std::to_string(file.copies()) +
-       "; dedupctl heal, on more nodes, makes the others");
+  const hints::Hints& hints = file.hints;
+  const Keeping keeping = file.keeping();
+  const unsigned wanted = file.wanted_copies();
+  const bool has_fewer = keeping.wanted < plan::Redundancy::copies(wanted);
+  const bool has_short_stripes = keeping.stripes.data < hints.stripe_data;
+  if ((!has_fewer && !has_short_stripes) || is_said.test_and_set()) return;
+  const std::string nodes = "this job has " + std::to_string(file.nodes()) + " nodes: ";
+  if (has_fewer) {
+    warn(file.path + ": " + std::to_string(wanted) + " copies are wanted, and " + nodes +
+         "each chunk is on " + std::to_string(keeping.copies) +
+         "; dedupctl heal, on more nodes, makes the others");
+    return;
+  }
+  warn(file.path + ": stripes of " + std::to_string(hints.stripe_data) + " units and " +
+       std::to_string(hints.stripe_parities) + " parities are wanted, and " + nodes +
+       (keeping.stripes.is_possible()
+            ? "stripes have " + std::to_string(keeping.stripes.data) + " units"
+            : "each chunk is on " + std::to_string(wanted) + " of them"));
 }
 
 // Of what was committed, on rank 0.

@@ -22,6 +22,9 @@ constexpr std::size_t kDistrustedAtOnce = 32768;
 void keep_ways(const store::CommitRecord& record, unsigned replication, hints::Hints& hints) {
   hints.replication = replication != 0 ? replication : record.replication;
   hints.replication_is_given = true;
+  // Who asks for copies gets them.
+  hints.stripe_data = replication != 0 ? 0 : record.stripes.data;
+  hints.stripe_parities = replication != 0 ? 0 : record.stripes.parities;
   hints.chunk_size = record.chunk_size;
   hints.mode = record.fingerprint == "none" ? hints::Mode::kNone : hints::Mode::kCollective;
   hints.fingerprint =

@@ -16,6 +16,7 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/fence.h \
   engine/protocol/given_up.cc \
   engine/protocol/given_up.h \
+  engine/protocol/keeping.h \
   engine/protocol/kept_file.cc \
   engine/protocol/kept_file.h \
   engine/protocol/file_view.cc \
@@ -46,6 +47,8 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/search.h \
   engine/protocol/shard_build.cc \
   engine/protocol/shard_build.h \
+  engine/protocol/striping.cc \
+  engine/protocol/striping.h \
   engine/protocol/write_back.cc \
   engine/protocol/write_back.h
 

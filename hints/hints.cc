@@ -123,6 +123,15 @@ Result<Hints> resolve(const Source& info, const Source& hints_file, const Source
   DEDUP_TRY(apply(environment, kEnvironment, false, hints, warnings));
   DEDUP_TRY(apply(hints_file, "ROMIO's hints file", false, hints, warnings));
   DEDUP_TRY(apply(info, "MPI_Info", false, hints, warnings));
+  if (hints.stripe_parities == 0) return hints;
+  if (!hints.replication_is_given) hints.replication = hints.stripe_parities + 1;
+  if (hints.replication <= hints.stripe_parities) {
+    return Status(Code::kInfoValue, "dedup_replication: " + std::to_string(hints.replication) +
+                                        " nodes with a chunk do not survive the loss of " +
+                                        std::to_string(hints.stripe_parities) +
+                                        " as dedup_redundancy wants it: leave it out, or give " +
+                                        std::to_string(hints.stripe_parities + 1) + " at least");
+  }
   return hints;
 }
 

@@ -33,8 +33,11 @@ struct Hints {
   std::string store = default_store();  // a template, see expand_store
   std::uint32_t replication = 2;        // K
   bool replication_is_given = false;    // it is not the default that nobody asked for
-  std::uint32_t threshold = 131072;     // F, in fingerprints
-  std::uint32_t chunk_size = 4096;      // bytes
+  // Of stripes: units of data, and parities. 0 of these: there are no stripes.
+  std::uint32_t stripe_data = 0;
+  std::uint32_t stripe_parities = 0;
+  std::uint32_t threshold = 131072;  // F, in fingerprints
+  std::uint32_t chunk_size = 4096;   // bytes
   Mode mode = Mode::kCollective;
   FingerprintKind fingerprint = FingerprintKind::kKeyed;
   Partners partners = Partners::kLoad;

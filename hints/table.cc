@@ -21,6 +21,8 @@ constexpr std::array<std::string_view, 12> kVariables = {
     "DEDUP_WERROR",         "DEDUP_MPICH_SOURCE", "DEDUP_MPICH_DEVICE", "DEDUP_BENCH_DISK"};
 
 constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kMostStripeNodes = 64;
+constexpr std::uint64_t kMostStripeParities = 8;
 constexpr std::uint64_t kTiB = std::uint64_t{1} << 40;
 
 // MPI's info objects cut longer values (MPI_MAX_INFO_VAL in MPICH).
@@ -151,6 +153,39 @@ bool parse_store(std::string_view text, Hints& into) {
   return true;
 }
 
+// "copies", "xor:7" or "rs:8+2".
+bool parse_redundancy(std::string_view text, Hints& into) {
+  text = trim(text);
+  if (text == "copies") {
+    into.stripe_data = into.stripe_parities = 0;
+    return true;
+  }
+  const bool is_xor = text.starts_with("xor:");
+  if (!is_xor && !text.starts_with("rs:")) return false;
+  text.remove_prefix(is_xor ? 4 : 3);
+  const std::size_t plus = text.find('+');
+  if (is_xor != (plus == text.npos)) return false;
+  const auto data = parse_number(text.substr(0, plus), 1, kMostStripeNodes, false);
+  const auto parities =
+      is_xor ? 1 : parse_number(text.substr(plus + 1), 1, kMostStripeParities, false);
+  if (!data || !parities || *data + *parities > kMostStripeNodes) return false;
+  into.stripe_data = static_cast<std::uint32_t>(*data);
+  into.stripe_parities = static_cast<std::uint32_t>(*parities);
+  return true;
+}
+
+std::string print_redundancy(const Hints& hints) {
+  const std::string data = std::to_string(hints.stripe_data);
+  switch (hints.stripe_parities) {
+    case 0:
+      return "copies";
+    case 1:
+      return "xor:" + data;
+    default:
+      return "rs:" + data + "+" + std::to_string(hints.stripe_parities);
+  }
+}
+
 bool parse_report(std::string_view text, Hints& into) {
   text = trim(text);
   if (text.size() > kLongestValue || text.find('\0') != text.npos) return false;
@@ -192,6 +227,13 @@ const std::vector<Entry>& entries() {
        "K: every chunk is on at least min(K, number of nodes) nodes, so any K - 1 may be lost",
        false, Agreement::kAll, parse_integer<&Hints::replication, 1, 16, false>,
        print_integer<&Hints::replication>},
+      {"dedup_redundancy", "copies",
+       "`copies`, `xor:k`, or `rs:k+m`, with m up to 8 and k + m up to 64",
+       "how chunks are kept that fewer than K nodes have: as copies on K nodes; or in stripes of k "
+       "nodes with one parity on another (`xor:7`) or m on m others (`rs:8+2`), of which any one "
+       "or "
+       "m may be lost. K is m + 1 then, unless `dedup_replication` says more",
+       false, Agreement::kAll, parse_redundancy, print_redundancy},
       {"dedup_threshold", "131072", "1 to 16777216",
        "F: how many fingerprints the collective reduction carries at most", true, Agreement::kAll,
        parse_integer<&Hints::threshold, 1, 1 << 24, false>, print_integer<&Hints::threshold>},

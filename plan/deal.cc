@@ -309,8 +309,14 @@ bool Dealer::deal_from(std::span<const Designated> designated, std::uint64_t sal
   }
   const std::uint32_t kept = out.placement.redundancy().as_copies();
   if (kept >= copies_) return true;
+  if (!copies_what_is_rare_ && kept > 0) {
+    const NodeIndex node = choose_one(designated, salt, out.placement);
+    out.placement.clear();
+    out.placement.add_copy(node);
+    return true;
+  }
   if (senders == 0) return false;
-  const std::size_t missing = copies_ - kept;
+  const std::size_t missing = (copies_what_is_rare_ ? copies_ : 1) - kept;
   for (std::size_t i = 0; i < missing; ++i) {
     std::size_t turn = (salt + i) % senders;
     const Designated* sender = designated.data();
@@ -321,6 +327,17 @@ bool Dealer::deal_from(std::span<const Designated> designated, std::uint64_t sal
     out.copies.push_back({sender->node, to});
   }
   return true;
+}
+
+// Of those that are to have the chunk; one that has it already costs nothing.
+NodeIndex Dealer::choose_one(std::span<const Designated> designated, std::uint64_t salt,
+                             const Placement& placement) {
+  NodeSet held;
+  for (const Designated& d : designated) {
+    if (d.held) held.push_back(d.node);
+  }
+  const NodeSet& among = held.empty() ? placement.nodes() : held;
+  return among[salt % among.size()];
 }
 
 bool Dealer::deal_unique(NodeIndex node, bool held, std::uint32_t part, Deal& out) const {
@@ -378,7 +395,7 @@ void Dealer::encode(Encoder& e) const {
   e.put(copies_);
   e.put(grouping_.least);
   e.put(grouping_.turn);
-  e.put(static_cast<std::uint8_t>(is_parted_ ? 1 : 0));
+  e.put(static_cast<std::uint8_t>((is_parted_ ? 1 : 0) | (copies_what_is_rare_ ? 2 : 0)));
   e.put(static_cast<std::uint32_t>(grouping_.domains.size()));
   for (const std::uint32_t domain : grouping_.domains) e.put(domain);
   e.put(static_cast<std::uint32_t>(order_.size()));
@@ -393,7 +410,7 @@ Dealer Dealer::decode(Decoder& d) {
   Grouping grouping;
   grouping.least = d.get<std::uint32_t>();
   grouping.turn = d.get<std::uint32_t>();
-  const bool is_parted = d.get<std::uint8_t>() != 0;
+  const auto ways = d.get<std::uint8_t>();
   grouping.domains.resize(d.get_count(sizeof(std::uint32_t)));
   for (std::uint32_t& domain : grouping.domains) domain = d.get<std::uint32_t>();
   const std::uint32_t count = d.get_count(3);
@@ -404,7 +421,8 @@ Dealer Dealer::decode(Decoder& d) {
     flags.push_back(d.get<std::uint8_t>());
   }
   Dealer dealer(order, copies, std::move(grouping));
-  dealer.is_parted_ = is_parted;
+  dealer.is_parted_ = (ways & 1) != 0;
+  dealer.copies_what_is_rare_ = (ways & 2) != 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     dealer.nodes_[order[i]].receives = (flags[i] & 1) != 0;
     dealer.nodes_[order[i]].keeps = (flags[i] & 2) != 0;
@@ -422,11 +440,14 @@ Dealing deal_all(const DealingInput& input) {
   Dealing dealing;
   Accountant accountant(input, end);
   // Who sends how much does not depend on the order, only to whom.
-  const Account loads = accountant.run(Dealer(std::move(given), input.copies));
+  Dealer first_dealer(std::move(given), input.copies);
+  if (!input.copies_what_is_rare) first_dealer.stop_copying();
+  const Account loads = accountant.run(first_dealer);
   std::vector<NodeIndex> order = choose_order(input, loads);
   dealing.dealer = has_groups(input)
                        ? Dealer(std::move(order), input.copies, grouping_of(input, end))
                        : Dealer(std::move(order), input.copies);
+  if (!input.copies_what_is_rare) dealing.dealer.stop_copying();
   for (bool first = true;;) {
     Account account = accountant.run(dealing.dealer);
     if (dealing.dealer.is_parted() && is_short(input, account)) {

@@ -120,6 +120,9 @@ class Dealer {
   bool keeps(NodeIndex node) const { return at(node).keeps; }
   void stop_receiving(NodeIndex node) { nodes_[node].receives = false; }
   void stop_keeping(NodeIndex node) { nodes_[node] = {nodes_[node].position, false, false}; }
+  // From now on no copies are made of a chunk that fewer than K nodes have: it stays on one of
+  // them, for a stripe to take care of.
+  void stop_copying() { copies_what_is_rare_ = false; }
   // From now on there is one part of each node's chunks: what each node receives can be told
   // exactly.
   void stop_parting() { is_parted_ = false; }
@@ -138,6 +141,8 @@ class Dealer {
   std::uint32_t domain_of(NodeIndex node) const;
   bool deal_from(std::span<const Designated> designated, std::uint64_t salt, std::uint64_t part,
                  Deal& out) const;
+  static NodeIndex choose_one(std::span<const Designated> designated, std::uint64_t salt,
+                              const Placement& placement);
   // Who takes the `copy`-th of the copies that the node at `position` has to send of a chunk.
   NodeIndex partner(std::size_t position, std::uint64_t part, std::size_t copy,
                     const Placement& placement) const;
@@ -148,6 +153,7 @@ class Dealer {
   Grouping grouping_;  // least: 0 if there are no groups
   Groups groups_;
   bool is_parted_ = false;
+  bool copies_what_is_rare_ = true;
 };
 
 // What every leader is told of a node.
@@ -177,6 +183,7 @@ struct DealingInput {
   std::uint32_t turn = 0;  // see Dealer::Grouping
   // No chunk is longer: what a part of a node's chunks takes at most goes by it.
   std::uint32_t longest_chunk = kMaxChunkSize;
+  bool copies_what_is_rare = true;  // see Dealer::stop_copying()
 };
 
 // Chunks that one node sends to another.

@@ -27,6 +27,8 @@ libdedup_core_la_SOURCES += \
   plan/slots.h \
   plan/stretches.cc \
   plan/stretches.h \
+  plan/stripe_content.cc \
+  plan/stripe_content.h \
   plan/stripes.cc \
   plan/stripes.h \
   plan/tally.cc \
@@ -41,6 +43,7 @@ unit_tests_SOURCES += \
   test/unit/plan_log_runs_test.cc \
   test/unit/plan_odds_test.cc \
   test/unit/plan_overlay_test.cc \
+  test/unit/plan_stripe_content_test.cc \
   test/unit/plan_stripes_test.cc \
   test/unit/plan_placement_test.cc \
   test/unit/plan_reduce_test.cc \

@@ -56,7 +56,7 @@ double hit_exactly(double nodes, double size, double lost, double hit) {
 }  // namespace
 
 FatalSet fatal_set(const Placement& placement) {
-  return {placement.nodes(), placement.redundancy().as_copies()};
+  return {placement.all_nodes(), placement.redundancy().as_copies()};
 }
 
 // Nodes that are lost, and which sets that is fatal for. Used again for one loss after the other.

@@ -1,6 +1,8 @@
 #include "plan/placement.h"
 
 #include <algorithm>
+#include <cassert>
+#include <iterator>
 #include <numeric>
 
 #include "base/varint.h"
@@ -32,6 +34,14 @@ std::uint64_t seed_of(const Fingerprint& chunk) {
   return seed;
 }
 
+// Of a stripe's unit: its chunks go together.
+std::uint64_t seed_of(const StripeUnit& unit) {
+  Fingerprint name;
+  std::copy(unit.stripe.bytes.begin(), unit.stripe.bytes.end(), name.bytes.begin());
+  name.bytes.back() = unit.unit;
+  return seed_of(name);
+}
+
 // The i-th of the random numbers of a seed, below `bound`, which is at most 2^32.
 std::uint32_t draw(std::uint64_t seed, std::uint64_t i, std::uint64_t bound) {
   return static_cast<std::uint32_t>((mix(seed + i) >> 32) * bound >> 32);
@@ -51,6 +61,36 @@ NodeIndex nth_outside(const LiveNodes& live, const NodeSet& without, std::size_t
     ++n;
   }
   return list[n];
+}
+
+// Of a chunk that is on `copies` nodes, at most one, and in a stripe of `data` units of which
+// `parts` are left, its own included: lost when it and all but data - 1 of the others are.
+Redundancy of_stripe(std::size_t copies, std::size_t parts, std::size_t data) {
+  const std::size_t fatal = parts < data ? copies : parts - data + 1;
+  return Redundancy::copies(static_cast<std::uint32_t>(fatal));
+}
+
+void encode_unit(Encoder& e, const StripeUnit& unit) {
+  e.put_raw(unit.stripe.bytes.data(), unit.stripe.bytes.size());
+  e.put(unit.unit);
+  e.put(unit.data);
+  e.put(static_cast<std::uint8_t>(unit.nodes.size()));
+  for (const NodeIndex node : unit.nodes) {
+    put_varint(e, node == kNoNode ? 0 : node + std::uint64_t{1});
+  }
+}
+
+StripeUnit decode_unit(Decoder& d) {
+  StripeUnit unit;
+  d.get_raw(unit.stripe.bytes.data(), unit.stripe.bytes.size());
+  unit.unit = d.get<std::uint8_t>();
+  unit.data = d.get<std::uint8_t>();
+  unit.nodes.resize(std::min<std::size_t>(d.get<std::uint8_t>(), d.left()));
+  for (NodeIndex& node : unit.nodes) {
+    node = static_cast<NodeIndex>(get_varint_below(d, kNodeNumbers) - 1);  // 0: kNoNode
+  }
+  if (!unit.possible()) d.fail();
+  return unit;
 }
 
 }  // namespace
@@ -79,6 +119,19 @@ bool LiveNodes::is_apart(NodeIndex node, std::span<const NodeIndex> others) cons
                                      [&](NodeIndex other) { return domain_of(other) == domain; });
 }
 
+bool StripeUnit::possible() const {
+  if (data == 0 || unit >= data || nodes.size() <= data || nodes.size() > kMostNodes ||
+      nodes.size() - data > kMostParities) {
+    return false;
+  }
+  NodeSet there;
+  std::copy_if(nodes.begin(), nodes.end(), std::back_inserter(there),
+               [](NodeIndex node) { return node != kNoNode; });
+  const std::size_t count = there.size();
+  make_set(there);
+  return there.size() == count;
+}
+
 Placement Placement::copies_on(NodeSet nodes) {
   make_set(nodes);
   Placement placement;
@@ -86,23 +139,64 @@ Placement Placement::copies_on(NodeSet nodes) {
   return placement;
 }
 
+Placement Placement::in_stripe(StripeUnit unit) {
+  Placement placement;
+  placement.kind_ = Kind::kStripe;
+  const NodeIndex node = unit.nodes[unit.unit];
+  if (node != kNoNode) placement.nodes_.push_back(node);
+  placement.unit_ = std::move(unit);
+  return placement;
+}
+
+NodeSet Placement::all_nodes() const {
+  if (kind_ == Kind::kCopies) return nodes_;
+  NodeSet nodes;
+  std::copy_if(unit_.nodes.begin(), unit_.nodes.end(), std::back_inserter(nodes),
+               [](NodeIndex node) { return node != kNoNode; });
+  make_set(nodes);
+  return nodes;
+}
+
+bool Placement::involves(NodeIndex node) const {
+  if (kind_ == Kind::kCopies) return is_on(node);
+  return std::find(unit_.nodes.begin(), unit_.nodes.end(), node) != unit_.nodes.end();
+}
+
+bool Placement::is_within(NodeIndex nodes) const {
+  if (kind_ == Kind::kCopies) return nodes_.empty() || nodes_.back() < nodes;
+  return std::all_of(unit_.nodes.begin(), unit_.nodes.end(),
+                     [&](NodeIndex node) { return node == kNoNode || node < nodes; });
+}
+
+void Placement::clear() {
+  kind_ = Kind::kCopies;
+  nodes_.clear();
+  unit_ = {};
+}
+
 bool Placement::is_on(NodeIndex node) const {
   return std::binary_search(nodes_.begin(), nodes_.end(), node);
 }
 
 void Placement::add_copy(NodeIndex node) {
+  assert(kind_ == Kind::kCopies);
   const auto at = std::lower_bound(nodes_.begin(), nodes_.end(), node);
   if (at == nodes_.end() || *at != node) nodes_.insert(at, node);
 }
 
 Redundancy Placement::redundancy(const LiveNodes& live) const {
-  const auto there = std::count_if(nodes_.begin(), nodes_.end(),
-                                   [&](NodeIndex node) { return live.contains(node); });
-  return Redundancy::copies(static_cast<std::uint32_t>(there));
+  const auto count = [&](const std::vector<NodeIndex>& nodes) {
+    return static_cast<std::size_t>(std::count_if(
+        nodes.begin(), nodes.end(), [&](NodeIndex node) { return live.contains(node); }));
+  };
+  if (kind_ == Kind::kStripe) return of_stripe(count(nodes_), count(unit_.nodes), unit_.data);
+  return Redundancy::copies(static_cast<std::uint32_t>(count(nodes_)));
 }
 
 Redundancy Placement::redundancy() const {
-  return Redundancy::copies(static_cast<std::uint32_t>(nodes_.size()));
+  if (kind_ == Kind::kCopies) return Redundancy::copies(static_cast<std::uint32_t>(nodes_.size()));
+  const auto gone = std::count(unit_.nodes.begin(), unit_.nodes.end(), kNoNode);
+  return of_stripe(nodes_.size(), unit_.nodes.size() - static_cast<std::size_t>(gone), unit_.data);
 }
 
 void Placement::sources(const LiveNodes& live, NodeIndex reader, std::uint64_t salt,
@@ -119,20 +213,36 @@ void Placement::sources(const LiveNodes& live, NodeIndex reader, std::uint64_t s
   std::rotate(others, others + static_cast<std::ptrdiff_t>(first), out.end());
 }
 
+NodeIndex Placement::keeper(const LiveNodes& live) const {
+  const auto first = std::find_if(nodes_.begin(), nodes_.end(),
+                                  [&](NodeIndex node) { return live.contains(node); });
+  return first == nodes_.end() ? kNoNode : *first;
+}
+
 Placement Placement::surviving(const LiveNodes& live) const {
   Placement left;
-  left.kind_ = kind_;
   for (const NodeIndex node : nodes_) {
     if (live.contains(node)) left.nodes_.push_back(node);
+  }
+  if (kind_ == Kind::kCopies || redundancy(live) <= left.redundancy()) return left;
+  left.kind_ = kind_;
+  left.unit_ = unit_;
+  for (NodeIndex& node : left.unit_.nodes) {
+    if (!live.contains(node)) node = kNoNode;
   }
   return left;
 }
 
+NodeIndex Placement::new_keeper(const LiveNodes& live) const {
+  return nth_outside(live, {}, draw(seed_of(unit_), 0, live.count()));
+}
+
 Repair Placement::repair(const LiveNodes& live, Redundancy wanted, const Fingerprint& chunk) const {
   Repair repair{{}, surviving(live)};
-  const NodeSet& nodes = repair.after.nodes_;
   if (repair.after.redundancy() >= wanted) return repair;
   const std::uint64_t seed = seed_of(chunk);
+  repair.after = copies_on(std::move(repair.after.nodes_));
+  const NodeSet& nodes = repair.after.nodes_;
   while (repair.after.redundancy() < wanted && nodes.size() < live.count()) {
     const std::size_t free = live.count() - nodes.size();
     const std::size_t drawn = draw(seed, repair.targets.size(), free);
@@ -148,6 +258,17 @@ Repair Placement::repair(const LiveNodes& live, Redundancy wanted, const Fingerp
 }
 
 bool Placement::remap(std::span<const NodeIndex> table) {
+  if (kind_ == Kind::kStripe) {
+    StripeUnit mapped = unit_;
+    for (NodeIndex& node : mapped.nodes) {
+      if (node == kNoNode) continue;
+      if (node >= table.size()) return false;
+      node = table[node];
+    }
+    if (!mapped.possible()) return false;
+    *this = in_stripe(std::move(mapped));
+    return true;
+  }
   NodeSet mapped;
   mapped.reserve(nodes_.size());
   for (const NodeIndex node : nodes_) {
@@ -160,6 +281,8 @@ bool Placement::remap(std::span<const NodeIndex> table) {
 }
 
 void Placement::encode(Encoder& e) const {
+  if (kind_ != Kind::kCopies) put_varint(e, kOtherKinds + static_cast<std::uint32_t>(kind_));
+  if (kind_ == Kind::kStripe) return encode_unit(e, unit_);
   put_varint(e, nodes_.size());
   std::uint32_t next = 0;
   for (const NodeIndex node : nodes_) {
@@ -173,8 +296,12 @@ Placement Placement::decode(Decoder& d) {
   const std::uint32_t size = get_varint_below(d, 2 * kOtherKinds);
   if (size >= kOtherKinds) {
     placement.kind_ = static_cast<Kind>(size - kOtherKinds);
-    d.fail();
-    return placement;
+    if (placement.kind_ != Kind::kStripe) {
+      d.fail();
+      return placement;
+    }
+    StripeUnit unit = decode_unit(d);
+    return d.ok() ? in_stripe(std::move(unit)) : Placement();
   }
   if (size > d.left()) {  // every node takes a byte at least
     d.fail();

@@ -2,11 +2,11 @@
 // is to be done when nodes are gone.
 //
 // A value, and pure functions of it: whoever asks the same of the same placement gets the same
-// answer, without a word exchanged. There is one kind today, copies on nodes. A kind that keeps
-// chunks as units of stripes answers the same questions; so nobody else counts copies. What is
-// asked of a placement does not depend on the chunk, but for who is chosen among equals: many
-// chunks share a placement, so it is asked once for all of them. All const functions are
-// thread-safe.
+// answer, without a word exchanged. There are two kinds: copies on nodes, and units of stripes,
+// which have parities on other nodes (plan/stripes.h). They answer the same questions; so nobody
+// else counts copies. What is asked of a placement does not depend on the chunk, but for who is
+// chosen among equals: many chunks share a placement, so it is asked once for all of them. All
+// const functions are thread-safe.
 #pragma once
 
 #include <compare>
@@ -91,31 +91,57 @@ class Redundancy {
   std::uint32_t fatal_ = 0;
 };
 
+// Where a unit of a stripe is, and what else there is of the stripe.
+struct StripeUnit {
+  static constexpr unsigned kMostNodes = 64;  // of a stripe
+  static constexpr unsigned kMostParities = 8;
+
+  Id128 stripe;
+  std::uint8_t unit = 0;         // which of its units of data
+  std::uint8_t data = 0;         // k: how many units of data it has
+  std::vector<NodeIndex> nodes;  // of these, then of the parities; kNoNode: its part is gone
+
+  // What its node keeps of it: the unit's chunks, with a list of them, or a parity.
+  bool is_parity(unsigned slot) const { return slot >= data; }
+  // Whether there can be such a one: 1 to kMostParities parities, no node twice.
+  bool possible() const;
+  auto operator<=>(const StripeUnit&) const = default;
+};
+
 struct Repair;
 
 class Placement {
  public:
   // As the format numbers them (doc/format.md, "Block").
-  enum class Kind : std::uint16_t { kCopies = 0 };
+  enum class Kind : std::uint16_t { kCopies = 0, kStripe = 1 };
 
   // Copies on no node: the chunk is lost.
   Placement() = default;
   // `nodes`: in any order; one that is named twice counts once.
   static Placement copies_on(NodeSet nodes);
+  // unit.possible().
+  static Placement in_stripe(StripeUnit unit);
 
   Kind kind() const { return kind_; }
-  // The nodes that keep something which the chunk needs, ascending: those that have to know that it
-  // is referred to. How well it is kept cannot be told from their number.
+  // The nodes that have the whole chunk, ascending: those that have to know that it is referred to.
+  // How well it is kept cannot be told from their number.
   const NodeSet& nodes() const { return nodes_; }
   bool is_on(NodeIndex node) const;
+  // Null: it is in none.
+  const StripeUnit* stripe() const { return kind_ == Kind::kStripe ? &unit_ : nullptr; }
+  // Those that keep anything which the chunk may be had from, ascending.
+  NodeSet all_nodes() const;
+  bool involves(NodeIndex node) const;
   // Whether it names none but the nodes 0 … nodes - 1.
-  bool is_within(NodeIndex nodes) const { return nodes_.empty() || nodes_.back() < nodes; }
-  // The whole chunk is on that node, too.
+  bool is_within(NodeIndex nodes) const;
+  // The whole chunk is on that node, too. Not of a stripe's.
   void add_copy(NodeIndex node);
   // On no node; keeps the memory.
-  void clear() { nodes_.clear(); }
+  void clear();
   // What it takes beyond its own size: bytes, roughly also those of its encoding.
-  std::size_t memory() const { return nodes_.capacity() * sizeof(NodeIndex); }
+  std::size_t memory() const {
+    return (nodes_.capacity() + unit_.nodes.capacity()) * sizeof(NodeIndex);
+  }
 
   // With the nodes that are there; with all that it names.
   Redundancy redundancy(const LiveNodes& live) const;
@@ -127,34 +153,44 @@ class Placement {
   // readers spread over the copies. Reuses the memory of `out`.
   void sources(const LiveNodes& live, NodeIndex reader, std::uint64_t salt,
                std::vector<NodeIndex>& out) const;
+  // The node that takes care of a chunk which is not kept well enough on the nodes that are there:
+  // the first that has it. kNoNode: none does.
+  NodeIndex keeper(const LiveNodes& live) const;
 
-  // What is left of it on the nodes that are there.
+  // What is left of it on the nodes that are there. A stripe of which no more could be lost than
+  // the chunk's own node is no help: then it is a copy.
   Placement surviving(const LiveNodes& live) const;
   // What brings it to as much as is wanted, or as the live nodes allow, with the fewest transfers.
   // (Of a lost chunk nobody has the bytes, unless they turn up elsewhere.) Who gets it is decided
   // by its name: so it is the same whoever decides, and different chunks are spread evenly over the
-  // live nodes; those of domains that have it get it last.
+  // live nodes; those of domains that have it get it last. Always copies: stripes are made of what
+  // is on one node (stripes.h).
   Repair repair(const LiveNodes& live, Redundancy wanted, const Fingerprint& chunk) const;
+  // A node for a chunk of a stripe that no node has as a whole: by the unit, whose chunks stay
+  // together.
+  NodeIndex new_keeper(const LiveNodes& live) const;
 
   // The same in terms of another table: node n becomes table[n], or is gone if that is kNoNode.
-  // False, and nothing is changed, if the table has no entry n.
+  // False, and nothing is changed, if the table has no entry n, or has two parts of a stripe on one
+  // node.
   bool remap(std::span<const NodeIndex> table);
 
-  // As in a recipe: copies are encoded as the set of their nodes, which begins with its size; a
-  // number from 2^16 on is another kind.
+  // As in a recipe (doc/format.md, "Block"): copies as the set of their nodes, which begins with
+  // its size; a number from 2^16 on is another kind.
   void encode(Encoder& e) const;
   // Bytes that copies on `nodes` nodes take, encoded, at most.
   static constexpr std::size_t encoded_at_most(std::size_t nodes) { return 3 + 3 * nodes; }
   // Fails the decoder on what cannot be. A kind that this software does not know fails it too: then
   // kind() is that kind.
   static Placement decode(Decoder& d);
-  static bool is_known(Kind kind) { return kind == Kind::kCopies; }
+  static bool is_known(Kind kind) { return kind == Kind::kCopies || kind == Kind::kStripe; }
 
   auto operator<=>(const Placement&) const = default;
 
  private:
   Kind kind_ = Kind::kCopies;
   NodeSet nodes_;
+  StripeUnit unit_;  // of kind kStripe
 };
 
 struct Repair {

@@ -4,11 +4,29 @@
 #include <cassert>
 #include <numeric>
 
+#include "plan/deal.h"
+
 namespace dedup::plan {
 
 StripeShape StripeShape::within(std::size_t nodes) const {
-  if (nodes <= parities) return {0, parities};
+  if (parities == 0 || nodes < parities + std::size_t{2}) return {0, parities};
   return {static_cast<unsigned>(std::min<std::size_t>(data, nodes - parities)), parities};
+}
+
+std::vector<std::vector<NodeIndex>> stripe_groups(const LiveNodes& live, const StripeShape& shape,
+                                                  unsigned least) {
+  least = std::max(least, shape.data + shape.parities);
+  std::vector<Member> members;
+  for (const NodeIndex node : live.list()) members.push_back({node, 0, live.domain_of(node)});
+  const std::vector<NodeIndex> order = order_in_groups(std::move(members), least);
+  const Groups groups(order.size(), least);
+  std::vector<std::vector<NodeIndex>> out;
+  for (std::size_t g = 0; g < groups.count(); ++g) {
+    const Groups::Range range = groups.range(g);
+    out.emplace_back(order.begin() + static_cast<std::ptrdiff_t>(range.begin),
+                     order.begin() + static_cast<std::ptrdiff_t>(range.end));
+  }
+  return out;
 }
 
 std::vector<Stripe> make_stripes(std::span<const NodeIndex> nodes,

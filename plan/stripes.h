@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "base/types.h"
+#include "plan/placement.h"
 
 namespace dedup::plan {
 
 struct StripeShape {
-  unsigned data = 1;      // k: units of data, at most
-  unsigned parities = 1;  // m
-  // That fits so many nodes: with fewer parities than wanted none; k shrinks, to 1 if need be.
+  unsigned data = 0;      // k: units of data, at most
+  unsigned parities = 0;  // m; 0: there are no stripes
+  // What fits so many nodes: k shrinks, but m does not. With k of 1 each parity would be a copy:
+  // then there are no stripes, and k is 0.
   StripeShape within(std::size_t nodes) const;
-  // 0 units of data: there are not even nodes for the parities.
-  bool is_possible() const { return data > 0; }
+  bool is_possible() const { return data > 1; }
 };
 
 struct Stripe {
@@ -29,6 +30,11 @@ struct Stripe {
   std::vector<Unit> units;          // at least one, at most k
   std::vector<NodeIndex> parities;  // m; the first one makes them
 };
+
+// Cuts the nodes that are there into groups for such stripes, of `least` nodes at least: each
+// stripe is within one.
+std::vector<std::vector<NodeIndex>> stripe_groups(const LiveNodes& live, const StripeShape& shape,
+                                                  unsigned least);
 
 // Each unit is in one stripe. `nodes`: of a group, at least k + m; units[i]: how many nodes[i] has.
 // `turn`: another one begins with other nodes. Stripes have k units as long as k nodes have some

@@ -161,6 +161,13 @@ bool ChunkIndex::mark(const Fingerprint& fingerprint, std::uint32_t placement) {
   return true;
 }
 
+bool ChunkIndex::mark_too(const Fingerprint& fingerprint, std::uint32_t placement) {
+  const std::uint32_t i = lookup(fingerprint);
+  if (i == kNone || !registered(entry(i))) return false;
+  if ((entry(i).placement & kMark) == 0) entry(i).placement = placement | kMark;
+  return true;
+}
+
 void ChunkIndex::clear_marks() {
   for (std::uint32_t i = 0; i < entries_; ++i) entry(i).placement &= ~kMark;
 }

@@ -48,6 +48,16 @@ class ChunkIndex {
   // Marks a registered chunk, which is kept so; false if it is not registered.
   bool mark(const Fingerprint& fingerprint, std::uint32_t placement);
   void clear_marks();
+  // The same, but what is marked stays as it is.
+  bool mark_too(const Fingerprint& fingerprint, std::uint32_t placement);
+  // Calls visit(number) for each registered chunk, in any order. Good for at() until the next
+  // change.
+  template <typename Visit>
+  void for_each(Visit&& visit) const {
+    for (std::uint32_t i = 0; i < entries_; ++i) {
+      if (registered(entry(i))) visit(i);
+    }
+  }
   // The numbers of the marked chunks, in ascending order of fingerprints. Good for at() until the
   // next change.
   std::vector<std::uint32_t> marked_in_order() const;

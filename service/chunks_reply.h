@@ -20,13 +20,6 @@
 
 namespace dedup::service {
 
-// A chunk that is asked for.
-struct NamedChunk {
-  Fingerprint fingerprint;
-  std::uint32_t length = 0;
-  bool possible() const { return length != 0 && length <= kMaxChunkSize; }
-};
-
 class ChunksReply {
  public:
   ChunksReply() : ChunksReply(std::span<const NamedChunk>()) {}

@@ -371,6 +371,13 @@ Result<PutReply> FileChunks::put(const PutChunks& request) {
   return PutReply{static_cast<std::uint32_t>(mine.size())};
 }
 
+bool FileChunks::place(const Fingerprint& fingerprint, const plan::Placement& placement) {
+  store::ChunkLocation known;
+  if (!index_.find(fingerprint, &known)) return false;
+  index_.put(fingerprint, known, index_.intern(placement));
+  return true;
+}
+
 // ---- Commit -----------------------------------------------------------------------------------
 
 void FileChunks::begin_attempt() {

@@ -66,6 +66,8 @@ class FileChunks {
   Status add(const Register& request);
   // Appends those that are not here and not claimed to a segment of this object's own.
   Result<PutReply> put(const PutChunks& request);
+  // A chunk that came since the last commit is kept so now; false if it did not.
+  bool place(const Fingerprint& fingerprint, const plan::Placement& placement);
 
   // --- Commit -----------------------------------------------------------------------------------
   void begin_attempt();  // clears all marks and looks at the segments anew
@@ -74,6 +76,9 @@ class FileChunks {
     return index_.mark(fingerprint, placement);
   }
   std::uint32_t intern(const plan::Placement& placement) { return index_.intern(placement); }
+  bool mark_too(const Fingerprint& fingerprint, std::uint32_t placement) {
+    return index_.mark_too(fingerprint, placement);
+  }
   const ChunkIndex& index() const { return index_; }
   // No more is appended to the own segment: later chunks go to another one.
   void close_own_segment() { own_.reset(); }

@@ -16,6 +16,8 @@ libdedup_core_la_SOURCES += \
   service/compaction.h \
   service/connect.cc \
   service/connect.h \
+  service/encode.cc \
+  service/encode.h \
   service/executor.cc \
   service/executor.h \
   service/file_chunks.cc \
@@ -54,6 +56,10 @@ libdedup_core_la_SOURCES += \
   service/server.h \
   service/store_node.cc \
   service/store_node.h \
+  service/stripe_decoder.cc \
+  service/stripe_decoder.h \
+  service/stripe_units.cc \
+  service/stripe_units.h \
   service/wire.cc \
   service/wire.h
 

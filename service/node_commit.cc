@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hasher.h"
 #include "service/compaction.h"
 #include "service/index_writing.h"
 #include "service/live_chunks.h"
@@ -45,6 +46,18 @@ Result<PutShardReply> NodeCommit::put_shard(const PutShard& request) {
   return reply;
 }
 
+// Whether all that a stripe's table says is here, if it is one.
+bool NodeCommit::has_unit(const NamedChunk& part) {
+  if (kind_of(part.fingerprint) != NameKind::kStripePart) return true;
+  const auto unit = stripes_.read_table(part);
+  if (!unit.is_ok()) return false;
+  std::vector<Fingerprint> names;
+  for (const NamedChunk& chunk : *unit) names.push_back(chunk.fingerprint);
+  const std::vector<store::ChunkLocation> locations = chunks_.locate(names);
+  return std::none_of(locations.begin(), locations.end(),
+                      [](const store::ChunkLocation& at) { return at.length == 0; });
+}
+
 std::vector<std::uint8_t> NodeCommit::refer(const References& request) {
   dropped_ += request.dropped;
   std::vector<std::uint32_t> numbers;
@@ -57,7 +70,7 @@ std::vector<std::uint8_t> NodeCommit::refer(const References& request) {
   std::vector<std::uint8_t> missing(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::uint32_t placement = numbers[request.chunks[i].placement];
-    if (locations[i].length == 0) {
+    if (locations[i].length == 0 || !has_unit({names[i], locations[i].length})) {
       missing[i] = 1;
     } else if (!chunks_.mark(names[i], placement)) {
       carried_.insert(names[i], placement);
@@ -78,9 +91,45 @@ Status NodeCommit::check_shards(const store::CommitRecord& record) const {
   return Status::ok();
 }
 
+// As long as a stripe is referred to, all chunks of its units stay, since it takes them to make
+// what is lost of it: also those that the file does not need any more.
+Status NodeCommit::pin_stripes() {
+  const std::uint32_t unplaced = chunks_.intern(plan::Placement());
+  std::vector<Fingerprint> pinned;
+  const auto pin = [&](const Fingerprint& name, const store::ChunkLocation& location) -> Status {
+    if (kind_of(name) != NameKind::kStripePart) return Status::ok();
+    DEDUP_ASSIGN(const auto chunks, stripes_.read_table({name, location.length}));
+    for (const NamedChunk& chunk : chunks) {
+      if (!chunks_.mark_too(chunk.fingerprint, unplaced)) pinned.push_back(chunk.fingerprint);
+    }
+    return Status::ok();
+  };
+  for (const std::uint32_t number : chunks_.index().marked_in_order()) {
+    const store::IndexEntry entry = chunks_.index().at(number);
+    DEDUP_TRY(pin(entry.fingerprint, entry.location));
+  }
+  std::vector<Fingerprint> tables;
+  for (const auto& chunk : carried_.sorted()) {
+    if (kind_of(chunk.fingerprint) == NameKind::kStripePart) tables.push_back(chunk.fingerprint);
+  }
+  const std::vector<store::ChunkLocation> locations = chunks_.locate(tables);
+  for (std::size_t i = 0; i < tables.size(); ++i) DEDUP_TRY(pin(tables[i], locations[i]));
+  std::sort(pinned.begin(), pinned.end());
+  std::vector<Fingerprint> fresh;
+  std::span<const FingerprintNumbers::Item> known = carried_.sorted();
+  auto next = known.begin();
+  for (const Fingerprint& name : pinned) {
+    while (next != known.end() && next->fingerprint < name) ++next;
+    if (next == known.end() || next->fingerprint != name) fresh.push_back(name);
+  }
+  for (const Fingerprint& name : fresh) carried_.insert(name, unplaced);
+  return Status::ok();
+}
+
 // Not flushed here: Store::prepare does so, for all of the attempt's files.
 Result<WriteIndexReply> NodeCommit::write_index(const WriteIndex& request) {
   if (indexed_ && (has_all_ || !request.all)) return index_;
+  DEDUP_TRY(pin_stripes());
   LiveChunks live(chunks_, carried_.sorted());
   chunks_.close_own_segment();
   const auto in_context = [&](const Status& status) {

@@ -17,6 +17,7 @@
 #include "service/file_chunks.h"
 #include "service/fingerprint_numbers.h"
 #include "service/messages/store_node.h"
+#include "service/stripe_units.h"
 #include "store/commit_record.h"
 #include "store/shard.h"
 #include "store/store.h"
@@ -33,6 +34,8 @@ class NodeCommit {
   bool prepared() const { return prepared_; }
   bool committed() const { return committed_; }
 
+  // What this node gives to stripes: see MakeUnits in messages/store_node.h.
+  StripeUnits& stripes() { return stripes_; }
   // See PutShard in messages/store_node.h.
   Result<PutShardReply> put_shard(const PutShard& request);
   // Remembers these chunks, and how they are kept; 1 for each that is not here.
@@ -56,8 +59,10 @@ class NodeCommit {
 
  private:
   NodeCommit(store::Store& store, FileChunks& chunks, const Id128& identity, const Id128& id)
-      : store_(store), chunks_(chunks), identity_(identity), id_(id) {}
+      : store_(store), chunks_(chunks), identity_(identity), id_(id), stripes_(chunks, identity) {}
 
+  bool has_unit(const NamedChunk& part);
+  Status pin_stripes();
   Status check_shards(const store::CommitRecord& record) const;
 
   store::Store& store_;
@@ -65,6 +70,7 @@ class NodeCommit {
   Id128 identity_;
   Id128 id_;
   std::map<std::uint32_t, std::unique_ptr<store::ShardWriter>> shards_;  // begun, not finished
+  StripeUnits stripes_;
   FingerprintNumbers carried_;    // referred to, and not registered since the last commit
   std::uint64_t compacted_ = 0;   // segment that write_index() wrote; 0: none
   std::uint64_t first_open_ = 0;  // segments below it were written before write_index()

@@ -7,6 +7,7 @@
 
 #include "base/fields.h"
 #include "service/block_home.h"
+#include "service/encode.h"
 #include "service/executor.h"
 #include "service/file_home.h"
 #include "service/messages/block_home.h"
@@ -41,11 +42,12 @@ class NodeHandler : public Handler {
                       SetAside>(file_home_, opcode, body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
-        answer_one_of<Attach, Detach, Restore>(*this, opcode, body, responder) ||
+        answer_one_of<Attach, Detach, Restore, EncodeStripes>(*this, opcode, body, responder) ||
         answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
                       Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
-                      RecallLease, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare,
-                      Commit, Abort, Collect>(store_node_, opcode, body, responder);
+                      RecallLease, ListShard, ReadShard, PutShard, MakeUnits, ListUnits,
+                      JoinStripes, FindPlacements, References, WriteIndex, Prepare, Commit, Abort,
+                      Collect>(store_node_, opcode, body, responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
     }
@@ -77,6 +79,12 @@ class NodeHandler : public Handler {
         std::make_unique<RestoreTask>(request, self_, store_node_, std::move(responder)),
         request.in_background ? Executor::Precedence::kBackground : Executor::Precedence::kCommit,
         request.bytes_per_second);
+  }
+  void on(const EncodeStripes& request, std::unique_ptr<Responder> responder) {
+    Executor::Ticket& task = tasks_[responder->connection()];
+    task = executor_.add(
+        std::make_unique<EncodeTask>(request, self_, store_node_, std::move(responder)),
+        Executor::Precedence::kCommit);
   }
 
  private:

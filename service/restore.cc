@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "base/hasher.h"
+#include "plan/stripe_content.h"
 #include "store/segment.h"
 
 namespace dedup::service {
@@ -16,6 +18,10 @@ constexpr std::size_t kNodesAtOnce = 16;
 // What is wanted one after the other mostly stands one after the other, on each node that has it:
 // so many chunks of it are asked for at the same one.
 constexpr std::uint32_t kTogether = 128;
+
+bool is_part(const Fingerprint& name) {
+  return kind_of(name) == NameKind::kStripePart;
+}
 
 }  // namespace
 
@@ -39,28 +45,26 @@ RestoreTask::RestoreTask(Restore request, NodeIndex self, StoreNode& node,
 RestoreTask::~RestoreTask() = default;
 
 // In the order in which they are asked: those that should have it, from one on that differs from
-// stretch to stretch and from node to node, so that all are busy; then all others.
-NodeIndex RestoreTask::nth_source(std::uint32_t i, std::uint32_t n, const Client& services) {
-  const plan::Placement& placement = request_.sources[request_.chunks[i].sources];
-  const std::uint64_t together = request_.chunks[i - i % kTogether].fingerprint.prefix();
-  placement.sources(services.live(), self_, together, sources_);
-  std::erase(sources_, self_);
-  if (n < sources_.size()) return sources_[n];
-  std::size_t skip = n - sources_.size();
-  for (const NodeIndex node : services.live().list()) {
-    if (node == self_ || placement.is_on(node)) continue;
-    if (skip-- == 0) return node;
-  }
-  return kNoNode;
-}
-
+// stretch to stretch and from node to node, so that all are busy; then its stripe; then all others.
 void RestoreTask::ask_next(std::uint32_t i, const Client& services) {
-  const NodeIndex node = nth_source(i, tried_[i]++, services);
-  if (node == kNoNode) {
-    reply_.lost[i] = 1;
-  } else {
-    to_ask_[node].push_back(i);
+  const RestoreChunk& chunk = request_.chunks[i];
+  const plan::Placement& placement = request_.sources[chunk.sources];
+  std::size_t next = tried_[i]++;
+  sources_.clear();
+  if (!is_part(chunk.fingerprint)) {
+    const std::uint64_t together = request_.chunks[i - i % kTogether].fingerprint.prefix();
+    placement.sources(services.live(), self_, together, sources_);
+    std::erase(sources_, self_);
   }
+  if (next < sources_.size()) return to_ask_[sources_[next]].push_back(i);
+  next -= sources_.size();
+  if (placement.stripe() != nullptr && next-- == 0) return to_make_[chunk.sources].push_back(i);
+  for (const NodeIndex node : services.live().list()) {
+    const bool was_asked = std::find(sources_.begin(), sources_.end(), node) != sources_.end();
+    if (node == self_ || was_asked || next-- > 0) continue;
+    return to_ask_[node].push_back(i);
+  }
+  reply_.lost[i] = 1;
 }
 
 // Some may have come in the meantime: by another shard's builder, or before a stop.
@@ -73,7 +77,10 @@ Status RestoreTask::find_lacking(Executor::Beside& beside) {
   DEDUP_TRY(beside.in_loop([&] { located = node_.on(locate); }));
   DEDUP_TRY(located.status());
   for (std::uint32_t i = 0; i < request_.chunks.size(); ++i) {
-    if (located->locations[i].length == 0) ask_next(i, *services);
+    // A table that is here may name chunks that are not.
+    if (located->locations[i].length == 0 || is_part(request_.chunks[i].fingerprint)) {
+      ask_next(i, *services);
+    }
   }
   return Status::ok();
 }
@@ -120,12 +127,93 @@ Status RestoreTask::take(Executor::Beside& beside, Asked& asked) {
       ask_next(i, *services);
     }
   }
+  return store(beside, put);
+}
+
+Status RestoreTask::store(Executor::Beside& beside, const PutChunks& put) {
   if (put.chunks.empty()) return Status::ok();
   Result<PutReply> stored = PutReply{};
   DEDUP_TRY(beside.in_loop([&] { stored = node_.on(put); }));
   DEDUP_TRY(stored.status());
   reply_.stored += stored->stored;
   return Status::ok();
+}
+
+// Of one stripe's unit, or of its parts.
+Status RestoreTask::make(Executor::Beside& beside) {
+  DEDUP_ASSIGN(Client* const services, beside.services());
+  if (!decoder_) decoder_.emplace(*services, request_.identity);
+  const auto first = to_make_.extract(to_make_.begin());
+  const plan::StripeUnit& stripe = *request_.sources[first.key()].stripe();
+  PutChunks put{request_.identity, request_.placements, {}};
+  std::vector<std::uint32_t> of_unit;
+  for (const std::uint32_t i : first.mapped()) {
+    const RestoreChunk& chunk = request_.chunks[i];
+    if (!is_part(chunk.fingerprint)) {
+      of_unit.push_back(i);
+      continue;
+    }
+    DEDUP_ASSIGN(const bool has_unit, make_unit(beside, stripe, chunk));
+    auto part = has_unit ? decoder_->make_part(stripe, chunk.fingerprint) : std::nullopt;
+    if (part) {
+      put.chunks.push_back(PutChunk::sealed(chunk.fingerprint, chunk.placement, *std::move(part)));
+    } else {
+      ask_next(i, *services);
+    }
+  }
+  std::vector<Bytes> bytes;
+  std::vector<StripeDecoder::Target> targets;
+  bytes.reserve(of_unit.size());
+  for (const std::uint32_t i : of_unit) {
+    const RestoreChunk& chunk = request_.chunks[i];
+    bytes.emplace_back(chunk.length);
+    targets.push_back({{chunk.fingerprint, chunk.length}, bytes.back().data()});
+  }
+  const std::vector<std::size_t> failed = decoder_->make_chunks(stripe, targets);
+  for (std::size_t k = 0; k < of_unit.size(); ++k) {
+    const std::uint32_t i = of_unit[k];
+    if (std::binary_search(failed.begin(), failed.end(), k)) {
+      ask_next(i, *services);
+    } else {
+      put.chunks.push_back(PutChunk::sealed(request_.chunks[i].fingerprint,
+                                            request_.chunks[i].placement, std::move(bytes[k])));
+    }
+  }
+  return store(beside, put);
+}
+
+// Whoever gets the table of his unit is to have all chunks in it. True also for other parts.
+Result<bool> RestoreTask::make_unit(Executor::Beside& beside, const plan::StripeUnit& stripe,
+                                    const RestoreChunk& part) {
+  const plan::PartKind kind = plan::part_kind(part.fingerprint);
+  if (kind.is_parity || stripe.is_parity(kind.slot)) return true;
+  const auto units = decoder_->units_of(stripe);
+  if (!units || kind.slot >= units->size()) return false;
+  plan::StripeUnit own = stripe;
+  own.unit = static_cast<std::uint8_t>(kind.slot);
+  Locate locate{request_.identity, {}};
+  for (const NamedChunk& chunk : (*units)[kind.slot]) {
+    locate.fingerprints.push_back(chunk.fingerprint);
+  }
+  Result<LocateReply> located = LocateReply{};
+  DEDUP_TRY(beside.in_loop([&] { located = node_.on(locate); }));
+  DEDUP_TRY(located.status());
+  std::vector<Bytes> bytes;
+  std::vector<StripeDecoder::Target> targets;
+  bytes.reserve(locate.fingerprints.size());
+  for (std::size_t i = 0; i < locate.fingerprints.size(); ++i) {
+    const NamedChunk& chunk = (*units)[kind.slot][i];
+    if (located->locations[i].length != 0) continue;
+    bytes.emplace_back(chunk.length);
+    targets.push_back({chunk, bytes.back().data()});
+  }
+  if (!decoder_->make_chunks(own, targets).empty()) return false;
+  PutChunks put{request_.identity, {plan::Placement::in_stripe(own)}, {}};
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    put.chunks.push_back(PutChunk::sealed(targets[i].chunk.fingerprint, 0, std::move(bytes[i])));
+  }
+  DEDUP_TRY(store(beside, put));
+  return true;
 }
 
 Result<Executor::Progress> RestoreTask::step(Executor::Beside& beside) {
@@ -138,9 +226,15 @@ Result<Executor::Progress> RestoreTask::step(Executor::Beside& beside) {
     asked_.pop_front();
     for (const NamedChunk& chunk : first->chunks) progress.bytes += chunk.length;
     DEDUP_TRY(take(beside, *first));
+  } else if (!to_make_.empty()) {
+    for (const std::uint32_t i : to_make_.begin()->second) {
+      progress.bytes += request_.chunks[i].length;
+    }
+    DEDUP_TRY(make(beside));
   }
-  progress.done = asked_.empty() && std::all_of(to_ask_.begin(), to_ask_.end(),
-                                                [](const auto& e) { return e.second.empty(); });
+  progress.done =
+      asked_.empty() && to_make_.empty() &&
+      std::all_of(to_ask_.begin(), to_ask_.end(), [](const auto& e) { return e.second.empty(); });
   return progress;
 }
 

@@ -74,7 +74,7 @@ Result<std::shared_ptr<store::Store>> StoreNode::open_store(const std::string& s
 
 Status StoreNode::check_placements(std::span<const plan::Placement> placements) const {
   for (const plan::Placement& placement : placements) {
-    if (!placement.is_on(self_) || !placement.is_within(nodes_)) {
+    if (!placement.involves(self_) || !placement.is_within(nodes_)) {
       return {
           Code::kArgument,
           "a chunk came with a placement on nodes that are not of this job, or not on this one"};
@@ -323,6 +323,42 @@ Result<ReferencesReply> StoreNode::on(const References& request) {
     DEDUP_TRY(check_placements(request.placements));
     DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
     return ReferencesReply{commit->refer(request)};
+  });
+}
+
+Result<MakeUnitsReply> StoreNode::on(const MakeUnits& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<MakeUnitsReply> {
+    DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
+    DEDUP_ASSIGN(const std::uint32_t units, commit->stripes().make_units(request, self_, nodes_));
+    return MakeUnitsReply{units};
+  });
+}
+
+Result<ListUnitsReply> StoreNode::on(const ListUnits& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<ListUnitsReply> {
+    DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
+    ListUnitsReply reply;
+    for (const std::uint32_t unit : request.units) {
+      DEDUP_ASSIGN(reply.units.emplace_back(), commit->stripes().unit(unit));
+    }
+    return reply;
+  });
+}
+
+Result<Empty> StoreNode::on(const JoinStripes& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
+    for (const JoinedUnit& joined : request.units) {
+      DEDUP_TRY(check_placements({{plan::Placement::in_stripe(joined.stripe)}}));
+    }
+    DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
+    return to_reply(commit->stripes().join(request));
+  });
+}
+
+Result<FindPlacementsReply> StoreNode::on(const FindPlacements& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<FindPlacementsReply> {
+    DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
+    return commit->stripes().placements_of(request.fingerprints);
   });
 }
 

@@ -62,6 +62,11 @@ class StoreNode {
   Result<ReadShardReply> on(const ReadShard& request);
   Result<PutShardReply> on(const PutShard& request);
   Result<ReferencesReply> on(const References& request);
+  Result<MakeUnitsReply> on(const MakeUnits& request);
+  // kArgument for a unit that the attempt does not have.
+  Result<ListUnitsReply> on(const ListUnits& request);
+  Result<Empty> on(const JoinStripes& request);
+  Result<FindPlacementsReply> on(const FindPlacements& request);
   Result<WriteIndexReply> on(const WriteIndex& request);
   Result<Empty> on(const Prepare& request);
   Result<Empty> on(const Commit& request);

@@ -40,7 +40,7 @@ void put(Encoder& out, const CommitRecord& r) {
 }
 
 // What came with version 2: each with a tag, so that software that does not know it can say so.
-enum class Addition : std::uint32_t { kKey = 4, kKept = 5, kKeptOf = 6 };
+enum class Addition : std::uint32_t { kKey = 4, kKept = 5, kKeptOf = 6, kStripes = 7 };
 // Of a tag: whoever does not know it may go on without.
 constexpr std::uint32_t kMayBeIgnored = std::uint32_t{1} << 31;
 
@@ -71,6 +71,12 @@ Additions additions_of(const CommitRecord& r) {
     bytes.put(r.kept_of.number);
     add(Addition::kKeptOf, bytes);
   }
+  if (r.stripes.parities != 0) {
+    Encoder bytes;
+    bytes.put(r.stripes.data);
+    bytes.put(r.stripes.parities);
+    add(Addition::kStripes, bytes);
+  }
   return out;
 }
 
@@ -96,13 +102,18 @@ bool take(Addition tag, std::span<const std::byte> bytes, CommitRecord& r) {
       r.kept_of.number = in.get<std::uint64_t>();
       says_something = !r.kept_of.file.is_zero();
       break;
+    case Addition::kStripes:
+      r.stripes.data = in.get<std::uint8_t>();
+      r.stripes.parities = in.get<std::uint8_t>();
+      says_something = r.stripes.data != 0 && r.stripes.parities != 0;
+      break;
   }
   return says_something && in.ok() && in.at_end();
 }
 
 bool is_known(std::uint32_t tag) {
   return tag >= static_cast<std::uint32_t>(Addition::kKey) &&
-         tag <= static_cast<std::uint32_t>(Addition::kKeptOf);
+         tag <= static_cast<std::uint32_t>(Addition::kStripes);
 }
 
 void put_additions(Encoder& out, const Additions& additions) {

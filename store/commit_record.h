@@ -73,6 +73,13 @@ struct KeptOf {
   auto operator<=>(const KeptOf&) const = default;
 };
 
+// In stripes of how many units and parities chunks were to be kept, at most; 0: in none.
+struct StripeShape {
+  std::uint8_t data = 0;
+  std::uint8_t parities = 0;
+  auto operator<=>(const StripeShape&) const = default;
+};
+
 struct CommitRecord {
   Id128 identity;
   std::uint64_t number = 0;  // of the generation; the first is 1
@@ -81,6 +88,7 @@ struct CommitRecord {
   std::string path;       // absolute, as it was opened
   DirectoryId directory;  // that the path was in; zero if the nodes share no file system there
   std::uint64_t size = 0;
+  // K; with stripes one more than these have parities: how many losses are not survived.
   std::uint32_t replication = 0;
   std::uint32_t chunk_size = 0;
   std::string fingerprint;  // name of the hash: "keyed", "sha256", "none", or "sha1" of old
@@ -91,6 +99,7 @@ struct CommitRecord {
   Id128 key;  // of the keyed hashes that chunks are named by; zero: there is none. A secret
   std::vector<KeptGeneration> kept;  // those before this one that are kept, newest first
   KeptOf kept_of;
+  StripeShape stripes;
   // What newer software has added that this one may ignore: by tag, as it was.
   std::map<std::uint32_t, Bytes> ignored;
 

@@ -63,15 +63,16 @@ class UniqueVerdicts {
 };
 
 // Of a chunk outside the result: whether it stays where it is.
-bool is_settled(const KnownChunks& known, std::uint32_t chunk, unsigned copies) {
-  return known.is_settled(chunk) || (known.is_held(chunk) && known.placement(chunk).redundancy() >=
-                                                                 plan::Redundancy::copies(copies));
+bool is_settled(const NodeView& view, std::uint32_t chunk) {
+  const KnownChunks& known = view.known;
+  return known.is_settled(chunk) ||
+         (known.is_held(chunk) && known.placement(chunk).redundancy() >= view.wanted);
 }
 
 // A chunk that stays where it is whatever other nodes have: nobody who does not hold it can have
 // one of its name.
-bool needs_nobody(const NodeView& view, std::uint32_t chunk, unsigned copies) {
-  return is_single(view.chunks[chunk].fingerprint) && is_settled(view.known, chunk, copies);
+bool needs_nobody(const NodeView& view, std::uint32_t chunk) {
+  return is_single(view.chunks[chunk].fingerprint) && is_settled(view, chunk);
 }
 
 }  // namespace
@@ -95,7 +96,7 @@ plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
   part.reserve(view.chunks.size());
   const NodeSet none;
   for (std::uint32_t c = 0; c < view.chunks.size(); ++c) {
-    if (view.known.is_settled(c) || needs_nobody(view, c, limits.copies)) continue;
+    if (view.known.is_settled(c) || needs_nobody(view, c)) continue;
     const bool held = view.known.is_held(c);
     part.add(view.chunks[c].fingerprint, view.chunks[c].length, view.chunks.ranks(c), view.node,
              held, held ? view.known.placement(c).nodes() : none);
@@ -105,15 +106,14 @@ plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
   return part;
 }
 
-ChunkTotals total(const NodeView& view, const NamedChunks& mine, const plan::FrequentSet& result,
-                  unsigned copies) {
+ChunkTotals total(const NodeView& view, const NamedChunks& mine, const plan::FrequentSet& result) {
   ChunkTotals sum;
   for (std::uint32_t c = 0; c < view.chunks.size(); ++c) {
     if (view.known.is_settled(c) || result.find(view.chunks[c].fingerprint) != nullptr) continue;
     if (view.known.is_new(c)) {
       ++sum.new_chunks;
       sum.new_bytes += view.chunks[c].length;
-    } else if (!is_settled(view.known, c, copies)) {
+    } else if (!is_settled(view, c)) {
       ++sum.held_chunks;
       sum.held_bytes += view.chunks[c].length;
     }
@@ -137,7 +137,7 @@ NodeVerdicts judge(const NodeView& view, const plan::FrequentSet& result,
     if (element != nullptr) {
       verdicts.of.push_back(
           verdicts.list.number(judge_frequent(view.node, result, *element, dealer, error)));
-    } else if (is_settled(view.known, c, dealer.copies())) {
+    } else if (is_settled(view, c)) {
       verdicts.of.push_back(verdicts.list.number(Verdict{false, {}, view.known.placement(c)}));
     } else {
       verdicts.of.push_back(unique.next(view.known.is_held(c)));

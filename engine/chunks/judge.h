@@ -20,6 +20,7 @@ struct NodeView {
   NodeIndex node = kNoNode;
   NodeChunks chunks;
   KnownChunks known;
+  plan::Redundancy wanted;  // of each chunk
 };
 
 // Chunks outside the result that a rank decides about; see plan::NodeState.
@@ -59,8 +60,7 @@ plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
                                 const plan::ReduceLimits& limits);
 
 // Of the node's chunks that are not in `result`, and of `mine` that are single.
-ChunkTotals total(const NodeView& view, const NamedChunks& mine, const plan::FrequentSet& result,
-                  unsigned copies);
+ChunkTotals total(const NodeView& view, const NamedChunks& mine, const plan::FrequentSet& result);
 
 // By chunk of `view`. kInternal if the dealing has no room for a chunk.
 NodeVerdicts judge(const NodeView& view, const plan::FrequentSet& result,

@@ -55,7 +55,7 @@ struct Dumper::Private {
   void make_exchange() {
     const hints::Hints& hints = state.hints;
     const std::size_t slot = hints.chunk_size + sizeof(Fingerprint) + 46 +
-                             plan::Placement::encoded_at_most(state.copies);
+                             plan::Placement::encoded_at_most(state.keeping.copies);
     state.exchange = Exchange::create(hints.exchange, state.topology,
                                       std::max<std::size_t>(hints.buffer / kWindowPart, slot),
                                       std::max<std::size_t>(hints.buffer / kStagingPart, slot));
@@ -87,7 +87,7 @@ struct Dumper::Private {
 
   std::uint64_t chunks_at_once() const {
     const std::uint64_t fit =
-        state.hints.buffer / (kRoundPart * kBytesAChunk * std::max(2u, state.copies));
+        state.hints.buffer / (kRoundPart * kBytesAChunk * std::max(2u, state.keeping.copies));
     return std::clamp<std::uint64_t>(fit, 1024, kMostChunks);
   }
 

@@ -66,7 +66,7 @@ NamedChunks cut_and_name(DumpState& state, RunCursor& cursor, std::uint64_t most
 
 // What the node has, as far as this rank is to decide about it.
 NodeView see_node(DumpState& state, NamedChunks& chunks, NodeExchange& within, FirstError& error) {
-  NodeView view{state.topology.my_node(), {}, {}};
+  NodeView view{state.topology.my_node(), {}, {}, state.keeping.wanted};
   if (!state.deduplicates()) return view;
   view.chunks = within.gather(chunks.take_records(), error);
   view.known = look_up(view.chunks, state.settled, view.node, state.client.live());
@@ -77,7 +77,8 @@ NodeView see_node(DumpState& state, NamedChunks& chunks, NodeExchange& within, F
 plan::FrequentSet reduce_over_nodes(DumpState& state, const NodeView& view, std::uint32_t outside,
                                     DumpStats& stats, FirstError& error) {
   if (!state.is_collective()) return {};
-  const plan::ReduceLimits limits{state.copies, state.hints.threshold, state.topology.job_nodes()};
+  const plan::ReduceLimits limits{state.keeping.copies, state.hints.threshold,
+                                  state.topology.job_nodes()};
   ReductionCost cost;
   auto reduced = reduce(state.topology, frequent_part(view, outside, limits), limits, &cost);
   stats.bytes_reducing += cost.bytes;
@@ -89,16 +90,17 @@ plan::FrequentSet reduce_over_nodes(DumpState& state, const NodeView& view, std:
 NodePlan make_plan(DumpState& state, const NodeView& view, const NamedChunks& chunks,
                    const plan::FrequentSet& frequent, std::size_t longest, FirstError& error) {
   DealingRequest request;
-  request.copies = state.copies;
+  request.copies = state.keeping.copies;
+  request.copies_what_is_rare = !state.keeping.stripes.is_possible();
   request.ring = !state.is_collective() || state.hints.partners == hints::Partners::kRing;
   request.group = !request.ring && state.hints.group > 1 ? state.hints.group : 0;
   request.turn = static_cast<std::uint32_t>(state.round.number);
   request.longest_chunk = static_cast<std::uint32_t>(longest);
   request.slots_per_round =
-      state.exchange->slots_per_round(CopyHeader::size(state.copies), longest);
+      state.exchange->slots_per_round(CopyHeader::size(state.keeping.copies), longest);
   request.identity = state.identity;
   request.result = &frequent;
-  request.mine = total(view, chunks, frequent, state.copies);
+  request.mine = total(view, chunks, frequent);
   request.status = error.status();
   // An order is made for groups, or for none.
   if (std::exchange(state.ordered_for, {request.ring, request.group}) !=
@@ -148,7 +150,8 @@ void move_chunks(DumpState& state, const NamedChunks& chunks, const Verdicts& ve
                  const Sends& sends, const plan::FrequentSet& frequent, const NodePlan& plan,
                  std::size_t longest, DumpStats& stats, FirstError& error) {
   if (plan.rounds != 0) ++state.exchanges;
-  const ExchangeShape shape{CopyHeader::size(state.copies), longest, state.exchanges, state.round};
+  const ExchangeShape shape{CopyHeader::size(state.keeping.copies), longest, state.exchanges,
+                            state.round};
   Moved moved;
   {
     const Timer timer(stats.seconds_exchanging);

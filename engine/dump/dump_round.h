@@ -22,6 +22,7 @@
 #include "engine/dump/exchange.h"
 #include "engine/dump/twins.h"
 #include "engine/mpi/topology.h"
+#include "engine/protocol/keeping.h"
 #include "hints/hints.h"
 #include "plan/settled.h"
 #include "service/client.h"
@@ -39,7 +40,7 @@ struct DumpState {
         identity(the_identity),
         key(the_key),
         hints(the_hints),
-        copies(std::min<unsigned>(the_hints.replication, the_topology.job_nodes())),
+        keeping(the_hints, the_topology.job_nodes()),
         round{handle, 0},
         writer(the_client, store, the_identity, the_hints.fsync == hints::Fsync::kCommit),
         stored(the_client, store, the_identity),
@@ -59,7 +60,7 @@ struct DumpState {
   Id128 identity;
   Id128 key;  // of the chunks' names
   const hints::Hints& hints;
-  unsigned copies;           // K, at most the number of nodes
+  const Keeping keeping;
   service::DumpRound round;  // the newest; the same on all ranks
   ChunkWriter writer;
   StoredChunks stored;

@@ -62,7 +62,7 @@ class Leader {
       if (!gather(nodes, totals, failed, states, failure)) return false;
       dealing = plan::deal_all({request_.copies, request_.ring, store::kMostBesideChunk, states,
                                 request_.result, order, request_.group, request_.turn,
-                                request_.longest_chunk});
+                                request_.longest_chunk, request_.copies_what_is_rare});
       if (dealing.feasible || unrepresented == 0 || guests_give_up_) break;
       guests_give_up_ = guests == unrepresented;
     }
@@ -110,7 +110,8 @@ class Leader {
     std::uint64_t shared = 0;
     for (const auto& element : request_.result->elements()) shared += element.length;
     const std::size_t leaders = topology_.nodes().size();
-    return kSpareBytes + request_.copies * (mine.new_bytes + shared / leaders);
+    const unsigned copies = request_.copies_what_is_rare ? request_.copies : 1;
+    return kSpareBytes + copies * (mine.new_bytes + shared / leaders);
   }
 
   bool gather(const std::vector<NodeIndex>& nodes, const ChunkTotals& totals, bool failed,

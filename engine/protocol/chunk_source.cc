@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "service/stripe_decoder.h"
 #include "store/chunk_reader.h"
 
 namespace dedup::engine {
@@ -63,8 +64,29 @@ std::vector<std::size_t> ChunkSource::fetch(std::span<const WantedChunk> wanted)
     left.insert(left.end(), exhausted.begin(), exhausted.end());
     std::sort(left.begin(), left.end());
   }
+  if (!left.empty()) left = make_from_stripes(wanted, std::move(left));
   for (NodeIndex node = 0; node < client_->nodes() && !left.empty(); ++node) {
     left = try_nodes(wanted, {{node, std::move(left)}});
+  }
+  std::sort(left.begin(), left.end());
+  return left;
+}
+
+std::vector<std::size_t> ChunkSource::make_from_stripes(std::span<const WantedChunk> wanted,
+                                                        std::vector<std::size_t> which) const {
+  std::vector<std::size_t> left;
+  std::map<plan::StripeUnit, std::vector<std::size_t>> by_unit;
+  for (const std::size_t i : which) {
+    const plan::StripeUnit* const stripe = wanted[i].placement->stripe();
+    (stripe == nullptr ? left : by_unit[*stripe]).push_back(i);
+  }
+  service::StripeDecoder decoder(*client_, identity_);
+  for (const auto& [stripe, chunks] : by_unit) {
+    std::vector<service::StripeDecoder::Target> targets;
+    for (const std::size_t i : chunks) {
+      targets.push_back({{wanted[i].fingerprint, wanted[i].length}, wanted[i].out});
+    }
+    for (const std::size_t k : decoder.make_chunks(stripe, targets)) left.push_back(chunks[k]);
   }
   std::sort(left.begin(), left.end());
   return left;

@@ -42,10 +42,13 @@ class ChunkSource {
   struct Asked {
     NodeIndex node = kNoNode;
     std::span<const std::size_t> which;
-    std::vector<service::NamedChunk> chunks;
+    std::vector<NamedChunk> chunks;
     service::Client::Pending<service::GetChunks> pending;
   };
 
+  // Those that cannot be made from the rest of their stripes; `which` ascends.
+  std::vector<std::size_t> make_from_stripes(std::span<const WantedChunk> wanted,
+                                             std::vector<std::size_t> which) const;
   // Tries all these at their nodes, at the same time; returns those that they did not give.
   std::vector<std::size_t> try_nodes(std::span<const WantedChunk> wanted, ByNode by_node) const;
   // Those that it did not give are left in `which`.

@@ -54,6 +54,11 @@ Status at_my_nodes(const JobFile& file, const Request& request) {
   return AtMyNodes<Request>(file, request).wait();
 }
 
+store::StripeShape stripes_wanted(const hints::Hints& hints) {
+  return {static_cast<std::uint8_t>(hints.stripe_data),
+          static_cast<std::uint8_t>(hints.stripe_parities)};
+}
+
 std::string hash_name(const hints::Hints& hints) {
   if (hints.mode == hints::Mode::kNone) return "none";
   return hints.fingerprint == FingerprintKind::kSha256 ? "sha256" : "keyed";
@@ -82,6 +87,7 @@ Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
   const Id128 base = index_base();
   const bool all = base.is_zero() || is_small(file_.view()->origin()->record);
   ShardBuild build(file_, id_, all ? Referring::kToAll : Referring::kToChanges);
+  DEDUP_TRY(make_stripes(build));
   bool needs_all = false;
   DEDUP_TRY(build_shards(build, needs_all));
   failpoint("commit.shards");
@@ -103,6 +109,30 @@ Id128 GenerationCommit::index_base() const {
   const CommittedGeneration* const origin = view->origin();
   const bool may_stay = origin != nullptr && origin->is_numbered_like(file_.nodes());
   return may_stay ? origin->record.attempt : Id128{};
+}
+
+// What the generation before has is looked at, too, where it may be kept less well than it is to
+// be: nodes are gone, or others are there, or it was to be kept otherwise.
+Status GenerationCommit::make_stripes(ShardBuild& build) {
+  if (!file_.keeping().stripes.is_possible()) return Status::ok();
+  const auto view = file_.view();
+  const CommittedGeneration* const origin = view->origin();
+  const bool looks_at_all =
+      origin != nullptr &&
+      (file_.on_loss != OnLoss::kGoOn || !origin->is_numbered_like(file_.nodes()) ||
+       origin->record.stripes != stripes_wanted(file_.hints) ||
+       origin->record.replication != file_.wanted_copies());
+  if (looks_at_all) {
+    Status status;
+    for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
+      if (file_.ranks().speaks_for(file_.block_home(shard))) status = build.restore_lost(shard);
+    }
+    DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
+  }
+  Striping striping(file_, id_, looks_at_all);
+  DEDUP_TRY(striping.run());
+  part_.stripes = striping.figures();
+  return Status::ok();
 }
 
 Status GenerationCommit::build_shards(ShardBuild& build, bool& needs_all) {
@@ -150,6 +180,8 @@ Status GenerationCommit::take_part(const Bytes& part) {
   facts_.lost_chunks += told->facts.lost_chunks;
   facts_.unknown_bytes += told->facts.unknown_bytes;
   facts_.copies_made += told->facts.copies_made;
+  stripes_.stored_bytes += told->stripes.stored_bytes;
+  stripes_.sent_bytes += told->stripes.sent_bytes;
   facts_.placements.merge(told->facts.placements);
   for (auto& [shard, entry] : told->shards) record_.shards[shard] = std::move(entry);
   return Status::ok();
@@ -203,6 +235,7 @@ Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
     DEDUP_ASSIGN(record_.directory, store::directory_id(info.path));
   }
   record_.replication = file_.wanted_copies();
+  record_.stripes = stripes_wanted(file_.hints);
   record_.chunk_size = file_.hints.chunk_size;
   record_.fingerprint = hash_name(file_.hints);
   record_.key = info.key;

@@ -10,6 +10,7 @@
 #include "engine/protocol/fence.h"
 #include "engine/protocol/job_file.h"
 #include "engine/protocol/shard_build.h"
+#include "engine/protocol/striping.h"
 #include "store/commit_record.h"
 
 namespace dedup::engine {
@@ -17,6 +18,7 @@ namespace dedup::engine {
 // What a rank has built of the recipe.
 struct RecipePart {
   RecipeFacts facts;
+  StripeFigures stripes;
   std::vector<std::pair<std::uint32_t, store::ShardEntry>> shards;  // by number
 };
 
@@ -31,10 +33,13 @@ class GenerationCommit {
   // stands, and what was dumped is still there to be committed.
   Status run(const std::function<Status()>& wait_for_data);
 
-  const RecipeFacts& facts() const { return facts_; }  // on rank 0
+  // On rank 0, of all.
+  const RecipeFacts& facts() const { return facts_; }
+  const StripeFigures& stripes() const { return stripes_; }
 
  private:
   Status prepare(const std::function<Status()>& wait_for_data);
+  Status make_stripes(ShardBuild& build);
   // `needs_all`: all chunks have to be referred to, which were not.
   Status build_shards(ShardBuild& build, bool& needs_all);
   Status write_indexes(ShardBuild& build, service::WriteIndex request, bool needs_all);
@@ -57,7 +62,8 @@ class GenerationCommit {
   store::CommitRecord record_;  // on rank 0
   Bytes encoded_;
   RecipePart part_;    // what this rank built
-  RecipeFacts facts_;  // on rank 0
+  RecipeFacts facts_;  // on rank 0, as what follows
+  StripeFigures stripes_;
 };
 
 }  // namespace dedup::engine

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/protocol/file_view.h"
+#include "engine/protocol/keeping.h"
 #include "engine/protocol/local_file.h"
 #include "engine/protocol/plain_file.h"
 #include "hints/hints.h"
@@ -80,14 +81,14 @@ struct JobFile {
   // for the others.
   Status share_view(const Status& of_rank_0);
 
-  // K, or as much of it as this job's nodes allow.
-  unsigned copies() const { return std::min<unsigned>(hints.replication, nodes()); }
+  Keeping keeping() const { return {hints, nodes()}; }
   // How well each chunk must be kept at least.
-  plan::Redundancy redundancy() const { return plan::Redundancy::copies(copies()); }
+  plan::Redundancy redundancy() const { return keeping().wanted; }
   // What the record says: K as it was asked for, also where there are fewer nodes; of a default
   // that nobody asked for, what can be had.
   unsigned wanted_copies() const {
-    return hints.replication_is_given ? hints.replication : copies();
+    if (hints.stripe_parities != 0) return hints.stripe_parities + 1;
+    return hints.replication_is_given ? hints.replication : keeping().copies;
   }
 
  private:

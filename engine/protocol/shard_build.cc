@@ -6,6 +6,7 @@
 #include "engine/protocol/base_recipe.h"
 #include "plan/block.h"
 #include "plan/block_changes.h"
+#include "plan/stripe_content.h"
 #include "service/base_block.h"
 #include "service/messages/block_home.h"
 #include "service/messages/store_node.h"
@@ -19,6 +20,9 @@ constexpr std::size_t kShardBytesAtOnce = std::size_t{1} << 20;
 
 // Blocks that are merged while copies of a block's chunks are being made.
 constexpr std::size_t kBlocksAhead = 8;
+
+// Of what a stripe has beside its chunks nobody but its nodes knows the length.
+constexpr std::uint32_t kAnyLength = 1;
 
 // `blocks` ascend.
 bool is_among(const std::vector<service::BlockUpdate>& blocks, std::uint64_t number) {
@@ -37,7 +41,8 @@ ShardBuild::ShardBuild(JobFile& file, const Id128& attempt, Referring referring)
       attempt_(attempt),
       nodes_(file.nodes()),
       restores_(file),
-      referring_(referring) {
+      referring_(referring),
+      makes_stripes_(file.keeping().stripes.is_possible()) {
   // A donor's recipe is only something to compare with.
   const bool is_donor = !view_->committed && origin_ != nullptr;
   if (is_donor && origin_->record.shards.size() != nodes_) origin_ = nullptr;
@@ -119,25 +124,8 @@ Result<std::vector<BaseRecipe::BaseBlock>> ShardBuild::read_origin(
   return contents;
 }
 
-Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
-  shard_ = shard;
-  digest_.emplace(file_.identity(), attempt_, shard);
-  base_ = {};
-  if (origin_ != nullptr && origin_->record.shards.size() == nodes_) {
-    base_ = {origin_->record.attempt, origin_->record.shards[shard].digest};
-  }
-  unsent_.clear();
-  unsent_bytes_ = 0;
-  has_begun_ = false;
-  lost_blocks_.clear();
-  added_.clear();
+Status ShardBuild::for_each_block(std::uint32_t shard, const Visit& visit) {
   const NodeIndex home = file_.block_home(shard);
-  targets_.clear();
-  const plan::LiveNodes& live = file_.client().live();
-  for (const NodeIndex node : plan::shard_keepers(home, live, file_.redundancy())) {
-    targets_.push_back({node, !base_.attempt.is_zero()});
-  }
-
   DEDUP_ASSIGN(const std::vector<std::uint64_t> base, origin_blocks(shard));
   std::size_t next_base = 0;
   std::uint64_t cursor = 0;
@@ -169,7 +157,7 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
       for (std::size_t i = 0; i < batch.size(); ++i) {
         while (next_new < page.blocks.size() && page.blocks[next_new].block < batch[i]) {
           service::BlockUpdate& update = page.blocks[next_new++];
-          DEDUP_TRY(add(update.block, std::move(update.content)));
+          DEDUP_TRY(visit(update.block, std::move(update.content), {}));
         }
         Block block;
         if (view_->committed) block = std::move(contents[i].block);
@@ -180,15 +168,65 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
         if (next_new < page.blocks.size() && page.blocks[next_new].block == batch[i]) {
           plan::overlay(block, page.blocks[next_new++].content);
         }
-        DEDUP_TRY(add(batch[i], std::move(block), std::move(contents[i].encoded.bytes)));
+        DEDUP_TRY(visit(batch[i], std::move(block), std::move(contents[i].encoded.bytes)));
       }
       if (next_base >= base.size() || base[next_base] >= limit) break;
     }
     while (next_new < page.blocks.size()) {
       service::BlockUpdate& update = page.blocks[next_new++];
-      DEDUP_TRY(add(update.block, std::move(update.content)));
+      DEDUP_TRY(visit(update.block, std::move(update.content), {}));
     }
   }
+  return Status::ok();
+}
+
+// Where its stripe is a lost node's last trace of a chunk, the chunk is needed as a whole first.
+Status ShardBuild::restore_lost(std::uint32_t shard) {
+  const plan::LiveNodes& live = file_.client().live();
+  lost_blocks_.clear();
+  std::vector<std::shared_ptr<const Restores::Chunk>> begun;
+  DEDUP_TRY(for_each_block(shard, [&](std::uint64_t, Block block, Bytes) {
+    std::vector<plan::Placement> left;
+    for (const plan::Placement& placement : block.placements) {
+      left.push_back(placement.surviving(live));
+    }
+    for (const Piece& piece : block.pieces) {
+      if (piece.is_zero() || piece.is_unknown()) continue;
+      const plan::Placement& placement = left[piece.placement];
+      if (!placement.nodes().empty() || placement.redundancy().is_lost()) continue;
+      const NodeIndex keeper = placement.new_keeper(live);
+      DEDUP_ASSIGN(begun.emplace_back(),
+                   restores_.begin(piece.fingerprint, piece.chunk_length, placement,
+                                   plan::Placement::copies_on({keeper}), {&keeper, 1}));
+    }
+    return Status::ok();
+  }));
+  for (const auto& chunk : begun) DEDUP_TRY(restores_.finish(*chunk));
+  return Status::ok();
+}
+
+Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
+  shard_ = shard;
+  digest_.emplace(file_.identity(), attempt_, shard);
+  base_ = {};
+  if (origin_ != nullptr && origin_->record.shards.size() == nodes_) {
+    base_ = {origin_->record.attempt, origin_->record.shards[shard].digest};
+  }
+  unsent_.clear();
+  unsent_bytes_ = 0;
+  has_begun_ = false;
+  lost_blocks_.clear();
+  added_.clear();
+  targets_.clear();
+  const plan::LiveNodes& live = file_.client().live();
+  for (const NodeIndex node :
+       plan::shard_keepers(file_.block_home(shard), live, file_.redundancy())) {
+    targets_.push_back({node, !base_.attempt.is_zero()});
+  }
+
+  DEDUP_TRY(for_each_block(shard, [&](std::uint64_t number, Block block, Bytes before) {
+    return add(number, std::move(block), std::move(before));
+  }));
   DEDUP_TRY(finish_blocks(0));
   DEDUP_TRY(write_out(true));
   DEDUP_TRY(send_references());
@@ -224,10 +262,18 @@ Status ShardBuild::begin_repair(Added& added) {
     placement = placement.surviving(live);
     enough.push_back(placement.enough(live, file_.redundancy()));
   }
+  Placements in_stripes;
+  if (makes_stripes_) {
+    DEDUP_ASSIGN(in_stripes, ask_for_stripes(block, enough));
+  }
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero() || piece.is_unknown() || enough[piece.placement]) continue;
     const auto [entry, is_new] = added.repaired.try_emplace(piece.fingerprint);
     if (!is_new) continue;
+    if (const auto striped = in_stripes.find(piece.fingerprint); striped != in_stripes.end()) {
+      entry->second = {Restores::none(piece.fingerprint), striped->second};
+      continue;
+    }
     // Healing asks every node for it once more; an application's commit does not each time.
     if (was_lost[piece.placement] && file_.on_loss == OnLoss::kGoOn) {
       entry->second.chunk = Restores::lost(piece.fingerprint);
@@ -242,6 +288,45 @@ Status ShardBuild::begin_repair(Added& added) {
     entry->second.placement = std::move(repair.after);
   }
   return Status::ok();
+}
+
+Result<ShardBuild::Placements> ShardBuild::ask_for_stripes(const Block& block,
+                                                           const std::vector<bool>& enough) {
+  const plan::LiveNodes& live = file_.client().live();
+  std::map<NodeIndex, service::FindPlacements> asked;
+  for (const Piece& piece : block.pieces) {
+    if (piece.is_zero() || piece.is_unknown() || enough[piece.placement]) continue;
+    const plan::Placement& left = block.placements[piece.placement];
+    if (left.redundancy().is_lost()) continue;
+    // One that restore_lost() has brought back is on the node that it chose.
+    const NodeIndex keeper = left.nodes().empty() ? left.new_keeper(live) : left.keeper(live);
+    service::FindPlacements& request = asked[keeper];
+    request.identity = file_.identity();
+    request.attempt = attempt_;
+    request.fingerprints.push_back(piece.fingerprint);
+  }
+  std::vector<service::Client::Pending<service::FindPlacements>> pending;
+  for (const auto& [node, request] : asked) {
+    pending.push_back(file_.client().start(node, request));
+  }
+  Placements placements;
+  Status status;
+  auto next = asked.begin();
+  for (auto& one : pending) {
+    const std::vector<Fingerprint>& names = (next++)->second.fingerprints;
+    const auto reply = one.wait();
+    if (!reply.is_ok() || reply->of.size() != names.size()) {
+      status = reply.is_ok() ? Status(Code::kInternal, "a node answered for other chunks")
+                             : reply.status();
+      continue;
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const plan::Placement& placement = reply->placements[reply->of[i]];
+      if (placement.enough(live, file_.redundancy())) placements.emplace(names[i], placement);
+    }
+  }
+  DEDUP_TRY(status);
+  return placements;
 }
 
 Status ShardBuild::finish_blocks(std::size_t ahead) {
@@ -333,17 +418,41 @@ void ShardBuild::refer(const Block& block, std::span<const std::uint32_t> pieces
   for (const plan::Placement& placement : block.placements) {
     numbers.push_back(referred_placements_.number(placement));
   }
+  std::vector<bool> is_used(block.placements.size());
   for (const std::uint32_t i : pieces) {
     const Piece& piece = block.pieces[i];
     if (piece.is_zero()) continue;
-    const auto fresh = static_cast<std::uint32_t>(referred_.size());
-    const std::uint32_t placement = numbers[piece.placement];
-    if (number_of(piece.fingerprint, placement, fresh) != fresh) continue;
-    referred_.push_back({piece.fingerprint, piece.chunk_length, placement});
-    for (const NodeIndex node : block.placements[piece.placement].nodes()) {
-      references_[node].push_back(fresh);
-      ++reference_count_;
+    is_used[piece.placement] = true;
+    refer(piece.fingerprint, piece.chunk_length, numbers[piece.placement],
+          block.placements[piece.placement].nodes());
+  }
+  for (std::size_t i = 0; i < is_used.size(); ++i) {
+    const plan::StripeUnit* const stripe = block.placements[i].stripe();
+    if (is_used[i] && stripe != nullptr) refer_to_stripe(*stripe);
+  }
+}
+
+// What the nodes of a stripe keep of it beside its chunks stays as long as one of these is referred
+// to, and so do the others of its chunks.
+void ShardBuild::refer_to_stripe(const plan::StripeUnit& stripe) {
+  make_room_to_refer(2 * stripe.nodes.size());
+  const std::uint32_t placement = referred_placements_.number(plan::placement_of_parts(stripe));
+  for (unsigned slot = 0; slot < stripe.nodes.size(); ++slot) {
+    if (stripe.nodes[slot] == kNoNode) continue;
+    for (const Fingerprint& part : plan::part_names(stripe, slot)) {
+      refer(part, kAnyLength, placement, {&stripe.nodes[slot], 1});
     }
+  }
+}
+
+void ShardBuild::refer(const Fingerprint& fingerprint, std::uint32_t length,
+                       std::uint32_t placement, std::span<const NodeIndex> nodes) {
+  const auto fresh = static_cast<std::uint32_t>(referred_.size());
+  if (number_of(fingerprint, placement, fresh) != fresh) return;
+  referred_.push_back({fingerprint, length, placement});
+  for (const NodeIndex node : nodes) {
+    references_[node].push_back(fresh);
+    ++reference_count_;
   }
 }
 
@@ -462,7 +571,9 @@ Result<ShardBuild::ByChunk> ShardBuild::restore(const ByChunk& wanted, ByNode& r
     const Referred& chunk = referred_[lacking.chunk];
     const plan::Placement& said = referred_placements_[chunk.placement];
     plan::Placement after = said;
-    for (const NodeIndex node : lacking.nodes) after.add_copy(node);
+    for (const NodeIndex node : lacking.nodes) {
+      if (!after.involves(node)) after.add_copy(node);
+    }
     DEDUP_ASSIGN(auto begun,
                  restores_.begin(fingerprint, chunk.chunk_length, said, after, lacking.nodes));
     chunks.push_back(std::move(begun));

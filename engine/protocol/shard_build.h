@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,6 +48,9 @@ class ShardBuild {
  public:
   ShardBuild(JobFile& file, const Id128& attempt, Referring referring);
 
+  // Before stripes are made: has a node get each chunk of these shards that no node has as a whole
+  // any more, so that it can become part of one.
+  Status restore_lost(std::uint32_t shard);
   // Shard `shard` of as many as the job has nodes. Returns what the record says of it.
   Result<store::ShardEntry> build(std::uint32_t shard);
 
@@ -84,10 +88,18 @@ class ShardBuild {
     std::map<Fingerprint, Repaired> repaired;
   };
 
-  Status add(std::uint64_t number, Block block, Bytes before = {});
+  // Calls visit(number, block, as the origin's shard has it, if it does) for each of the shard's
+  // blocks as it is to be committed, ascending.
+  using Visit = std::function<Status(std::uint64_t, Block, Bytes)>;
+  Status for_each_block(std::uint32_t shard, const Visit& visit);
+  Status add(std::uint64_t number, Block block, Bytes before);
   // Has repaired what is not kept well enough on the nodes of the job; placements become what is
   // there.
   Status begin_repair(Added& added);
+  // Of chunks that stripes should have been made of, how they are kept now, as the nodes say that
+  // take care of them.
+  using Placements = std::map<Fingerprint, plan::Placement>;
+  Result<Placements> ask_for_stripes(const Block& block, const std::vector<bool>& enough);
   // Writes blocks whose chunks are repaired; waits for those before the last `ahead`.
   Status finish_blocks(std::size_t ahead);
   Status finish_block(Added added);
@@ -97,6 +109,9 @@ class ShardBuild {
   void refer(const Block& block);
   // To the chunks of these pieces.
   void refer(const Block& block, std::span<const std::uint32_t> pieces);
+  void refer_to_stripe(const plan::StripeUnit& stripe);
+  void refer(const Fingerprint& fingerprint, std::uint32_t length, std::uint32_t placement,
+             std::span<const NodeIndex> nodes);
   // Counts what nodes are not referred to for any more: see plan::BlockChanges.
   void count_dropped(const Block& before, std::span<const std::uint32_t> gone, const Block& block,
                      std::span<const std::uint32_t> fresh);
@@ -135,6 +150,7 @@ class ShardBuild {
   CommittedGeneration built_;                   // of its record: what is needed to read it
   std::vector<std::uint64_t> not_referred_to_;  // blocks, not to all of their chunks
   bool has_cut_off_ = false;
+  bool makes_stripes_;
   std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards
   bool have_all_base_blocks_ = false;
 

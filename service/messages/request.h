@@ -81,6 +81,11 @@ enum class Opcode : std::uint8_t {
   kCollect,
   kRecallLease,
   kRestore,
+  kMakeUnits,
+  kListUnits,
+  kEncodeStripes,
+  kJoinStripes,
+  kFindPlacements,
 };
 
 // Whether a request may be made again when it is not known if it was carried out: it changes

@@ -307,6 +307,90 @@ struct Restore {
                        [&](const RestoreChunk& chunk) { return chunk.sources < sources.size(); });
   }
 };
+// Stripes (plan/stripe_content.h) are made of units, and these by the nodes of what they have. Of
+// an attempt, before its recipe is built: this node makes units of the chunks that are not kept as
+// well as `wanted` says, as copies on so many nodes, and of which it is to take care
+// (plan::Placement::keeper()): of those that came since the last commit, and if `looks_at_all`, of
+// what that generation has.
+struct MakeUnitsReply {
+  std::uint32_t units = 0;
+};
+struct MakeUnits {
+  Id128 identity;
+  Id128 attempt;
+  std::uint32_t wanted = 0;
+  std::uint8_t data = 1;  // units of data that a stripe has, at most
+  bool looks_at_all = false;
+  // Of the generation before, or the donor: its record's stores as nodes of this job.
+  std::vector<NodeIndex> stores{};
+  static constexpr Opcode kOpcode = Opcode::kMakeUnits;
+  using Reply = MakeUnitsReply;
+  bool possible() const { return data > 0 && data < plan::StripeUnit::kMostNodes; }
+};
+// The chunks of some of these units.
+struct ListUnitsReply {
+  std::vector<std::vector<NamedChunk>> units;
+};
+struct ListUnits {
+  Id128 identity;
+  Id128 attempt;
+  std::vector<std::uint32_t> units;
+  static constexpr Opcode kOpcode = Opcode::kListUnits;
+  using Reply = ListUnitsReply;
+};
+// This node makes the parities of these stripes, beside the service (executor.h): it is the first
+// node with one in each. It gets the units from their nodes, and gives the other nodes of parities
+// theirs.
+struct NewStripe {
+  Id128 id;
+  std::vector<std::uint32_t> units;  // by slot: their numbers on their nodes
+  std::vector<NodeIndex> nodes;      // of these, then of the parities
+  plan::StripeUnit unit(std::size_t slot) const {
+    return {id, static_cast<std::uint8_t>(slot), static_cast<std::uint8_t>(units.size()), nodes};
+  }
+  bool possible() const { return units.size() < nodes.size() && unit(0).possible(); }
+};
+struct EncodeReply {
+  std::vector<std::uint8_t> failed;  // one per stripe: 1 if it was not made
+  std::uint64_t stored_bytes = 0;    // parities and tables, on all nodes
+  std::uint64_t sent_bytes = 0;      // from node to node
+};
+struct EncodeStripes {
+  Id128 identity;
+  Id128 attempt;
+  std::vector<NewStripe> stripes;
+  static constexpr Opcode kOpcode = Opcode::kEncodeStripes;
+  using Reply = EncodeReply;
+};
+// Units of this node are in these stripes now, whose parities are made: their chunks are kept so.
+struct JoinedUnit {
+  std::uint32_t unit = 0;
+  plan::StripeUnit stripe;
+};
+struct JoinStripes {
+  Id128 identity;
+  Id128 attempt;
+  std::vector<JoinedUnit> units;
+  static constexpr Opcode kOpcode = Opcode::kJoinStripes;
+  using Reply = Empty;
+};
+// How chunks that this node has are kept now, as JoinStripes said, in this attempt or in one
+// before, or as the generation before has them; on none: it does not know.
+struct FindPlacementsReply {
+  std::vector<plan::Placement> placements;
+  std::vector<std::uint32_t> of;  // one per chunk: index into them
+  bool possible() const {
+    return std::all_of(of.begin(), of.end(),
+                       [&](std::uint32_t number) { return number < placements.size(); });
+  }
+};
+struct FindPlacements {
+  Id128 identity;
+  Id128 attempt;
+  std::vector<Fingerprint> fingerprints;
+  static constexpr Opcode kOpcode = Opcode::kFindPlacements;
+  using Reply = FindPlacementsReply;
+};
 // `checksum`: XXH3 of the bytes, made where they were read.
 struct BytesReply {
   Bytes bytes;

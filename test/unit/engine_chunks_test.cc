@@ -277,12 +277,14 @@ TEST(Judge, LeavesOutOfTheReductionWhatConcernsNobodyElse) {
   const Fingerprint strong = named(~std::uint64_t{0}, 9);
   NodeView view{self,
                 NodeChunks(records_of({{single, 10}, {single_too_few, 20}, {strong, 30}}), {3}),
-                KnownChunks(3)};
+                KnownChunks(3),
+                {}};
   const auto on_two = plan::Placement::copies_on({4, 6});
   view.known.hold(0, on_two, self, live);
   view.known.hold(1, plan::Placement(), self, live);
   view.known.hold(2, on_two, self, live);
   const auto names_in = [&](unsigned copies) {
+    view.wanted = plan::Redundancy::copies(copies);
     std::set<Fingerprint> names;
     const plan::FrequentSet part = frequent_part(view, 0, {copies, 100, 8});
     for (const auto& element : part.elements()) names.insert(element.fingerprint);

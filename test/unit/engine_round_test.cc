@@ -197,7 +197,7 @@ class Round {
       }
       auto chunks = NodeChunks::read(bytes, sizes);
       ASSERT_TRUE(chunks.is_ok());
-      rank.view = {rank.node, std::move(*chunks), {}};
+      rank.view = {rank.node, std::move(*chunks), {}, plan::Redundancy::copies(copies_)};
       rank.view.known =
           look_up(rank.view.chunks, settled_, rank.node, plan::LiveNodes(shape_.nodes));
     }
@@ -218,7 +218,7 @@ class Round {
     for (NodeIndex n = 0; n < shape_.nodes; ++n) {
       plan::NodeState state{n, std::uint64_t{1} << 40, 0, 0, 0, 0};
       for (Rank& rank : ranks_on(n)) {
-        rank.totals = total(rank.view, rank.chunks, result_, copies_);
+        rank.totals = total(rank.view, rank.chunks, result_);
         state.new_chunks += rank.totals.new_chunks;
         state.new_bytes += rank.totals.new_bytes;
         state.held_chunks += rank.totals.held_chunks;

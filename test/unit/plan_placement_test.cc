@@ -367,6 +367,143 @@ TEST(PlanPlacement, EncodingOfCopies) {
   EXPECT_TRUE(d.ok());
 }
 
+// Units on nodes 10, 20 and so on.
+StripeUnit stripe_of(unsigned unit, unsigned data, unsigned parities) {
+  StripeUnit stripe;
+  stripe.stripe = Id128::random();
+  stripe.unit = static_cast<std::uint8_t>(unit);
+  stripe.data = static_cast<std::uint8_t>(data);
+  for (unsigned slot = 0; slot < data + parities; ++slot) {
+    stripe.nodes.push_back(static_cast<NodeIndex>(10 * (slot + 1)));
+  }
+  return stripe;
+}
+
+// The slots that a loss leaves, bit by bit.
+LiveNodes live_of(const StripeUnit& stripe, unsigned slots) {
+  Nodes nodes{5, 1000};
+  for (unsigned slot = 0; slot < stripe.nodes.size(); ++slot) {
+    if ((slots >> slot & 1) != 0) nodes.push_back(stripe.nodes[slot]);
+  }
+  return LiveNodes(nodes);
+}
+
+bool can_be_had(const StripeUnit& stripe, unsigned slots) {
+  return (slots >> stripe.unit & 1) != 0 ||
+         static_cast<unsigned>(std::popcount(slots)) >= stripe.data;
+}
+
+// How many losses it takes, at least, of what is there: by going through all of them.
+std::uint32_t least_fatal(const StripeUnit& stripe, unsigned slots) {
+  if (!can_be_had(stripe, slots)) return 0;
+  int least = static_cast<int>(stripe.nodes.size()) + 1;
+  for (unsigned lost = slots; lost != 0; lost = (lost - 1) & slots) {
+    if (!can_be_had(stripe, slots & ~lost)) least = std::min(least, std::popcount(lost));
+  }
+  return static_cast<std::uint32_t>(least);
+}
+
+TEST(PlanPlacement, OfAUnitSurvivesWhatItsStripeDoes) {
+  for (const auto& [k, m] : {std::pair{2u, 1u}, {3u, 2u}, {4u, 3u}, {7u, 1u}}) {
+    for (unsigned unit = 0; unit < k; ++unit) {
+      const StripeUnit stripe = stripe_of(unit, k, m);
+      const Placement placement = Placement::in_stripe(stripe);
+      EXPECT_EQ(placement.redundancy().as_copies(), m + 1);
+      EXPECT_EQ(placement.nodes(), Nodes{stripe.nodes[unit]});
+      EXPECT_EQ(placement.all_nodes(), stripe.nodes);
+      for (unsigned slots = 0; slots < 1u << (k + m); ++slots) {
+        const LiveNodes live = live_of(stripe, slots);
+        const std::uint32_t fatal = least_fatal(stripe, slots);
+        ASSERT_EQ(placement.redundancy(live).as_copies(), fatal) << k << '+' << m << ' ' << slots;
+        const Placement left = placement.surviving(live);
+        ASSERT_EQ(left.redundancy().as_copies(), fatal);
+        ASSERT_EQ(left.redundancy(live).as_copies(), fatal);
+        const bool is_here = (slots >> unit & 1) != 0;
+        ASSERT_EQ(left.keeper(live), is_here ? stripe.nodes[unit] : kNoNode);
+        // A stripe that is no help is no stripe.
+        ASSERT_EQ(left.stripe() != nullptr, fatal > (is_here ? 1u : 0u));
+        ASSERT_EQ(sources(placement, live, 5, 0), is_here ? Nodes{stripe.nodes[unit]} : Nodes{});
+      }
+    }
+  }
+}
+
+TEST(PlanPlacement, OfAUnitIsRepairedByCopies) {
+  const StripeUnit stripe = stripe_of(1, 3, 2);
+  const Placement placement = Placement::in_stripe(stripe);
+  const Fingerprint chunk = numbered(1);
+  const auto wanted = Redundancy::copies(3);
+  EXPECT_EQ(placement.repair(live_of(stripe, 0b11111), wanted, chunk), (Repair{{}, placement}));
+  for (const unsigned slots : {0b11110u, 0b11101u, 0b01100u | 0b10000u}) {
+    const LiveNodes live = live_of(stripe, slots);
+    const Repair repair = placement.repair(live, wanted, chunk);
+    EXPECT_EQ(repair.after.kind(), Placement::Kind::kCopies);
+    EXPECT_EQ(repair.after.redundancy(), wanted);
+    EXPECT_EQ(repair.after.is_on(stripe.nodes[1]), live.contains(stripe.nodes[1]));
+    EXPECT_TRUE(live.contains(placement.new_keeper(live)));
+  }
+}
+
+TEST(PlanPlacement, UnitsAreEncodedAsTheyAre) {
+  for (const unsigned gone : {0u, 1u, 0b10110u}) {
+    StripeUnit stripe = stripe_of(2, 3, 2);
+    for (unsigned slot = 0; slot < 5; ++slot) {
+      if ((gone >> slot & 1) != 0) stripe.nodes[slot] = kNoNode;
+    }
+    const Placement placement = Placement::in_stripe(stripe);
+    Encoder e;
+    placement.encode(e);
+    const Bytes bytes = e.take();
+    Decoder d(bytes);
+    EXPECT_EQ(Placement::decode(d), placement);
+    EXPECT_TRUE(d.ok() && d.at_end());
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      const std::span<const std::byte> all = bytes;
+      Decoder cut(all.first(size));
+      (void)Placement::decode(cut);
+      EXPECT_FALSE(cut.ok()) << size;
+    }
+  }
+}
+
+TEST(PlanPlacement, UnitsThatCannotBeAreRefused) {
+  const StripeUnit good = stripe_of(0, 2, 2);
+  EXPECT_TRUE(good.possible());
+  std::vector<StripeUnit> bad(6, good);
+  bad[0].unit = 2;
+  bad[1].data = 0;
+  bad[2].data = 4;                    // no parity
+  bad[3].nodes[3] = bad[3].nodes[0];  // a node twice
+  bad[4] = stripe_of(0, 2, 9);        // too many parities
+  bad[5] = stripe_of(0, 62, 3);       // too many nodes
+  for (const StripeUnit& stripe : bad) {
+    EXPECT_FALSE(stripe.possible());
+    Encoder e;
+    Placement::in_stripe(stripe).encode(e);
+    const Bytes bytes = e.take();
+    Decoder d(bytes);
+    (void)Placement::decode(d);
+    EXPECT_FALSE(d.ok());
+  }
+}
+
+TEST(PlanPlacement, UnitsAreRemapped) {
+  const StripeUnit stripe{Id128::random(), 1, 2, {0, 1, 2}};
+  Placement placement = Placement::in_stripe(stripe);
+  EXPECT_TRUE(placement.is_within(3));
+  EXPECT_FALSE(placement.is_within(2));
+  const Placement before = placement;
+  EXPECT_FALSE(placement.remap(Nodes{4, 5}));
+  EXPECT_FALSE(placement.remap(Nodes{4, 5, 4}));  // two parts on one node
+  EXPECT_EQ(placement, before);
+  EXPECT_TRUE(placement.remap(Nodes{7, kNoNode, 3}));
+  EXPECT_EQ(placement, Placement::in_stripe({stripe.stripe, 1, 2, {7, kNoNode, 3}}));
+  EXPECT_EQ(placement.nodes(), Nodes{});
+  EXPECT_EQ(placement.all_nodes(), (Nodes{3, 7}));
+  EXPECT_TRUE(placement.involves(3) && !placement.involves(1) && !placement.is_on(7));
+  EXPECT_EQ(placement.redundancy().as_copies(), 1u);
+}
+
 TEST(PlanPlacement, DecodingRefusesWhatCannotBe) {
   for (const Bytes& bytes : {
            bytes_of({}),                                       // nothing
@@ -386,7 +523,7 @@ TEST(PlanPlacement, DecodingRefusesWhatCannotBe) {
 }
 
 TEST(PlanPlacement, DecodingNamesAKindThatItDoesNotKnow) {
-  for (const std::uint32_t kind : {1u, 2u, 300u, 65535u}) {
+  for (const std::uint32_t kind : {2u, 3u, 300u, 65535u}) {
     Encoder e;
     for (std::uint32_t rest = 0x10000 + kind;; rest >>= 7) {
       e.put(static_cast<std::uint8_t>(rest < 0x80 ? rest : rest | 0x80));

@@ -87,7 +87,8 @@ TEST(PlanStripes, ShrinkToTheNodes) {
   EXPECT_EQ(shape.within(100).data, 8u);
   EXPECT_EQ(shape.within(10).data, 8u);
   EXPECT_EQ(shape.within(9).data, 7u);
-  EXPECT_EQ(shape.within(3).data, 1u);
+  EXPECT_EQ(shape.within(4).data, 2u);
+  EXPECT_FALSE(shape.within(3).is_possible());
   EXPECT_FALSE(shape.within(2).is_possible());
   EXPECT_FALSE(shape.within(0).is_possible());
 }

@@ -1,0 +1,99 @@
+// What is kept of a stripe beside its chunks, and making from it what is lost.
+//
+// A stripe has k units, each the chunks of one node, one behind the other, and m parities of these,
+// as long as the longest unit; where a shorter one ends, zeros follow (base/erasure.h). Beside the
+// chunks each node of a unit keeps a table of them, so that they stay as long as the stripe does;
+// and each node of a parity that parity and a table of all units. Tables and parities are chunks
+// like others, but for their names. doc/format.md, "Stripe", has them byte by byte.
+//
+// Pure, so thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/erasure.h"
+#include "base/piece.h"
+#include "base/types.h"
+#include "plan/placement.h"
+
+namespace dedup::plan {
+
+using UnitChunks = std::vector<NamedChunk>;
+
+std::uint32_t unit_length(const UnitChunks& unit);  // bytes
+
+// How what is kept of a stripe beside its chunks is kept: the same for all of it.
+Placement placement_of_parts(StripeUnit stripe);
+// Names of what the `slot`-th node of a stripe keeps.
+Fingerprint table_name(const Id128& stripe, unsigned slot);
+Fingerprint parity_name(const Id128& stripe, unsigned slot);
+// All that it keeps: a table and, of a parity's slot, that too.
+std::vector<Fingerprint> part_names(const StripeUnit& stripe, unsigned slot);
+// Which of them such a name is.
+struct PartKind {
+  unsigned slot = 0;
+  bool is_parity = false;
+};
+PartKind part_kind(const Fingerprint& name);
+
+// A table: of a unit's node the chunks of that one, of a parity's node those of all units.
+Bytes encode_stripe_table(std::span<const UnitChunks> units);
+// None if it cannot be one, of so many units.
+std::optional<std::vector<UnitChunks>> decode_stripe_table(std::span<const std::byte> bytes,
+                                                           std::size_t units);
+
+// Where a unit is cut for a stripe of `data` units: its length in bytes stays below the first, but
+// for one chunk that is longer, and so many chunks fit into a table.
+inline constexpr std::uint32_t kUnitBytes = std::uint32_t{512} << 10;
+std::size_t most_unit_chunks(unsigned data);
+
+// Makes a stretch of a slot's unit or parity from that of k others.
+class StripeRebuild {
+ public:
+  struct Stretch {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+    std::uint32_t size() const { return end - begin; }
+  };
+
+  // `units`: of the stripe, all; `nodes`: k + m. `slot`: what is wanted, [stretch.begin,
+  // stretch.end) of it, not beyond its length.
+  StripeRebuild(std::span<const UnitChunks> units, std::size_t nodes, unsigned slot,
+                Stretch stretch);
+
+  unsigned data() const { return code_.k(); }
+  // The chunks of a unit that the stretch is in, by their numbers there: [first, second).
+  std::pair<std::size_t, std::size_t> chunks_of(unsigned unit) const;
+
+  // The chunks that chunks_of() says, of a unit; a whole parity. Kept until the end.
+  void give_chunks(unsigned unit, std::span<const std::span<const std::byte>> chunks);
+  // False if it is none of the right length.
+  bool give_parity(unsigned slot, std::span<const std::byte> bytes);
+  std::size_t given() const { return given_.size(); }
+
+  // From k of what was given: without what `left_out`, if there is more, says by its position in
+  // the order of slots. None if there is not enough.
+  std::optional<Bytes> rebuild(std::optional<std::size_t> left_out = std::nullopt) const;
+
+ private:
+  struct Given {
+    unsigned slot = 0;
+    Bytes bytes;  // of the stretch
+  };
+  void add(Given given);
+
+  std::span<const UnitChunks> units_;
+  ErasureCode code_;
+  unsigned slot_;
+  Stretch stretch_;
+  std::vector<Given> given_;  // ascending by slot
+};
+
+// Chunks [first, second) of a unit take these bytes of it.
+StripeRebuild::Stretch stretch_of(const UnitChunks& unit, std::size_t first, std::size_t second);
+
+}  // namespace dedup::plan

@@ -1,0 +1,62 @@
+// Getting what is lost of a stripe out of what other nodes have of it.
+//
+// In any process that has a way to the services: a reader, or a node that is to have it again. One
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/hasher.h"
+#include "base/status.h"
+#include "base/types.h"
+#include "plan/placement.h"
+#include "plan/stripe_content.h"
+#include "service/client.h"
+
+namespace dedup::service {
+
+class StripeDecoder {
+ public:
+  // `services` must outlive it.
+  StripeDecoder(Client& services, const Id128& identity)
+      : services_(services), identity_(identity) {}
+
+  // A chunk of a unit that is lost, and where it goes.
+  struct Target {
+    NamedChunk chunk;
+    std::byte* out = nullptr;  // chunk.length bytes
+  };
+  // Makes chunks of the unit `stripe.unit`, each of which is proven by its name, as far as that
+  // says anything. Positions of those that could not be made, ascending. It takes k requests for
+  // about as many bytes each as the chunks have from the first to the last of them in the unit, or
+  // a parity, and two more for each stripe.
+  std::vector<std::size_t> make_chunks(const plan::StripeUnit& stripe,
+                                       std::span<const Target> targets);
+  // The chunks of a unit, or all units'; none if no node tells.
+  std::optional<std::vector<plan::UnitChunks>> units_of(const plan::StripeUnit& stripe);
+  // A parity, or a table, by its name; none if too little of the stripe is left.
+  std::optional<Bytes> make_part(const plan::StripeUnit& stripe, const Fingerprint& name);
+
+ private:
+  using Stretch = plan::StripeRebuild::Stretch;
+  std::optional<Bytes> get_part(NodeIndex node, const Fingerprint& name, std::uint32_t length);
+  std::optional<std::uint32_t> length_of(NodeIndex node, const Fingerprint& name);
+  std::optional<std::vector<plan::UnitChunks>> ask_for_units(const plan::StripeUnit& stripe);
+  // What k or more other nodes give.
+  plan::StripeRebuild gather(const plan::StripeUnit& stripe, unsigned slot, Stretch stretch,
+                             std::size_t wanted);
+  bool deliver(const plan::UnitChunks& unit, Stretch stretch, const Bytes& bytes,
+               std::span<const Target> targets, std::span<const std::size_t> which);
+
+  Client& services_;
+  Id128 identity_;
+  FingerprintCheck check_;
+  Id128 known_;  // the stripe that units_ is of
+  std::vector<plan::UnitChunks> units_;
+};
+
+}  // namespace dedup::service

@@ -1,0 +1,161 @@
+#include "service/stripe_units.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/hasher.h"
+#include "base/numbered.h"
+
+namespace dedup::service {
+namespace {
+
+// Whose placement asks for it that this node makes a unit of the chunk.
+class Choice {
+ public:
+  Choice(const MakeUnits& request, NodeIndex self, NodeIndex nodes)
+      : live_(nodes), wanted_(plan::Redundancy::copies(request.wanted)), self_(self) {}
+
+  bool operator()(const plan::Placement& placement) const {
+    const plan::Placement left = placement.surviving(live_);
+    return !left.enough(live_, wanted_) && left.keeper(live_) == self_;
+  }
+
+ private:
+  plan::LiveNodes live_;
+  plan::Redundancy wanted_;
+  NodeIndex self_;
+};
+
+bool is_part(const Fingerprint& name) {
+  return kind_of(name) == NameKind::kStripePart;
+}
+
+}  // namespace
+
+Result<std::uint32_t> StripeUnits::make_units(const MakeUnits& request, NodeIndex self,
+                                              NodeIndex nodes) {
+  units_.clear();
+  committed_.clear();
+  stores_ = request.stores;
+  const Choice is_chosen(request, self, nodes);
+  std::vector<std::optional<bool>> choices;  // by number of a placement
+  std::vector<Candidate> candidates;
+  const ChunkIndex& index = chunks_.index();
+  index.for_each([&](std::uint32_t number) {
+    const store::IndexEntry entry = index.at(number);
+    if (choices.size() <= entry.placement) choices.resize(entry.placement + 1);
+    std::optional<bool>& choice = choices[entry.placement];
+    if (!choice) choice = is_chosen(index.placement(entry.placement));
+    if (!*choice || is_part(entry.fingerprint)) return;
+    candidates.push_back({{entry.fingerprint, entry.location.length}, entry.location});
+  });
+  const store::IndexReader* const base = request.looks_at_all ? chunks_.base_index() : nullptr;
+  std::vector<Candidate> committed;
+  std::vector<Fingerprint> names;
+  for (std::uint64_t i = 0; base != nullptr && i < base->size(); ++i) {
+    DEDUP_ASSIGN(const store::IndexEntry entry, base->at(i));
+    if (is_part(entry.fingerprint) || index.find(entry.fingerprint, nullptr)) continue;
+    if (!is_chosen(committed_placement(entry))) continue;
+    committed.push_back({{entry.fingerprint, entry.location.length}, entry.location});
+    names.push_back(entry.fingerprint);
+  }
+  // Of what is gone, or is known to be bad, no stripe can be made.
+  const std::vector<store::ChunkLocation> locations = chunks_.locate(names);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (locations[i].length != 0) candidates.push_back(committed[i]);
+  }
+  cut(std::move(candidates), request.data);
+  return static_cast<std::uint32_t>(units_.size());
+}
+
+plan::Placement StripeUnits::committed_placement(const store::IndexEntry& entry) const {
+  plan::Placement placement = chunks_.base_index()->placement(entry.placement);
+  if (!placement.remap(stores_)) placement.clear();
+  return placement;
+}
+
+// In stretches of even size, so that few parities are longer than most of their units.
+void StripeUnits::cut(std::vector<Candidate> candidates, unsigned data) {
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) { return a.location < b.location; });
+  std::uint64_t left = 0;
+  for (const Candidate& candidate : candidates) left += candidate.chunk.length;
+  const std::size_t most_chunks = plan::most_unit_chunks(data);
+  std::uint64_t target = 0;
+  std::uint64_t length = 0;
+  for (const Candidate& candidate : candidates) {
+    if (units_.empty() || length + candidate.chunk.length > target ||
+        units_.back().size() >= most_chunks) {
+      units_.emplace_back();
+      length = 0;
+      const std::uint64_t units = (left + plan::kUnitBytes - 1) / plan::kUnitBytes;
+      target = (left + units - 1) / units;
+    }
+    units_.back().push_back(candidate.chunk);
+    length += candidate.chunk.length;
+    left -= candidate.chunk.length;
+  }
+}
+
+Result<plan::UnitChunks> StripeUnits::unit(std::uint32_t number) const {
+  if (number < units_.size()) return units_[number];
+  return Status(Code::kArgument,
+                "unit " + std::to_string(number) + " of stripes, which this node does not have");
+}
+
+Status StripeUnits::join(const JoinStripes& request) {
+  PutChunks tables{identity_, {}, {}};
+  for (const JoinedUnit& joined : request.units) {
+    DEDUP_ASSIGN(const plan::UnitChunks chunks, unit(joined.unit));
+    const plan::StripeUnit& stripe = joined.stripe;
+    tables.chunks.push_back(PutChunk::sealed(plan::table_name(stripe.stripe, stripe.unit),
+                                             static_cast<std::uint32_t>(tables.placements.size()),
+                                             plan::encode_stripe_table({&chunks, 1})));
+    tables.placements.push_back(plan::placement_of_parts(stripe));
+  }
+  DEDUP_TRY(chunks_.put(tables).status());
+  for (const JoinedUnit& joined : request.units) {
+    const auto placement = plan::Placement::in_stripe(joined.stripe);
+    for (const NamedChunk& chunk : units_[joined.unit]) {
+      if (!chunks_.place(chunk.fingerprint, placement)) committed_[chunk.fingerprint] = placement;
+    }
+  }
+  return Status::ok();
+}
+
+FindPlacementsReply StripeUnits::placements_of(std::span<const Fingerprint> fingerprints) {
+  const store::IndexReader* const base = chunks_.base_index();
+  Numbered<plan::Placement> placements;
+  FindPlacementsReply reply;
+  for (const Fingerprint& name : fingerprints) {
+    const plan::Placement* since = nullptr;
+    plan::Placement placement;
+    if (const auto joined = committed_.find(name); joined != committed_.end()) {
+      placement = joined->second;
+    } else if (chunks_.index().find(name, nullptr, &since)) {
+      placement = *since;
+    } else if (base != nullptr) {
+      if (const auto entry = base->find(name); entry.is_ok())
+        placement = committed_placement(*entry);
+    }
+    reply.of.push_back(placements.number(placement));
+  }
+  reply.placements = placements.list();
+  return reply;
+}
+
+Result<plan::UnitChunks> StripeUnits::read_table(const NamedChunk& part) const {
+  if (plan::part_kind(part.fingerprint).is_parity) return plan::UnitChunks{};
+  DEDUP_ASSIGN(const ChunksReply reply, chunks_.read({&part, 1}));
+  const auto bytes = reply.chunks({&part, 1});
+  if (bytes.empty() || bytes[0].empty()) {
+    return Status(Code::kCorrupt, "the table of a stripe's unit (" + part.fingerprint.hex() +
+                                      ") cannot be read: what the stripe needs is not known");
+  }
+  auto table = plan::decode_stripe_table(bytes[0], 1);
+  // That of a parity's node has all units, and these have chunks elsewhere.
+  return table ? std::move(table->front()) : plan::UnitChunks{};
+}
+
+}  // namespace dedup::service

@@ -1,0 +1,145 @@
+#include "plan/stripe_content.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <random>
+
+namespace dedup::plan {
+namespace {
+
+std::byte random_byte(std::mt19937_64& random) {
+  return static_cast<std::byte>(random());
+}
+
+// A stripe with uneven units of random chunks.
+struct Stripe {
+  std::vector<UnitChunks> units;
+  std::vector<Bytes> bytes;  // of units, then of parities
+  std::size_t nodes() const { return bytes.size(); }
+
+  Stripe(unsigned k, unsigned m, std::uint64_t seed) : units(k), bytes(k) {
+    std::mt19937_64 random(seed);
+    std::size_t longest = 0;
+    for (unsigned u = 0; u < k; ++u) {
+      for (std::size_t count = 1 + random() % 9; count > 0; --count) {
+        NamedChunk chunk;
+        for (auto& byte : chunk.fingerprint.bytes) byte = static_cast<std::uint8_t>(random());
+        chunk.length = static_cast<std::uint32_t>(1 + random() % 700);
+        units[u].push_back(chunk);
+        for (std::uint32_t i = 0; i < chunk.length; ++i) bytes[u].push_back(random_byte(random));
+      }
+      longest = std::max(longest, bytes[u].size());
+    }
+    const ErasureCode code(k, m);
+    std::vector<Bytes> parities(m, Bytes(longest));
+    std::vector<std::span<std::byte>> spans(parities.begin(), parities.end());
+    for (unsigned u = 0; u < k; ++u) code.add(u, bytes[u], spans);
+    for (Bytes& parity : parities) bytes.push_back(std::move(parity));
+  }
+
+  void give(StripeRebuild& rebuild, unsigned slot) const {
+    if (slot >= units.size()) {
+      ASSERT_TRUE(rebuild.give_parity(slot, bytes[slot]));
+      return;
+    }
+    const auto [first, second] = rebuild.chunks_of(slot);
+    std::vector<std::span<const std::byte>> chunks;
+    for (std::size_t i = first; i < second; ++i) {
+      const auto at = stretch_of(units[slot], i, i + 1);
+      chunks.push_back(std::span(bytes[slot]).subspan(at.begin, at.size()));
+    }
+    rebuild.give_chunks(slot, chunks);
+  }
+};
+
+TEST(StripeContent, TablesAreReadAsTheyWereWritten) {
+  const Stripe stripe(5, 2, 1);
+  const Bytes all = encode_stripe_table(stripe.units);
+  EXPECT_EQ(decode_stripe_table(all, 5), stripe.units);
+  const Bytes one = encode_stripe_table({&stripe.units[3], 1});
+  EXPECT_EQ(decode_stripe_table(one, 1), std::vector<UnitChunks>{stripe.units[3]});
+}
+
+TEST(StripeContent, WhatIsNoTableIsRefused) {
+  const Stripe stripe(3, 2, 2);
+  const Bytes good = encode_stripe_table(stripe.units);
+  EXPECT_FALSE(decode_stripe_table(good, 2));
+  EXPECT_FALSE(decode_stripe_table(good, 4));
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    EXPECT_FALSE(decode_stripe_table(std::span(good).first(size), 3)) << size;
+  }
+  std::vector<UnitChunks> units = stripe.units;
+  units[1][0].length = 0;
+  EXPECT_FALSE(decode_stripe_table(encode_stripe_table(units), 3));
+  units[1][0].length = kMaxChunkSize;  // with the others it is too long
+  units[1].push_back(units[0][0]);
+  EXPECT_FALSE(decode_stripe_table(encode_stripe_table(units), 3));
+  units[1].clear();
+  EXPECT_FALSE(decode_stripe_table(encode_stripe_table(units), 3));
+}
+
+TEST(StripeContent, NamesTellWhatTheyAreOf) {
+  const Id128 id = Id128::random();
+  const StripeUnit stripe{id, 0, 2, {0, 1, 2}};
+  EXPECT_EQ(part_names(stripe, 1), std::vector{table_name(id, 1)});
+  EXPECT_EQ(part_names(stripe, 2), (std::vector{table_name(id, 2), parity_name(id, 2)}));
+  EXPECT_EQ(part_kind(table_name(id, 63)).slot, 63u);
+  EXPECT_FALSE(part_kind(table_name(id, 63)).is_parity);
+  EXPECT_EQ(part_kind(parity_name(id, 63)).slot, 63u);
+  EXPECT_TRUE(part_kind(parity_name(id, 63)).is_parity);
+}
+
+// Every slot, each stretch of some chunks of it, from any k of the others.
+TEST(StripeContent, AnyPartIsMadeFromAnyKOthers) {
+  for (const auto& [k, m] : {std::pair{1u, 1u}, {2u, 1u}, {3u, 2u}, {4u, 3u}}) {
+    const Stripe stripe(k, m, 10 * k + m);
+    for (unsigned slot = 0; slot < k + m; ++slot) {
+      for (unsigned mask = 0; mask < 1u << (k + m); ++mask) {
+        if (static_cast<unsigned>(std::popcount(mask)) != k || (mask >> slot & 1) != 0) continue;
+        const std::size_t count = slot < k ? stripe.units[slot].size() : 1;
+        for (std::size_t first = 0; first < count; ++first) {
+          StripeRebuild::Stretch stretch{0, static_cast<std::uint32_t>(stripe.bytes[slot].size())};
+          if (slot < k) stretch = stretch_of(stripe.units[slot], first, count);
+          StripeRebuild rebuild(stripe.units, stripe.nodes(), slot, stretch);
+          for (unsigned other = k + m; other-- > 0;) {
+            if ((mask >> other & 1) != 0) stripe.give(rebuild, other);
+          }
+          const auto made = rebuild.rebuild();
+          ASSERT_TRUE(made);
+          const auto right = std::span(stripe.bytes[slot]).subspan(stretch.begin, stretch.size());
+          ASSERT_TRUE(std::equal(right.begin(), right.end(), made->begin(), made->end()))
+              << k << '+' << m << ", slot " << slot << " from " << mask;
+        }
+      }
+    }
+  }
+}
+
+TEST(StripeContent, OneThatIsDamagedCanBeLeftOut) {
+  Stripe stripe(4, 2, 3);
+  const auto whole = static_cast<std::uint32_t>(stripe.bytes[1].size());
+  stripe.bytes[2][0] ^= std::byte{1};
+  StripeRebuild rebuild(stripe.units, 6, 1, {0, whole});
+  for (const unsigned slot : {0u, 2u, 3u, 4u, 5u}) stripe.give(rebuild, slot);
+  EXPECT_NE(rebuild.rebuild(), stripe.bytes[1]);
+  EXPECT_NE(rebuild.rebuild(0), stripe.bytes[1]);
+  EXPECT_EQ(rebuild.rebuild(1), stripe.bytes[1]);
+  EXPECT_EQ(rebuild.given(), 5u);
+}
+
+TEST(StripeContent, TooFewPartsMakeNothing) {
+  const Stripe stripe(3, 1, 4);
+  StripeRebuild rebuild(stripe.units, 4, 0, {0, 1});
+  stripe.give(rebuild, 1);
+  stripe.give(rebuild, 3);
+  EXPECT_FALSE(rebuild.rebuild());
+  EXPECT_FALSE(rebuild.give_parity(3, std::span(stripe.bytes[3]).subspan(1)));
+  stripe.give(rebuild, 2);
+  EXPECT_TRUE(rebuild.rebuild());
+  EXPECT_FALSE(rebuild.rebuild(0));
+}
+
+}  // namespace
+}  // namespace dedup::plan
