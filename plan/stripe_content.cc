@@ -11,7 +11,7 @@
 namespace dedup::plan {
 namespace {
 
-constexpr std::uint8_t kParityPart = 0x80;
+constexpr unsigned kSlots = StripeUnit::kMostNodes - 1;  // the bits of one
 constexpr std::size_t kTableEntry = sizeof(Fingerprint) + sizeof(std::uint32_t);
 constexpr std::size_t kMostTableBytes = std::size_t{512} << 10;
 
@@ -28,23 +28,23 @@ Placement placement_of_parts(StripeUnit stripe) {
   return Placement::in_stripe(std::move(stripe));
 }
 
-Fingerprint table_name(const Id128& stripe, unsigned slot) {
-  return name_of_stripe_part(stripe, static_cast<std::uint8_t>(slot));
-}
-
-Fingerprint parity_name(const Id128& stripe, unsigned slot) {
-  return name_of_stripe_part(stripe, static_cast<std::uint8_t>(slot | kParityPart));
+Fingerprint part_name(const Id128& stripe, Part part, unsigned slot) {
+  return name_of_stripe_part(stripe,
+                             static_cast<std::uint8_t>(static_cast<std::uint8_t>(part) | slot));
 }
 
 std::vector<Fingerprint> part_names(const StripeUnit& stripe, unsigned slot) {
-  std::vector<Fingerprint> names{table_name(stripe.stripe, slot)};
-  if (stripe.is_parity(slot)) names.push_back(parity_name(stripe.stripe, slot));
-  return names;
+  if (!stripe.is_parity(slot)) return {part_name(stripe.stripe, Part::kUnitTable, slot)};
+  return {part_name(stripe.stripe, Part::kWholeTable, slot),
+          part_name(stripe.stripe, Part::kParity, slot)};
 }
 
-PartKind part_kind(const Fingerprint& name) {
-  const std::uint8_t part = number_of_stripe_part(name);
-  return {part & ~unsigned{kParityPart}, (part & kParityPart) != 0};
+Part part_of(const Fingerprint& name) {
+  return static_cast<Part>(number_of_stripe_part(name) & ~kSlots);
+}
+
+unsigned slot_of(const Fingerprint& name) {
+  return number_of_stripe_part(name) & kSlots;
 }
 
 Bytes encode_stripe_table(std::span<const UnitChunks> units) {

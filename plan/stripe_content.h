@@ -28,19 +28,21 @@ std::uint32_t unit_length(const UnitChunks& unit);  // bytes
 
 // How what is kept of a stripe beside its chunks is kept: the same for all of it.
 Placement placement_of_parts(StripeUnit stripe);
-// Names of what the `slot`-th node of a stripe keeps.
-Fingerprint table_name(const Id128& stripe, unsigned slot);
-Fingerprint parity_name(const Id128& stripe, unsigned slot);
-// All that it keeps: a table and, of a parity's slot, that too.
-std::vector<Fingerprint> part_names(const StripeUnit& stripe, unsigned slot);
-// Which of them such a name is.
-struct PartKind {
-  unsigned slot = 0;
-  bool is_parity = false;
+// What a stripe has beside its chunks is in parts.
+enum class Part : std::uint8_t {
+  kUnitTable = 0x00,   // of the unit that the node has
+  kWholeTable = 0x40,  // of all units, where a parity is
+  kParity = 0x80,
 };
-PartKind part_kind(const Fingerprint& name);
+// The name of what the `slot`-th node of a stripe keeps.
+Fingerprint part_name(const Id128& stripe, Part part, unsigned slot);
+// Names of all that it keeps: a table and, of a parity's slot, that too.
+std::vector<Fingerprint> part_names(const StripeUnit& stripe, unsigned slot);
+// What such a name says.
+Part part_of(const Fingerprint& name);
+unsigned slot_of(const Fingerprint& name);
 
-// A table: of a unit's node the chunks of that one, of a parity's node those of all units.
+// A table, of one unit or of all.
 Bytes encode_stripe_table(std::span<const UnitChunks> units);
 // None if it cannot be one, of so many units.
 std::optional<std::vector<UnitChunks>> decode_stripe_table(std::span<const std::byte> bytes,

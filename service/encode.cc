@@ -106,8 +106,10 @@ Result<bool> EncodeTask::store(Executor::Beside& beside, const NewStripe& stripe
   for (std::size_t p = 0; p < parities.size(); ++p) {
     const auto slot = static_cast<unsigned>(stripe.units.size() + p);
     PutChunks put{request_.identity, {plan::placement_of_parts(stripe.unit(0))}, {}};
-    put.chunks.push_back(PutChunk::sealed(plan::table_name(stripe.id, slot), 0, table));
-    put.chunks.push_back(PutChunk::sealed(plan::parity_name(stripe.id, slot), 0, parities[p]));
+    put.chunks.push_back(
+        PutChunk::sealed(plan::part_name(stripe.id, plan::Part::kWholeTable, slot), 0, table));
+    put.chunks.push_back(
+        PutChunk::sealed(plan::part_name(stripe.id, plan::Part::kParity, slot), 0, parities[p]));
     reply_.stored_bytes += table.size() + parities[p].size();
     if (stripe.nodes[slot] == self_) {
       own = std::move(put);

@@ -185,14 +185,14 @@ Status RestoreTask::make(Executor::Beside& beside) {
 // Whoever gets the table of his unit is to have all chunks in it. True also for other parts.
 Result<bool> RestoreTask::make_unit(Executor::Beside& beside, const plan::StripeUnit& stripe,
                                     const RestoreChunk& part) {
-  const plan::PartKind kind = plan::part_kind(part.fingerprint);
-  if (kind.is_parity || stripe.is_parity(kind.slot)) return true;
+  if (plan::part_of(part.fingerprint) != plan::Part::kUnitTable) return true;
+  const unsigned slot = plan::slot_of(part.fingerprint);
   const auto units = decoder_->units_of(stripe);
-  if (!units || kind.slot >= units->size()) return false;
+  if (!units || slot >= units->size()) return false;
   plan::StripeUnit own = stripe;
-  own.unit = static_cast<std::uint8_t>(kind.slot);
+  own.unit = static_cast<std::uint8_t>(slot);
   Locate locate{request_.identity, {}};
-  for (const NamedChunk& chunk : (*units)[kind.slot]) {
+  for (const NamedChunk& chunk : (*units)[slot]) {
     locate.fingerprints.push_back(chunk.fingerprint);
   }
   Result<LocateReply> located = LocateReply{};
@@ -202,7 +202,7 @@ Result<bool> RestoreTask::make_unit(Executor::Beside& beside, const plan::Stripe
   std::vector<StripeDecoder::Target> targets;
   bytes.reserve(locate.fingerprints.size());
   for (std::size_t i = 0; i < locate.fingerprints.size(); ++i) {
-    const NamedChunk& chunk = (*units)[kind.slot][i];
+    const NamedChunk& chunk = (*units)[slot][i];
     if (located->locations[i].length != 0) continue;
     bytes.emplace_back(chunk.length);
     targets.push_back({chunk, bytes.back().data()});

@@ -52,7 +52,7 @@ std::optional<std::vector<plan::UnitChunks>> StripeDecoder::ask_for_units(
                        std::size_t units) -> std::optional<std::vector<plan::UnitChunks>> {
     const NodeIndex node = stripe.nodes[slot];
     if (!services_.live().contains(node)) return std::nullopt;
-    const Fingerprint name = plan::table_name(stripe.stripe, slot);
+    const Fingerprint name = plan::part_names(stripe, slot).front();
     const auto length = length_of(node, name);
     const auto bytes = length ? get_part(node, name, *length) : std::nullopt;
     return bytes ? plan::decode_stripe_table(*bytes, units) : std::nullopt;
@@ -99,7 +99,7 @@ plan::StripeRebuild StripeDecoder::gather(const plan::StripeUnit& stripe, unsign
       if (next == slot) continue;
       std::vector<NamedChunk> chunks;
       if (stripe.is_parity(next)) {
-        chunks.push_back({plan::parity_name(stripe.stripe, next), longest});
+        chunks.push_back({plan::part_name(stripe.stripe, plan::Part::kParity, next), longest});
       } else {
         const auto [first, second] = rebuild.chunks_of(next);
         chunks.assign(units_[next].begin() + static_cast<std::ptrdiff_t>(first),
@@ -181,15 +181,15 @@ std::vector<std::size_t> StripeDecoder::make_chunks(const plan::StripeUnit& stri
 
 std::optional<Bytes> StripeDecoder::make_part(const plan::StripeUnit& stripe,
                                               const Fingerprint& name) {
-  const plan::PartKind part = plan::part_kind(name);
-  if (part.slot >= stripe.nodes.size() || !units_of(stripe)) return std::nullopt;
-  if (!part.is_parity) {
+  const unsigned slot = plan::slot_of(name);
+  if (slot >= stripe.nodes.size() || !units_of(stripe)) return std::nullopt;
+  if (plan::part_of(name) != plan::Part::kParity) {
     const std::span<const plan::UnitChunks> all = units_;
-    return plan::encode_stripe_table(stripe.is_parity(part.slot) ? all : all.subspan(part.slot, 1));
+    return plan::encode_stripe_table(stripe.is_parity(slot) ? all : all.subspan(slot, 1));
   }
   std::uint32_t longest = 0;
   for (const plan::UnitChunks& unit : units_) longest = std::max(longest, plan::unit_length(unit));
-  return gather(stripe, part.slot, {0, longest}, stripe.data).rebuild();
+  return gather(stripe, slot, {0, longest}, stripe.data).rebuild();
 }
 
 }  // namespace dedup::service

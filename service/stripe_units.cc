@@ -109,9 +109,10 @@ Status StripeUnits::join(const JoinStripes& request) {
   for (const JoinedUnit& joined : request.units) {
     DEDUP_ASSIGN(const plan::UnitChunks chunks, unit(joined.unit));
     const plan::StripeUnit& stripe = joined.stripe;
-    tables.chunks.push_back(PutChunk::sealed(plan::table_name(stripe.stripe, stripe.unit),
-                                             static_cast<std::uint32_t>(tables.placements.size()),
-                                             plan::encode_stripe_table({&chunks, 1})));
+    tables.chunks.push_back(
+        PutChunk::sealed(plan::part_name(stripe.stripe, plan::Part::kUnitTable, stripe.unit),
+                         static_cast<std::uint32_t>(tables.placements.size()),
+                         plan::encode_stripe_table({&chunks, 1})));
     tables.placements.push_back(plan::placement_of_parts(stripe));
   }
   DEDUP_TRY(chunks_.put(tables).status());
@@ -146,16 +147,16 @@ FindPlacementsReply StripeUnits::placements_of(std::span<const Fingerprint> fing
 }
 
 Result<plan::UnitChunks> StripeUnits::read_table(const NamedChunk& part) const {
-  if (plan::part_kind(part.fingerprint).is_parity) return plan::UnitChunks{};
+  if (plan::part_of(part.fingerprint) != plan::Part::kUnitTable) return plan::UnitChunks{};
   DEDUP_ASSIGN(const ChunksReply reply, chunks_.read({&part, 1}));
   const auto bytes = reply.chunks({&part, 1});
-  if (bytes.empty() || bytes[0].empty()) {
+  std::optional<std::vector<plan::UnitChunks>> table;
+  if (!bytes.empty()) table = plan::decode_stripe_table(bytes[0], 1);
+  if (!table) {
     return Status(Code::kCorrupt, "the table of a stripe's unit (" + part.fingerprint.hex() +
                                       ") cannot be read: what the stripe needs is not known");
   }
-  auto table = plan::decode_stripe_table(bytes[0], 1);
-  // That of a parity's node has all units, and these have chunks elsewhere.
-  return table ? std::move(table->front()) : plan::UnitChunks{};
+  return std::move(table->front());
 }
 
 }  // namespace dedup::service

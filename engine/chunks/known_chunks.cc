@@ -10,7 +10,8 @@ void KnownChunks::set(std::uint32_t i, What what, const plan::Placement& placeme
 void KnownChunks::hold(std::uint32_t i, const plan::Placement& placement, NodeIndex self,
                        const plan::LiveNodes& live) {
   plan::Placement here = placement.surviving(live);
-  here.add_copy(self);
+  // A stripe keeps it, on whichever node.
+  if (here.stripe() == nullptr) here.add_copy(self);
   set(i, What::kHeld, here);
 }
 

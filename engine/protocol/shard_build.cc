@@ -560,9 +560,11 @@ Status ShardBuild::restore_missing(const ByNode& missing) {
   }
   DEDUP_ASSIGN(const ByNode still, ask_references(restored));
   if (still.empty()) return Status::ok();
-  return {Code::kIo, "node " + file_.client().node_name(still.begin()->first) +
-                         " does not have chunks that it has just been sent: the generation "
-                         "would have fewer copies than it says"};
+  const auto& [node, chunks] = *still.begin();
+  return {Code::kIo, "node " + file_.client().node_name(node) + " does not have " +
+                         std::to_string(chunks.size()) + " chunks that it has just been sent (" +
+                         referred_[chunks.front()].fingerprint.hex() +
+                         "): the generation would have fewer copies than it says"};
 }
 
 Result<ShardBuild::ByChunk> ShardBuild::restore(const ByChunk& wanted, ByNode& restored) {

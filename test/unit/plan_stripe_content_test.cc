@@ -83,12 +83,15 @@ TEST(StripeContent, WhatIsNoTableIsRefused) {
 TEST(StripeContent, NamesTellWhatTheyAreOf) {
   const Id128 id = Id128::random();
   const StripeUnit stripe{id, 0, 2, {0, 1, 2}};
-  EXPECT_EQ(part_names(stripe, 1), std::vector{table_name(id, 1)});
-  EXPECT_EQ(part_names(stripe, 2), (std::vector{table_name(id, 2), parity_name(id, 2)}));
-  EXPECT_EQ(part_kind(table_name(id, 63)).slot, 63u);
-  EXPECT_FALSE(part_kind(table_name(id, 63)).is_parity);
-  EXPECT_EQ(part_kind(parity_name(id, 63)).slot, 63u);
-  EXPECT_TRUE(part_kind(parity_name(id, 63)).is_parity);
+  EXPECT_EQ(part_names(stripe, 1), std::vector{part_name(id, Part::kUnitTable, 1)});
+  EXPECT_EQ(part_names(stripe, 2),
+            (std::vector{part_name(id, Part::kWholeTable, 2), part_name(id, Part::kParity, 2)}));
+  for (const Part part : {Part::kUnitTable, Part::kWholeTable, Part::kParity}) {
+    for (const unsigned slot : {0u, 1u, 63u}) {
+      EXPECT_EQ(part_of(part_name(id, part, slot)), part);
+      EXPECT_EQ(slot_of(part_name(id, part, slot)), slot);
+    }
+  }
 }
 
 // Every slot, each stretch of some chunks of it, from any k of the others.
