@@ -56,6 +56,8 @@ plan::LossOdds loss_odds(const FileHandle& file, const GenerationCommit& generat
 }
 
 void report(FileHandle& file, const GenerationCommit& generation) {
+  file.since_commit.bytes_stored += generation.stripes().stored_bytes;
+  file.since_commit.bytes_sent += generation.stripes().sent_bytes;
   file.last = collect_figures(file.topology, file.since_commit);
   file.last.generation = file.view()->committed->record.number;
   const RecipeFacts& facts = generation.facts();

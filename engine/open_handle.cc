@@ -81,6 +81,17 @@ Status check_same(FileHandle& file, int amode) {
   return all;
 }
 
+// Of stripes as many nodes may be lost as they have parities, whatever else has to give way.
+Status check_losses(const FileHandle& file) {
+  const std::uint32_t losses = file.hints.stripe_parities;
+  if (losses < file.nodes()) return Status::ok();
+  return {Code::kUnsupported,
+          file.path + ": dedup_redundancy=" + hints::find("dedup_redundancy")->print(file.hints) +
+              " survives the loss of " + std::to_string(losses) + " nodes, which takes " +
+              std::to_string(losses + 1) + " nodes, and this job has " +
+              std::to_string(file.nodes()) + ": use more, or another redundancy"};
+}
+
 // Every rank reads a plain file itself.
 Status open_plain(FileHandle& file) {
   const auto view = file.view();
@@ -116,6 +127,7 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
   file->heals = arguments.purpose == Purpose::kHealing;
   file->delete_on_close = (arguments.amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
   DEDUP_TRY(check_same(*file, arguments.amode));
+  if (file->writable) DEDUP_TRY(check_losses(*file));
   bool created = false;
   const OpenMode mode{(arguments.amode & MPI_MODE_CREATE) != 0,
                       (arguments.amode & MPI_MODE_EXCL) != 0};

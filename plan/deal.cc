@@ -35,7 +35,7 @@ class Accountant {
       const auto designated = input_.result->designated(e);
       if (!dealer.deal(designated, e.fingerprint.prefix(), deal_)) a.dealt = false;
       for (const Designated& d : designated) {
-        if (!d.held && dealer.keeps(d.node)) a.own[d.node] += e.length + input_.chunk_overhead;
+        if (dealer.stores(d, deal_.placement)) a.own[d.node] += e.length + input_.chunk_overhead;
       }
       enter(a, 1, e.length);
     }

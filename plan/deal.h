@@ -118,6 +118,10 @@ class Dealer {
   // sends what it would have kept to one node more.
   bool receives(NodeIndex node) const { return at(node).receives; }
   bool keeps(NodeIndex node) const { return at(node).keeps; }
+  // Whether one that a chunk is designated to is to store what it has of it, dealt like that.
+  bool stores(const Designated& designated, const Placement& placement) const {
+    return !designated.held && keeps(designated.node) && placement.is_on(designated.node);
+  }
   void stop_receiving(NodeIndex node) { nodes_[node].receives = false; }
   void stop_keeping(NodeIndex node) { nodes_[node] = {nodes_[node].position, false, false}; }
   // From now on no copies are made of a chunk that fewer than K nodes have: it stays on one of

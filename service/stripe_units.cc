@@ -10,6 +10,10 @@
 namespace dedup::service {
 namespace {
 
+// Of a node that has much less than this fills of units of full length.
+constexpr std::uint64_t kUnitsAtLeast = 32;
+constexpr std::uint64_t kLeastUnitBytes = std::uint64_t{32} << 10;
+
 // Whose placement asks for it that this node makes a unit of the chunk.
 class Choice {
  public:
@@ -51,12 +55,16 @@ Result<std::uint32_t> StripeUnits::make_units(const MakeUnits& request, NodeInde
     candidates.push_back({{entry.fingerprint, entry.location.length}, entry.location});
   });
   const store::IndexReader* const base = request.looks_at_all ? chunks_.base_index() : nullptr;
+  choices.clear();
   std::vector<Candidate> committed;
   std::vector<Fingerprint> names;
   for (std::uint64_t i = 0; base != nullptr && i < base->size(); ++i) {
     DEDUP_ASSIGN(const store::IndexEntry entry, base->at(i));
     if (is_part(entry.fingerprint) || index.find(entry.fingerprint, nullptr)) continue;
-    if (!is_chosen(committed_placement(entry))) continue;
+    if (choices.size() <= entry.placement) choices.resize(entry.placement + 1);
+    std::optional<bool>& choice = choices[entry.placement];
+    if (!choice) choice = is_chosen(committed_placement(entry));
+    if (!*choice) continue;
     committed.push_back({{entry.fingerprint, entry.location.length}, entry.location});
     names.push_back(entry.fingerprint);
   }
@@ -75,12 +83,15 @@ plan::Placement StripeUnits::committed_placement(const store::IndexEntry& entry)
   return placement;
 }
 
-// In stretches of even size, so that few parities are longer than most of their units.
+// In stretches of even size, so that few parities are longer than most of their units; and in so many
+// that few stripes have less than all units, as the last ones of a group may.
 void StripeUnits::cut(std::vector<Candidate> candidates, unsigned data) {
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.location < b.location; });
   std::uint64_t left = 0;
   for (const Candidate& candidate : candidates) left += candidate.chunk.length;
+  const std::uint64_t most =
+      std::clamp<std::uint64_t>(left / kUnitsAtLeast, kLeastUnitBytes, plan::kUnitBytes);
   const std::size_t most_chunks = plan::most_unit_chunks(data);
   std::uint64_t target = 0;
   std::uint64_t length = 0;
@@ -89,7 +100,7 @@ void StripeUnits::cut(std::vector<Candidate> candidates, unsigned data) {
         units_.back().size() >= most_chunks) {
       units_.emplace_back();
       length = 0;
-      const std::uint64_t units = (left + plan::kUnitBytes - 1) / plan::kUnitBytes;
+      const std::uint64_t units = (left + most - 1) / most;
       target = (left + units - 1) / units;
     }
     units_.back().push_back(candidate.chunk);

@@ -15,7 +15,8 @@ Verdict judge_frequent(NodeIndex node, const plan::FrequentSet& result,
   if (!dealer.deal(designated, element.fingerprint.prefix(), deal)) note_undealt(error);
   Verdict verdict{false, {}, std::move(deal.placement)};
   for (const plan::Designated& d : designated) {
-    if (d.node == node) verdict.keep = !d.held && dealer.keeps(d.node);
+    if (d.node != node) continue;
+    verdict.keep = dealer.stores(d, verdict.placement);
   }
   for (const plan::Dealer::Copy& copy : deal.copies) {
     if (copy.from == node) verdict.targets.push_back(copy.to);

@@ -131,7 +131,7 @@ Status GenerationCommit::make_stripes(ShardBuild& build) {
   }
   Striping striping(file_, id_, looks_at_all);
   DEDUP_TRY(striping.run());
-  part_.stripes = striping.figures();
+  stripes_ = striping.figures();
   return Status::ok();
 }
 
@@ -180,8 +180,6 @@ Status GenerationCommit::take_part(const Bytes& part) {
   facts_.lost_chunks += told->facts.lost_chunks;
   facts_.unknown_bytes += told->facts.unknown_bytes;
   facts_.copies_made += told->facts.copies_made;
-  stripes_.stored_bytes += told->stripes.stored_bytes;
-  stripes_.sent_bytes += told->stripes.sent_bytes;
   facts_.placements.merge(told->facts.placements);
   for (auto& [shard, entry] : told->shards) record_.shards[shard] = std::move(entry);
   return Status::ok();

@@ -18,7 +18,6 @@ namespace dedup::engine {
 // What a rank has built of the recipe.
 struct RecipePart {
   RecipeFacts facts;
-  StripeFigures stripes;
   std::vector<std::pair<std::uint32_t, store::ShardEntry>> shards;  // by number
 };
 
@@ -33,9 +32,8 @@ class GenerationCommit {
   // stands, and what was dumped is still there to be committed.
   Status run(const std::function<Status()>& wait_for_data);
 
-  // On rank 0, of all.
-  const RecipeFacts& facts() const { return facts_; }
-  const StripeFigures& stripes() const { return stripes_; }
+  const RecipeFacts& facts() const { return facts_; }        // of all, on rank 0
+  const StripeFigures& stripes() const { return stripes_; }  // that this rank had made
 
  private:
   Status prepare(const std::function<Status()>& wait_for_data);
@@ -62,7 +60,7 @@ class GenerationCommit {
   store::CommitRecord record_;  // on rank 0
   Bytes encoded_;
   RecipePart part_;    // what this rank built
-  RecipeFacts facts_;  // on rank 0, as what follows
+  RecipeFacts facts_;  // on rank 0
   StripeFigures stripes_;
 };
 

@@ -97,8 +97,17 @@ TEST(FingerprintCheck, TellsFingerprintsApart) {
   std::fill(strong.bytes.begin() + 25, strong.bytes.end(), std::uint8_t{0});
   strong.bytes[24] = 2;
   EXPECT_EQ(kind_of(strong), NameKind::kSha256);
-  strong.bytes[26] = 4;
+  strong.bytes[26] = 5;
   EXPECT_EQ(kind_of(strong), NameKind::kSha256);
+  const Id128 stripe = Id128::random();
+  for (const std::uint8_t part : {0, 1, 255}) {
+    const Fingerprint name = name_of_stripe_part(stripe, part);
+    EXPECT_EQ(kind_of(name), NameKind::kStripePart);
+    EXPECT_EQ(number_of_stripe_part(name), part);
+    EXPECT_FALSE(is_single(name));
+    EXPECT_EQ(content_of(name), name);
+    EXPECT_TRUE(*FingerprintCheck().holds(name, bytes_of("whatever")));
+  }
 }
 
 TEST(FastHash, IsXxh3) {

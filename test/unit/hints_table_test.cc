@@ -15,6 +15,8 @@ Hints unusual() {
   Hints hints;
   hints.store = "/local/%n/a%%b";
   hints.replication = 16;
+  hints.stripe_data = 10;
+  hints.stripe_parities = 4;
   hints.threshold = 1;
   hints.chunk_size = 513;
   hints.mode = Mode::kNone;
@@ -48,7 +50,7 @@ TEST(HintsTable, NamesAreDistinctAndDocumented) {
     EXPECT_LT(entry.allowed.size(), 100u) << "must fit into an MPI error message";
     EXPECT_EQ(find(entry.name), &entry);
   }
-  EXPECT_EQ(names.size(), 18u);
+  EXPECT_EQ(names.size(), 19u);
   EXPECT_EQ(find("dedup_unheard_of"), nullptr);
   EXPECT_EQ(find(""), nullptr);
 }
@@ -79,6 +81,41 @@ TEST(HintsTable, EachRowReadsAndPrintsItsOwnFieldOnly) {
       EXPECT_EQ(other.print(hints), other.print(expected)) << entry.name << " " << other.name;
     }
   }
+}
+
+TEST(HintsTable, RedundancyIsReadInEachForm) {
+  const Entry& entry = *find("dedup_redundancy");
+  const auto read = [&](std::string_view text) {
+    Hints hints;
+    hints.stripe_data = 77;
+    const bool taken = entry.parse(text, hints);
+    EXPECT_EQ(taken, hints.stripe_data != 77) << text;
+    return taken ? entry.print(hints) : "";
+  };
+  EXPECT_EQ(read("copies"), "copies");
+  EXPECT_EQ(read("xor:7"), "xor:7");
+  EXPECT_EQ(read("rs:7+1"), "xor:7");
+  EXPECT_EQ(read(" rs:8+2 "), "rs:8+2");
+  EXPECT_EQ(read("rs:56+8"), "rs:56+8");
+  EXPECT_EQ(read("xor:63"), "xor:63");
+  for (const char* wrong : {"", "rs", "rs:", "rs:8", "rs:8+", "rs:+2", "rs:0+2", "rs:8+0", "rs:8+9",
+                            "rs:57+8", "xor:", "xor:0", "xor:64", "xor:7+1", "copies:2", "rs:8+2+1",
+                            "RS:8+2", "rs:8-2", "raid:4"}) {
+    EXPECT_EQ(read(wrong), "") << wrong;
+  }
+}
+
+TEST(HintsResolve, StripesSayHowManyNodesDuplicatesAreOn) {
+  Warnings warnings;
+  const auto replication = [&](const Source& info) {
+    const auto hints = resolve(info, {}, {}, warnings);
+    return hints.is_ok() ? static_cast<int>(hints->replication) : -1;
+  };
+  EXPECT_EQ(replication({{"dedup_redundancy", "rs:8+2"}}), 3);
+  EXPECT_EQ(replication({{"dedup_redundancy", "xor:7"}}), 2);
+  EXPECT_EQ(replication({{"dedup_redundancy", "rs:8+2"}, {"dedup_replication", "5"}}), 5);
+  EXPECT_EQ(replication({{"dedup_redundancy", "rs:8+2"}, {"dedup_replication", "2"}}), -1);
+  EXPECT_EQ(replication({{"dedup_redundancy", "copies"}}), 2);
 }
 
 TEST(HintsTable, EnvironmentNamesAreUpperCase) {

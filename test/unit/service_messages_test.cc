@@ -101,7 +101,22 @@ class Random {
     text.resize(up_to(20));
     for (char& c : text) c = static_cast<char>(up_to(256));
   }
+  void fill(plan::StripeUnit& stripe) {
+    fill(stripe.stripe);
+    stripe.data = static_cast<std::uint8_t>(1 + up_to(5));
+    stripe.unit = static_cast<std::uint8_t>(up_to(stripe.data));
+    for (auto i = stripe.data + 1 + up_to(3); i > 0; --i) {
+      const bool is_gone = up_to(5) == 0;
+      stripe.nodes.push_back(is_gone ? kNoNode : static_cast<NodeIndex>(10 * i + up_to(10)));
+    }
+  }
   void fill(plan::Placement& placement) {
+    if (up_to(3) == 0) {
+      plan::StripeUnit stripe;
+      fill(stripe);
+      placement = plan::Placement::in_stripe(std::move(stripe));
+      return;
+    }
     for (auto i = up_to(4); i > 0; --i) placement.add_copy(static_cast<NodeIndex>(up_to(kNoNode)));
   }
   void fill(std::vector<std::uint8_t>& flags) {
@@ -263,6 +278,28 @@ class Random {
     chunk.data.resize(1 + up_to(100));
     for (std::byte& byte : chunk.data) fill(byte);
   }
+  void fill(MakeUnits& request) {
+    fill(request.identity);
+    fill(request.attempt);
+    fill(request.wanted);
+    request.data = static_cast<std::uint8_t>(1 + up_to(63));
+    fill(request.looks_at_all);
+    fill(request.stores);
+  }
+  void fill(NewStripe& stripe) {
+    plan::StripeUnit unit;
+    fill(unit);
+    stripe.id = unit.stripe;
+    stripe.nodes = unit.nodes;
+    for (unsigned slot = 0; slot < unit.data; ++slot) fill(stripe.units.emplace_back());
+  }
+  void fill(FindPlacementsReply& reply) {
+    fill(reply.placements);
+    fill(reply.placements.emplace_back());
+    for (auto i = up_to(5); i > 0; --i) {
+      reply.of.push_back(static_cast<std::uint32_t>(up_to(reply.placements.size())));
+    }
+  }
   void fill(ReadLog& request) {
     fill(request.identity);
     fill(request.log);
@@ -301,7 +338,8 @@ using Requests =
          Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit, ReturnLease, Find, Attach,
          Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register, Release,
          ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard,
-         PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, RecallLease, Restore>;
+         PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, RecallLease, Restore,
+         MakeUnits, ListUnits, EncodeStripes, JoinStripes, FindPlacements>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
@@ -411,7 +449,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 53u);
+  EXPECT_EQ(all.size(), 58u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

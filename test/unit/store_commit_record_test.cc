@@ -112,9 +112,9 @@ TEST(CommitRecord, RefusesAdditionsThatItDoesNotKnowUnlessItMay) {
   ASSERT_TRUE(known.is_ok()) << known.status().message();
   EXPECT_EQ(known->encode(), bytes) << "who passes it on loses nothing";
   EXPECT_EQ(known->key.bytes[3], 5);
-  const auto newer = CommitRecord::decode(with_additions({{4, key}, {7, {}}}));
+  const auto newer = CommitRecord::decode(with_additions({{4, key}, {8, {}}}));
   ASSERT_EQ(newer.status().code(), Code::kVersion);
-  EXPECT_NE(newer.status().message().find("addition 7"), std::string::npos);
+  EXPECT_NE(newer.status().message().find("addition 8"), std::string::npos);
   for (const auto& wrong :
        std::vector<std::vector<std::pair<std::uint32_t, Bytes>>>{{},
                                                                  {{4, key}, {4, key}},
@@ -124,6 +124,9 @@ TEST(CommitRecord, RefusesAdditionsThatItDoesNotKnowUnlessItMay) {
                                                                  {{5, Bytes(4)}},
                                                                  {{6, Bytes(24)}},
                                                                  {{6, Bytes(25, std::byte{1})}},
+                                                                 {{7, {}}},
+                                                                 {{7, Bytes(2)}},
+                                                                 {{7, Bytes(3, std::byte{1})}},
                                                                  {{4, Bytes(16)}}}) {
     EXPECT_EQ(CommitRecord::decode(with_additions(wrong)).status().code(), Code::kCorrupt);
   }

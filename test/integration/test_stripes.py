@@ -1,0 +1,258 @@
+"""Erasure codes (dedup_redundancy): what no other node has is kept in stripes with parities."""
+
+import itertools
+import json
+import shutil
+
+import pytest
+
+from stores import Model, Script, changed, noise, parts, shared_site
+
+CHUNK = 4096
+
+
+@pytest.fixture(name="site")
+def fixture_site(tmp_path):
+    return shared_site(tmp_path)
+
+
+class File:
+    """One that is written in stripes, a rank a node unless `ranks` says otherwise."""
+
+    def __init__(self, site, redundancy, nodes, ranks=None, **hints):
+        self.site = site
+        self.nodes = [f"n{i}" for i in range(nodes)]
+        self.ranks = ranks or nodes
+        self.losses = int(redundancy.split("+")[1]) if "+" in redundancy else 1
+        self.hints = {"redundancy": redundancy, "chunk_size": CHUNK, "report": site.root / "report", **hints}
+        self.model = Model()
+
+    def write(self, pieces, mode="wc", nodes=None, **hints):
+        self.model.write(pieces)
+        nodes = nodes or self.nodes
+        job = self.site.run(Script().open(mode).write("all-at", pieces).close(), nodes, self.ranks,
+                            {**self.hints, **hints})
+        return job.check()
+
+    def fill(self, seed, bytes_a_rank, mode="wc"):
+        return self.write(parts(noise(seed, self.ranks * bytes_a_rank), self.ranks), mode)
+
+    def rewrite(self, seed, every=10):
+        content = changed(bytes(self.model.content), seed, CHUNK, every)
+        return self.write(parts(content, self.ranks), "w")
+
+    def report(self):
+        return json.loads((self.site.root / "report").read_text().splitlines()[-1])
+
+    def heal(self, nodes, flags=0):
+        job = self.site.run(Script().add("heal", 0, flags), nodes, len(nodes), {})
+        assert job.code == 0 and not job.failures(), f"{job}"
+        return job
+
+    def expect_without(self, lost, nodes=None, ranks=None):
+        self.site.lose(*lost)
+        left = [node for node in nodes or self.nodes if node not in lost]
+        self.site.expect(self.model, left, ranks or len(left))
+        self.site.bring_back(*lost)
+
+    def expect_without_any(self, nodes=None, losses=None):
+        """Whatever may be lost."""
+        for lost in itertools.combinations(nodes or self.nodes, losses or self.losses):
+            self.expect_without(lost, nodes)
+
+
+@pytest.mark.parametrize("redundancy,nodes,ranks", [("xor:5", 6, 6), ("rs:4+2", 6, 12), ("rs:3+3", 8, 8), ("xor:3", 8, 8),
+                                                    ("rs:8+2", 10, 10)])
+def test_any_so_many_nodes_may_be_lost(site, redundancy, nodes, ranks):
+    file = File(site, redundancy, nodes, ranks)
+    file.fill(1, 40 * CHUNK)
+    file.site.expect(file.model, file.nodes, ranks)
+    file.expect_without_any()
+
+
+@pytest.mark.parametrize("redundancy,nodes", [("rs:4+2", 6), ("xor:3", 6), ("rs:2+2", 8)])
+@pytest.mark.parametrize("chunks", [1, 3, 300])
+def test_uneven_ranks_and_few_or_many_chunks(site, redundancy, nodes, chunks):
+    """Every node has another number of ranks, and of chunks."""
+    names = [(f"n{i}", 1 + i % 3) for i in range(nodes)]
+    file = File(site, redundancy, nodes, sum(count for _, count in names))
+    pieces = {}
+    offset = 0
+    for rank in range(file.ranks):
+        length = chunks * CHUNK * (rank % 4) + rank
+        pieces[rank] = [(offset, noise(rank, length))] if length else []
+        offset += length
+    file.write(pieces, nodes=names)
+    file.expect_without_any()
+
+
+def test_what_is_kept_is_little_more_than_the_data(site):
+    file = File(site, "rs:8+2", 10)
+    file.fill(1, 2 << 20)
+    data = len(file.model.content)
+    report = file.report()
+    assert report["losses_survived"] == 2 and report["lowest_copies"] == 3
+    assert 1.25 * data < report["bytes_stored"]["total"] < 1.3 * data
+    assert 1.125 * data < report["bytes_sent"]["total"] < 1.17 * data
+    assert site.segment_bytes() < 1.31 * data
+
+
+def test_duplicates_on_enough_nodes_are_left_alone(site):
+    """Of what three nodes have nothing is sent; what two have is one of them's."""
+    nodes = 6
+    file = File(site, "rs:4+2", nodes)
+    three, two = noise("three", 64 * CHUNK), noise("two", 64 * CHUNK)
+    pieces = {rank: [(rank * 128 * CHUNK, (three if rank < 3 else noise(rank, 64 * CHUNK)) +
+                      (two if rank in (1, 4) else bytes(64 * CHUNK)))] for rank in range(nodes)}
+    file.write(pieces)
+    kept = {}
+    for chunk in site.walk()["files"][0]["chunks"]:
+        kept[len(chunk["named"])] = kept.get(len(chunk["named"]), 0) + 1
+    assert kept == {3: 64, 1: (3 + 1) * 64}
+    file.expect_without_any()
+
+
+def test_after_a_part_was_rewritten(site):
+    file = File(site, "rs:4+2", 6)
+    file.fill(1, 1 << 20)
+    first = site.segment_bytes()
+    for seed in range(3):
+        file.rewrite(seed)
+    # Each step brings a tenth, with its parities.
+    assert site.segment_bytes() < first + 3 * 0.2 * len(file.model.content)
+    file.expect_without_any()
+
+
+def test_what_has_not_changed_is_neither_sent_nor_stored(site):
+    file = File(site, "rs:4+2", 6)
+    file.fill(1, 1 << 20)
+    before = site.segment_bytes()
+    file.write(parts(bytes(file.model.content), 6), "w")
+    report = file.report()
+    assert report["bytes_stored"]["total"] == report["bytes_sent"]["total"] == 0
+    assert site.segment_bytes() == before
+    file.expect_without(["n1", "n4"])
+
+
+@pytest.mark.parametrize("redundancy,nodes", [("rs:4+2", 8), ("xor:4", 6)])
+def test_healed_it_survives_as_much_again(site, redundancy, nodes):
+    file = File(site, redundancy, nodes)
+    file.fill(1, 60 * CHUNK)
+    lost = file.nodes[1:1 + file.losses]
+    site.lose(*lost)
+    left = [node for node in file.nodes if node not in lost]
+    file.heal(left)
+    assert file.losses == 2 or site.walk()["files"][0]["stores"] == left
+    file.expect_without_any(left)
+    # On a new node, too.
+    shutil.rmtree(site.away)
+    file.heal([*left, "new"])
+    file.expect_without_any([*left, "new"])
+
+
+def test_healed_on_too_few_nodes_there_are_copies(site):
+    file = File(site, "rs:4+2", 6)
+    file.fill(1, 40 * CHUNK)
+    site.lose("n0", "n1")
+    left = file.nodes[2:]
+    file.heal(left)  # stripes of 2 + 2
+    file.expect_without_any(left)
+    site.lose("n2")
+    file.heal(left[1:])  # copies
+    for chunk in site.walk()["files"][0]["chunks"]:
+        assert chunk["named"] == left[1:]
+    file.expect_without_any(left[1:])
+
+
+def test_a_node_that_returns_has_nothing_that_is_taken_for_new(site):
+    file = File(site, "rs:4+2", 7)
+    file.fill(1, 60 * CHUNK)
+    site.lose("n2")
+    left = [node for node in file.nodes if node != "n2"]
+    file.ranks = len(left)
+    content = changed(bytes(file.model.content), "new", CHUNK, 3)
+    file.write(parts(content, len(left)), "w", left)
+    site.bring_back("n2")
+    file.site.expect(file.model, file.nodes, 7)
+    for lost in (["n0", "n2"], ["n5", "n6"], ["n2"]):
+        file.expect_without(lost)
+    file.ranks = 7
+    file.rewrite("again")
+    file.expect_without_any()
+
+
+def test_the_next_of_a_series_shares_stripes(site):
+    file = File(site, "rs:4+2", 6)
+    first = site.root / "step_0001"
+    second = site.root / "step_0002"
+    file.model = Model()
+    content = noise(1, 6 * 256 * CHUNK)
+    for path in (first, second):
+        site.path = path
+        content = changed(content, path.name, CHUNK, 20)
+        file.write(parts(content, 6))
+    file.expect_without_any()
+    # What they share outlives the first.
+    site.run(Script().add("delete", 0), file.nodes, 6, {}, path=first)
+    file.expect_without(["n3", "n5"])
+
+
+def test_files_with_copies_and_with_stripes_live_in_one_store(site):
+    file = File(site, "rs:4+2", 6)
+    file.fill(1, 40 * CHUNK)
+    copies, content = site.root / "copies", parts(noise(2, 6 * 40 * CHUNK), 6)
+    site.run(Script().open("wc").write("all-at", content).close(), file.nodes, 6, {"replication": 3},
+             path=copies).check()
+    file.expect_without_any()
+    other = Model()
+    other.write(content)
+    site.path = copies
+    file.model = other
+    file.expect_without(["n1", "n2"])
+
+
+@pytest.mark.parametrize("before,after", [({"redundancy": "rs:4+2"}, {"replication": 2}),
+                                          ({"replication": 2}, {"redundancy": "rs:4+2"}),
+                                          ({"redundancy": "xor:5"}, {"redundancy": "rs:4+2"})])
+def test_from_one_way_to_the_other(site, before, after):
+    file = File(site, "rs:4+2", 6)
+    for mode, hints in (("wc", before), ("w", after)):
+        file.hints = {**hints, "chunk_size": CHUNK}
+        file.fill(mode, 20 * CHUNK, mode)
+        file.write({0: [(5, b"a few bytes")], 3: [(100000, b"and others")]}, "w")
+        file.losses = 2 if hints.get("redundancy") == "rs:4+2" else 1
+        file.expect_without_any()
+
+
+def test_one_rank_alone_makes_stripes_on_all_nodes(site):
+    """A communicator that does not reach the others' nodes."""
+    file = File(site, "rs:3+2", 6)
+    pieces = {0: [(0, noise(1, 100 * CHUNK))]}
+    site.run(Script().open("wc", comm="self").write("at", pieces).close(), file.nodes, 6, file.hints)
+    file.model.write(pieces)
+    file.expect_without_any()
+
+
+def test_small_independent_writes(site):
+    file = File(site, "rs:4+2", 6)
+    script = Script().open("wc")
+    for step in range(30):
+        pieces = {rank: [((step * 6 + rank) * 1000, noise(f"{step} {rank}", 1000))] for rank in range(6)}
+        script.write("at", pieces)
+        file.model.write(pieces)
+    site.run(script.close(), file.nodes, 6, file.hints).check()
+    file.expect_without_any()
+
+
+@pytest.mark.parametrize("nodes,says", [(5, "stripes have 3 units"), (3, "each chunk is on 3 of them")])
+def test_with_too_few_nodes_it_says_what_it_does(site, nodes, says):
+    file = File(site, "rs:4+2", nodes)
+    assert says in file.fill(1, 30 * CHUNK).stderr
+    file.expect_without_any()
+
+
+def test_with_fewer_nodes_than_losses_the_open_fails(site):
+    file = File(site, "rs:4+2", 2)
+    job = site.run(Script().open("wc"), file.nodes, 2, file.hints)
+    assert set(job.errors_of("open")) == {"UNSUPPORTED_OPERATION"}, f"{job}"
+    assert "dedup_redundancy=rs:4+2" in job.stderr + str(job) and "3 nodes" in str(job)
