@@ -161,11 +161,12 @@ bool ChunkIndex::mark(const Fingerprint& fingerprint, std::uint32_t placement) {
   return true;
 }
 
-bool ChunkIndex::mark_too(const Fingerprint& fingerprint, std::uint32_t placement) {
+ChunkIndex::Pinned ChunkIndex::pin(const Fingerprint& fingerprint, std::uint32_t placement) {
   const std::uint32_t i = lookup(fingerprint);
-  if (i == kNone || !registered(entry(i))) return false;
-  if ((entry(i).placement & kMark) == 0) entry(i).placement = placement | kMark;
-  return true;
+  if (i == kNone || !registered(entry(i))) return Pinned::kNot;
+  std::uint32_t& kept = entry(i).placement;
+  if ((kept & kMark) == 0) kept = placement | kMark;
+  return kept == (placement | kMark) ? Pinned::kOnly : Pinned::kReferredTo;
 }
 
 void ChunkIndex::clear_marks() {

@@ -48,14 +48,22 @@ class ChunkIndex {
   // Marks a registered chunk, which is kept so; false if it is not registered.
   bool mark(const Fingerprint& fingerprint, std::uint32_t placement);
   void clear_marks();
-  // The same, but what is marked stays as it is.
-  bool mark_too(const Fingerprint& fingerprint, std::uint32_t placement);
+  // Marks one that is not marked yet, as kept so, and says what it was: not here; not marked, or
+  // marked with that placement; marked with another, which it keeps.
+  enum class Pinned { kNot, kOnly, kReferredTo };
+  Pinned pin(const Fingerprint& fingerprint, std::uint32_t placement);
   // Calls visit(number) for each registered chunk, in any order. Good for at() until the next
   // change.
   template <typename Visit>
   void for_each(Visit&& visit) const {
     for (std::uint32_t i = 0; i < entries_; ++i) {
       if (registered(entry(i))) visit(i);
+    }
+  }
+  template <typename Visit>
+  void for_each_marked(Visit&& visit) const {
+    for (std::uint32_t i = 0; i < entries_; ++i) {
+      if (registered(entry(i)) && (entry(i).placement & kMark) != 0) visit(i);
     }
   }
   // The numbers of the marked chunks, in ascending order of fingerprints. Good for at() until the

@@ -388,6 +388,12 @@ void FileChunks::begin_attempt() {
   segment_sizes_.clear();
 }
 
+void FileChunks::forget_shares(std::span<const Id128> stripes) {
+  std::erase_if(shares_, [&](const UnitShare& share) {
+    return std::find(stripes.begin(), stripes.end(), share.stripe) != stripes.end();
+  });
+}
+
 // What the disk has of it is not known, and another flush would not tell.
 void FileChunks::forget_segment(std::uint64_t number) {
   index_.forget_segment(number);

@@ -11,6 +11,7 @@
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -76,8 +77,13 @@ class FileChunks {
     return index_.mark(fingerprint, placement);
   }
   std::uint32_t intern(const plan::Placement& placement) { return index_.intern(placement); }
-  bool mark_too(const Fingerprint& fingerprint, std::uint32_t placement) {
-    return index_.mark_too(fingerprint, placement);
+  // Units of stripes that the file does not need whole, as the last commit found that referred to
+  // everything.
+  const std::vector<UnitShare>& shares() const { return shares_; }
+  void set_shares(std::vector<UnitShare> shares) { shares_ = std::move(shares); }
+  void forget_shares(std::span<const Id128> stripes);
+  ChunkIndex::Pinned pin(const Fingerprint& fingerprint, std::uint32_t placement) {
+    return index_.pin(fingerprint, placement);
   }
   const ChunkIndex& index() const { return index_; }
   // No more is appended to the own segment: later chunks go to another one.
@@ -132,6 +138,7 @@ class FileChunks {
   std::set<std::uint64_t> forgotten_;              // the disk may not have them
   std::unordered_map<std::uint64_t, std::uint64_t> segment_sizes_;  // as last looked at; 0: gone
   std::unique_ptr<store::SegmentWriter> own_;
+  std::vector<UnitShare> shares_;
 };
 
 }  // namespace dedup::service

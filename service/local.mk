@@ -58,6 +58,8 @@ libdedup_core_la_SOURCES += \
   service/store_node.h \
   service/stripe_decoder.cc \
   service/stripe_decoder.h \
+  service/stripe_pins.cc \
+  service/stripe_pins.h \
   service/stripe_units.cc \
   service/stripe_units.h \
   service/wire.cc \

@@ -7,6 +7,7 @@
 #include "service/compaction.h"
 #include "service/index_writing.h"
 #include "service/live_chunks.h"
+#include "service/stripe_pins.h"
 #include "store/shard.h"
 
 namespace dedup::service {
@@ -91,45 +92,18 @@ Status NodeCommit::check_shards(const store::CommitRecord& record) const {
   return Status::ok();
 }
 
-// As long as a stripe is referred to, all chunks of its units stay, since it takes them to make
-// what is lost of it: also those that the file does not need any more.
-Status NodeCommit::pin_stripes() {
-  const std::uint32_t unplaced = chunks_.intern(plan::Placement());
-  std::vector<Fingerprint> pinned;
-  const auto pin = [&](const Fingerprint& name, const store::ChunkLocation& location) -> Status {
-    if (kind_of(name) != NameKind::kStripePart) return Status::ok();
-    DEDUP_ASSIGN(const auto chunks, stripes_.read_table({name, location.length}));
-    for (const NamedChunk& chunk : chunks) {
-      if (!chunks_.mark_too(chunk.fingerprint, unplaced)) pinned.push_back(chunk.fingerprint);
-    }
-    return Status::ok();
-  };
-  for (const std::uint32_t number : chunks_.index().marked_in_order()) {
-    const store::IndexEntry entry = chunks_.index().at(number);
-    DEDUP_TRY(pin(entry.fingerprint, entry.location));
-  }
-  std::vector<Fingerprint> tables;
-  for (const auto& chunk : carried_.sorted()) {
-    if (kind_of(chunk.fingerprint) == NameKind::kStripePart) tables.push_back(chunk.fingerprint);
-  }
-  const std::vector<store::ChunkLocation> locations = chunks_.locate(tables);
-  for (std::size_t i = 0; i < tables.size(); ++i) DEDUP_TRY(pin(tables[i], locations[i]));
-  std::sort(pinned.begin(), pinned.end());
-  std::vector<Fingerprint> fresh;
-  std::span<const FingerprintNumbers::Item> known = carried_.sorted();
-  auto next = known.begin();
-  for (const Fingerprint& name : pinned) {
-    while (next != known.end() && next->fingerprint < name) ++next;
-    if (next == known.end() || next->fingerprint != name) fresh.push_back(name);
-  }
-  for (const Fingerprint& name : fresh) carried_.insert(name, unplaced);
+Status NodeCommit::pin_stripes(bool all) {
+  StripePins pins(chunks_, stripes_, carried_.sorted());
+  DEDUP_TRY(pins.pin());
+  for (const Fingerprint& name : pins.carried()) carried_.insert(name, pins.unplaced());
+  if (all) chunks_.set_shares(pins.take_shares());
   return Status::ok();
 }
 
 // Not flushed here: Store::prepare does so, for all of the attempt's files.
 Result<WriteIndexReply> NodeCommit::write_index(const WriteIndex& request) {
   if (indexed_ && (has_all_ || !request.all)) return index_;
-  DEDUP_TRY(pin_stripes());
+  DEDUP_TRY(pin_stripes(request.all));
   LiveChunks live(chunks_, carried_.sorted());
   chunks_.close_own_segment();
   const auto in_context = [&](const Status& status) {

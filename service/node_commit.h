@@ -62,7 +62,7 @@ class NodeCommit {
       : store_(store), chunks_(chunks), identity_(identity), id_(id), stripes_(chunks, identity) {}
 
   bool has_unit(const NamedChunk& part);
-  Status pin_stripes();
+  Status pin_stripes(bool all);
   Status check_shards(const store::CommitRecord& record) const;
 
   store::Store& store_;

@@ -45,7 +45,7 @@ class NodeHandler : public Handler {
         answer_one_of<Attach, Detach, Restore, EncodeStripes>(*this, opcode, body, responder) ||
         answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
                       Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
-                      RecallLease, ListShard, ReadShard, PutShard, MakeUnits, ListUnits,
+                      RecallLease, ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits,
                       JoinStripes, FindPlacements, References, WriteIndex, Prepare, Commit, Abort,
                       Collect>(store_node_, opcode, body, responder);
     if (!known) {

@@ -326,6 +326,14 @@ Result<ReferencesReply> StoreNode::on(const References& request) {
   });
 }
 
+Result<ListSharesReply> StoreNode::on(const ListShares& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) -> Result<ListSharesReply> {
+    DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
+    DEDUP_ASSIGN(auto shares, commit->stripes().shares(request));
+    return ListSharesReply{std::move(shares)};
+  });
+}
+
 Result<MakeUnitsReply> StoreNode::on(const MakeUnits& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<MakeUnitsReply> {
     DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));

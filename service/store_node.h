@@ -62,6 +62,7 @@ class StoreNode {
   Result<ReadShardReply> on(const ReadShard& request);
   Result<PutShardReply> on(const PutShard& request);
   Result<ReferencesReply> on(const References& request);
+  Result<ListSharesReply> on(const ListShares& request);
   Result<MakeUnitsReply> on(const MakeUnits& request);
   // kArgument for a unit that the attempt does not have.
   Result<ListUnitsReply> on(const ListUnits& request);

@@ -1,7 +1,9 @@
 #include "service/stripe_units.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/hasher.h"
@@ -14,28 +16,76 @@ namespace {
 constexpr std::uint64_t kUnitsAtLeast = 32;
 constexpr std::uint64_t kLeastUnitBytes = std::uint64_t{32} << 10;
 
+bool is_part(const Fingerprint& name) {
+  return kind_of(name) == NameKind::kStripePart;
+}
+
+}  // namespace
+
 // Whose placement asks for it that this node makes a unit of the chunk.
-class Choice {
+class StripeUnits::Choice {
  public:
   Choice(const MakeUnits& request, NodeIndex self, NodeIndex nodes)
-      : live_(nodes), wanted_(plan::Redundancy::copies(request.wanted)), self_(self) {}
+      : live_(nodes),
+        wanted_(plan::Redundancy::copies(request.wanted)),
+        self_(self),
+        sparse_(request.sparse.begin(), request.sparse.end()) {}
 
   bool operator()(const plan::Placement& placement) const {
     const plan::Placement left = placement.surviving(live_);
-    return !left.enough(live_, wanted_) && left.keeper(live_) == self_;
+    const bool is_sparse = left.stripe() != nullptr && sparse_.contains(left.stripe()->stripe);
+    return (is_sparse || !left.enough(live_, wanted_)) && left.keeper(live_) == self_;
   }
 
  private:
   plan::LiveNodes live_;
   plan::Redundancy wanted_;
   NodeIndex self_;
+  std::set<Id128> sparse_;
 };
 
-bool is_part(const Fingerprint& name) {
-  return kind_of(name) == NameKind::kStripePart;
-}
+// Of what is in an index each placement is asked for once, by its number there.
+template <typename Ask>
+class ByNumber {
+ public:
+  explicit ByNumber(const Ask& ask) : ask_(ask) {}
+  template <typename Placement>
+  bool operator()(std::uint32_t number, const Placement& placement) {
+    if (answers_.size() <= number) answers_.resize(number + std::size_t{1});
+    std::optional<bool>& answer = answers_[number];
+    if (!answer) answer = ask_(placement());
+    return *answer;
+  }
 
-}  // namespace
+ private:
+  const Ask& ask_;
+  std::vector<std::optional<bool>> answers_;
+};
+
+Result<std::vector<UnitShare>> StripeUnits::shares(const ListShares& request) {
+  stores_ = request.stores;
+  const store::IndexReader* const base = request.looks_at_all ? chunks_.base_index() : nullptr;
+  if (base == nullptr) return chunks_.shares();
+  std::map<std::uint32_t, std::uint64_t> live;  // by number of a placement
+  for (std::uint64_t i = 0; i < base->size(); ++i) {
+    DEDUP_ASSIGN(const store::IndexEntry entry, base->at(i));
+    if (!is_part(entry.fingerprint)) live[entry.placement] += entry.location.length;
+  }
+  std::vector<UnitShare> shares;
+  for (const auto& [number, bytes] : live) {
+    const plan::Placement& placement = base->placement(number);
+    if (placement.stripe() == nullptr) continue;
+    const plan::StripeUnit& stripe = *placement.stripe();
+    const Fingerprint name = plan::part_name(stripe.stripe, plan::Part::kUnitTable, stripe.unit);
+    const std::uint32_t length = chunks_.locate({&name, 1}).front().length;
+    if (length == 0) continue;
+    const auto unit = read_table({name, length});
+    if (!unit.is_ok() || bytes >= plan::unit_length(*unit)) continue;
+    shares.push_back(
+        {stripe.stripe, stripe.data, static_cast<std::uint32_t>(bytes), plan::unit_length(*unit)});
+  }
+  return shares;
+}
 
 Result<std::uint32_t> StripeUnits::make_units(const MakeUnits& request, NodeIndex self,
                                               NodeIndex nodes) {
@@ -43,28 +93,39 @@ Result<std::uint32_t> StripeUnits::make_units(const MakeUnits& request, NodeInde
   committed_.clear();
   stores_ = request.stores;
   const Choice is_chosen(request, self, nodes);
-  std::vector<std::optional<bool>> choices;  // by number of a placement
+  ByNumber is_one(is_chosen);
   std::vector<Candidate> candidates;
   const ChunkIndex& index = chunks_.index();
   index.for_each([&](std::uint32_t number) {
     const store::IndexEntry entry = index.at(number);
-    if (choices.size() <= entry.placement) choices.resize(entry.placement + 1);
-    std::optional<bool>& choice = choices[entry.placement];
-    if (!choice) choice = is_chosen(index.placement(entry.placement));
-    if (!*choice || is_part(entry.fingerprint)) return;
+    const auto placement = [&] { return index.placement(entry.placement); };
+    if (is_part(entry.fingerprint) || !is_one(entry.placement, placement)) return;
     candidates.push_back({{entry.fingerprint, entry.location.length}, entry.location});
   });
-  const store::IndexReader* const base = request.looks_at_all ? chunks_.base_index() : nullptr;
-  choices.clear();
+  if (request.looks_at_all || !request.sparse.empty()) {
+    DEDUP_TRY(add_committed(request, is_chosen, candidates));
+  }
+  cut(std::move(candidates), request.data);
+  return static_cast<std::uint32_t>(units_.size());
+}
+
+Status StripeUnits::add_committed(const MakeUnits& request, const Choice& is_chosen,
+                                  std::vector<Candidate>& candidates) {
+  const store::IndexReader* const base = chunks_.base_index();
+  if (base == nullptr) return Status::ok();
+  ByNumber is_one(is_chosen);
   std::vector<Candidate> committed;
   std::vector<Fingerprint> names;
-  for (std::uint64_t i = 0; base != nullptr && i < base->size(); ++i) {
+  for (std::uint64_t i = 0; i < base->size(); ++i) {
     DEDUP_ASSIGN(const store::IndexEntry entry, base->at(i));
-    if (is_part(entry.fingerprint) || index.find(entry.fingerprint, nullptr)) continue;
-    if (choices.size() <= entry.placement) choices.resize(entry.placement + 1);
-    std::optional<bool>& choice = choices[entry.placement];
-    if (!choice) choice = is_chosen(committed_placement(entry));
-    if (!*choice) continue;
+    const auto placement = [&] { return committed_placement(entry); };
+    if (is_part(entry.fingerprint) || !is_one(entry.placement, placement)) continue;
+    // A newer run, or what came since, may say otherwise.
+    const auto newest = base->find(entry.fingerprint);
+    if (!newest.is_ok() || newest->placement != entry.placement ||
+        chunks_.index().find(entry.fingerprint, nullptr)) {
+      continue;
+    }
     committed.push_back({{entry.fingerprint, entry.location.length}, entry.location});
     names.push_back(entry.fingerprint);
   }
@@ -73,8 +134,8 @@ Result<std::uint32_t> StripeUnits::make_units(const MakeUnits& request, NodeInde
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (locations[i].length != 0) candidates.push_back(committed[i]);
   }
-  cut(std::move(candidates), request.data);
-  return static_cast<std::uint32_t>(units_.size());
+  chunks_.forget_shares(request.sparse);
+  return Status::ok();
 }
 
 plan::Placement StripeUnits::committed_placement(const store::IndexEntry& entry) const {
@@ -83,8 +144,8 @@ plan::Placement StripeUnits::committed_placement(const store::IndexEntry& entry)
   return placement;
 }
 
-// In stretches of even size, so that few parities are longer than most of their units; and in so many
-// that few stripes have less than all units, as the last ones of a group may.
+// In stretches of even size, so that few parities are longer than most of their units; and in so
+// many that few stripes have less than all units, as the last ones of a group may.
 void StripeUnits::cut(std::vector<Candidate> candidates, unsigned data) {
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) { return a.location < b.location; });

@@ -22,6 +22,8 @@ class StripeUnits {
   // `chunks` must outlive it.
   StripeUnits(FileChunks& chunks, const Id128& identity) : chunks_(chunks), identity_(identity) {}
 
+  // See ListShares.
+  Result<std::vector<UnitShare>> shares(const ListShares& request);
   // See MakeUnits; this node is `self` of the job's `nodes`. Their number. Again: makes them anew.
   Result<std::uint32_t> make_units(const MakeUnits& request, NodeIndex self, NodeIndex nodes);
   // kArgument if there is no such one.
@@ -36,10 +38,13 @@ class StripeUnits {
   Result<plan::UnitChunks> read_table(const NamedChunk& part) const;
 
  private:
+  class Choice;
   struct Candidate {
     NamedChunk chunk;
     store::ChunkLocation location;
   };
+  Status add_committed(const MakeUnits& request, const Choice& is_chosen,
+                       std::vector<Candidate>& candidates);
   void cut(std::vector<Candidate> candidates, unsigned data);
 
   FileChunks& chunks_;

@@ -28,8 +28,8 @@ inline constexpr Kind kPathEntry{"DEDUPPTH", 1, "path entry"};
 inline constexpr Kind kMark{"DEDUPMRK", 1, "mark"};
 inline constexpr Kind kSegment{"DEDUPSEG", 2, "segment", 2};
 inline constexpr Kind kLog{"DEDUPLOG", 1, "log"};
-inline constexpr Kind kIndex{"DEDUPIDX", 3, "index"};
-inline constexpr Kind kShard{"DEDUPSHD", 3, "recipe shard"};
+inline constexpr Kind kIndex{"DEDUPIDX", 4, "index"};
+inline constexpr Kind kShard{"DEDUPSHD", 4, "recipe shard"};
 inline constexpr Kind kRecord{"DEDUPREC", 2, "commit record"};
 inline constexpr Kind kPlaceholder{"DEDUPPLH", 1, "placeholder"};
 

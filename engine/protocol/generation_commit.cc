@@ -132,6 +132,7 @@ Status GenerationCommit::make_stripes(ShardBuild& build) {
   Striping striping(file_, id_, looks_at_all);
   DEDUP_TRY(striping.run());
   stripes_ = striping.figures();
+  build.give_up(striping.sparse());
   return Status::ok();
 }
 

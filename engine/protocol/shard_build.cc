@@ -260,7 +260,9 @@ Status ShardBuild::begin_repair(Added& added) {
   for (plan::Placement& placement : block.placements) {
     was_lost.push_back(placement.redundancy().is_lost());
     placement = placement.surviving(live);
-    enough.push_back(placement.enough(live, file_.redundancy()));
+    const bool is_given_up =
+        placement.stripe() != nullptr && given_up_.contains(placement.stripe()->stripe);
+    enough.push_back(!is_given_up && placement.enough(live, file_.redundancy()));
   }
   Placements in_stripes;
   if (makes_stripes_) {

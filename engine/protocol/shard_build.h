@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/numbered.h"
@@ -51,6 +52,8 @@ class ShardBuild {
   // Before stripes are made: has a node get each chunk of these shards that no node has as a whole
   // any more, so that it can become part of one.
   Status restore_lost(std::uint32_t shard);
+  // Chunks in these stripes are not kept well enough: they are in others by now.
+  void give_up(std::set<Id128> stripes) { given_up_ = std::move(stripes); }
   // Shard `shard` of as many as the job has nodes. Returns what the record says of it.
   Result<store::ShardEntry> build(std::uint32_t shard);
 
@@ -151,6 +154,7 @@ class ShardBuild {
   std::vector<std::uint64_t> not_referred_to_;  // blocks, not to all of their chunks
   bool has_cut_off_ = false;
   bool makes_stripes_;
+  std::set<Id128> given_up_;
   std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards
   bool have_all_base_blocks_ = false;
 

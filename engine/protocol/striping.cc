@@ -22,15 +22,82 @@ service::NewStripe new_stripe(const plan::Stripe& stripe) {
 
 }  // namespace
 
+Striping::Striping(JobFile& file, const Id128& attempt, bool looks_at_all)
+    : file_(file), attempt_(attempt), looks_at_all_(looks_at_all) {
+  const auto view = file_.view();
+  if (const CommittedGeneration* const origin = view->origin()) stores_ = origin->store_of;
+}
+
 Status Striping::run() {
   const plan::StripeShape shape = file_.keeping().stripes;
   if (!shape.is_possible()) return Status::ok();
+  auto groups = plan::stripe_groups(file_.client().live(), shape, file_.hints.group);
+  std::erase_if(groups,
+                [&](const auto& group) { return !file_.ranks().speaks_for(group.front()); });
   Status status;
-  for (const auto& group : plan::stripe_groups(file_.client().live(), shape, file_.hints.group)) {
-    if (status.is_ok() && file_.ranks().speaks_for(group.front())) status = stripe(group, shape);
+  for (const auto& group : groups) {
+    if (status.is_ok()) status = find_sparse(group);
+  }
+  DEDUP_TRY(share_sparse(status));
+  for (const auto& group : groups) {
+    if (status.is_ok()) status = stripe(group, shape);
   }
   failpoint("commit.striped");
   return file_.ranks().agree(status, Waiting::kPatient);
+}
+
+// A live chunk keeps its stripe, and the dead ones in it. Units of which nothing is told are needed
+// whole.
+Status Striping::find_sparse(std::span<const NodeIndex> group) {
+  std::vector<service::Client::Pending<service::ListShares>> pending;
+  for (const NodeIndex node : group) {
+    pending.push_back(file_.client().start(
+        node, service::ListShares{file_.identity(), attempt_, looks_at_all_, stores_}));
+  }
+  struct Told {
+    std::uint64_t live = 0;
+    std::uint64_t bytes = 0;
+    unsigned units = 0;
+    unsigned data = 0;
+  };
+  std::map<Id128, Told> stripes;
+  Status status;
+  for (auto& one : pending) {
+    const auto reply = one.wait();
+    if (!reply.is_ok()) {
+      status = reply.status();
+      continue;
+    }
+    for (const service::UnitShare& share : reply->shares) {
+      Told& told = stripes[share.stripe];
+      told.live += share.live;
+      told.bytes += share.bytes;
+      told.data = share.data;
+      ++told.units;
+    }
+  }
+  DEDUP_TRY(status);
+  for (const auto& [stripe, told] : stripes) {
+    const std::uint64_t whole = told.bytes / told.units * (told.data - told.units);
+    if (2 * (told.live + whole) < told.bytes + whole) sparse_.insert(stripe);
+  }
+  return Status::ok();
+}
+
+// All ranks build parts of the recipe, and have to know.
+Status Striping::share_sparse(Status status) {
+  const std::vector<Bytes> parts =
+      file_.ranks().gather(encoded(std::vector<Id128>(sparse_.begin(), sparse_.end())));
+  std::vector<Id128> all;
+  for (const Bytes& part : parts) {
+    const auto some = decoded<std::vector<Id128>>(part);
+    if (!some) return {Code::kInternal, "a rank sent stripes that cannot be"};
+    all.insert(all.end(), some->begin(), some->end());
+  }
+  DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
+  DEDUP_TRY(file_.ranks().share(Status::ok(), all));
+  sparse_ = {all.begin(), all.end()};
+  return Status::ok();
 }
 
 Status Striping::stripe(std::span<const NodeIndex> group, const plan::StripeShape& shape) {
@@ -43,14 +110,13 @@ Status Striping::stripe(std::span<const NodeIndex> group, const plan::StripeShap
 
 Result<std::vector<std::uint32_t>> Striping::make_units(std::span<const NodeIndex> group,
                                                         const plan::StripeShape& shape) const {
-  service::MakeUnits request{file_.identity(),
-                             attempt_,
-                             file_.redundancy().as_copies(),
-                             static_cast<std::uint8_t>(shape.data),
-                             looks_at_all_,
-                             {}};
-  const auto view = file_.view();
-  if (const CommittedGeneration* const origin = view->origin()) request.stores = origin->store_of;
+  const service::MakeUnits request{file_.identity(),
+                                   attempt_,
+                                   file_.redundancy().as_copies(),
+                                   static_cast<std::uint8_t>(shape.data),
+                                   looks_at_all_,
+                                   stores_,
+                                   {sparse_.begin(), sparse_.end()}};
   std::vector<service::Client::Pending<service::MakeUnits>> pending;
   for (const NodeIndex node : group) pending.push_back(file_.client().start(node, request));
   std::vector<std::uint32_t> units;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -28,16 +29,19 @@ class Striping {
  public:
   // `attempt`: at the commit that it is for. `looks_at_all`: also at what the generation before
   // has.
-  Striping(JobFile& file, const Id128& attempt, bool looks_at_all)
-      : file_(file), attempt_(attempt), looks_at_all_(looks_at_all) {}
+  Striping(JobFile& file, const Id128& attempt, bool looks_at_all);
 
-  // Collective. Messages: for a group of G nodes about 2 G, and one for each 64 stripes.
+  // Collective. Messages: for a group of G nodes about 3 G, and one for each 64 stripes.
   Status run();
   const StripeFigures& figures() const { return figures_; }
+  // Stripes of which the file needs less than half: what it needs is in others now. On all ranks.
+  const std::set<Id128>& sparse() const { return sparse_; }
 
  private:
   // By node.
   using Joined = std::map<NodeIndex, std::vector<service::JoinedUnit>>;
+  Status find_sparse(std::span<const NodeIndex> group);
+  Status share_sparse(Status status);
   Status stripe(std::span<const NodeIndex> group, const plan::StripeShape& shape);
   Result<std::vector<std::uint32_t>> make_units(std::span<const NodeIndex> group,
                                                 const plan::StripeShape& shape) const;
@@ -48,7 +52,9 @@ class Striping {
   JobFile& file_;
   Id128 attempt_;
   bool looks_at_all_;
+  std::vector<NodeIndex> stores_;  // of the generation before, as nodes
   StripeFigures figures_;
+  std::set<Id128> sparse_;
 };
 
 }  // namespace dedup::engine

@@ -81,6 +81,7 @@ enum class Opcode : std::uint8_t {
   kCollect,
   kRecallLease,
   kRestore,
+  kListShares,
   kMakeUnits,
   kListUnits,
   kEncodeStripes,

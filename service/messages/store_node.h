@@ -307,11 +307,32 @@ struct Restore {
                        [&](const RestoreChunk& chunk) { return chunk.sources < sources.size(); });
   }
 };
+// What the file needs of the units of stripes that this node has, as it was found when all chunks
+// were referred to: of those that it does not need whole.
+struct UnitShare {
+  Id128 stripe;
+  std::uint8_t data = 0;    // units that the stripe has
+  std::uint32_t live = 0;   // bytes of chunks that the file refers to
+  std::uint32_t bytes = 0;  // of the whole unit
+};
+struct ListSharesReply {
+  std::vector<UnitShare> shares;
+};
+// `looks_at_all`, `stores`: see MakeUnits. What is not known otherwise is found from the committed
+// generation's index.
+struct ListShares {
+  Id128 identity;
+  Id128 attempt;
+  bool looks_at_all = false;
+  std::vector<NodeIndex> stores;
+  static constexpr Opcode kOpcode = Opcode::kListShares;
+  using Reply = ListSharesReply;
+};
 // Stripes (plan/stripe_content.h) are made of units, and these by the nodes of what they have. Of
 // an attempt, before its recipe is built: this node makes units of the chunks that are not kept as
 // well as `wanted` says, as copies on so many nodes, and of which it is to take care
 // (plan::Placement::keeper()): of those that came since the last commit, and if `looks_at_all`, of
-// what that generation has.
+// what that generation has; and of what is in stripes that are `sparse`.
 struct MakeUnitsReply {
   std::uint32_t units = 0;
 };
@@ -323,6 +344,7 @@ struct MakeUnits {
   bool looks_at_all = false;
   // Of the generation before, or the donor: its record's stores as nodes of this job.
   std::vector<NodeIndex> stores{};
+  std::vector<Id128> sparse{};  // stripes; what of them is live is to be in others from now on
   static constexpr Opcode kOpcode = Opcode::kMakeUnits;
   using Reply = MakeUnitsReply;
   bool possible() const { return data > 0 && data < plan::StripeUnit::kMostNodes; }

@@ -7,7 +7,8 @@ import pytest
 from stores import Model, Script, Site, fault_library, noise, parts
 
 SEED = 42
-STEPS = ["write.dumped", "commit.begin", "commit.dumped", "commit.shards", "commit.indexed",
+STRIPE_STEPS = ["commit.encoded", "commit.striped"]
+STEPS = ["write.dumped", "commit.begin", "commit.dumped", *STRIPE_STEPS, "commit.shards", "commit.indexed",
          "commit.prepared", "commit.renamed", "commit.unfenced", "commit.fenced",
          "commit.installed", "commit.collected", "close.committed"]
 GENERATIONS = 3
@@ -30,7 +31,8 @@ class Loop:
         self.rng = random.Random(seed)
         site.shared = self.rng.choice([False, True])
         self.hints = {"replication": 2, "chunk_size": 4096,
-                      "fsync": self.rng.choice(["commit", "never"])}
+                      "fsync": self.rng.choice(["commit", "never"]),
+                      "redundancy": self.rng.choice(["copies", "xor:2"])}
         self.model = Model(noise(seed, 900_000))
         self.outcomes = {"none": 0, "old": 0, "new": 0}
         site.write(parts(bytes(self.model.content), RANKS), NODES, RANKS, self.hints)
@@ -105,6 +107,8 @@ class Loop:
         count = self.rng.randint(1, GENERATIONS)
         if step == "close.committed":
             count = 1
+        if step in STRIPE_STEPS:
+            self.hints["redundancy"] = "xor:2"
         print(f"kill {rank} at {step} {count}")
         killed = self.kill({"DEDUP_TEST_KILL": f"{step}:{count}:{rank}"})
         assert killed, f"rank {rank} never got to {step} for the {count}-th time"
@@ -152,6 +156,8 @@ def test_killed_a_hundred_times(site, number):
 @pytest.mark.parametrize("rank", range(RANKS))
 def test_killed_at_each_step_on_each_rank(site, step, rank):
     loop = Loop(site, f"{step} {rank}")
+    if step in STRIPE_STEPS:
+        loop.hints["redundancy"] = "xor:2"
     assert loop.kill({"DEDUP_TEST_KILL": f"{step}:1:{rank}"})
     loop.finish()
 

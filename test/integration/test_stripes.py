@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 import shutil
 
 import pytest
@@ -256,3 +257,78 @@ def test_with_fewer_nodes_than_losses_the_open_fails(site):
     job = site.run(Script().open("wc"), file.nodes, 2, file.hints)
     assert set(job.errors_of("open")) == {"UNSUPPORTED_OPERATION"}, f"{job}"
     assert "dedup_redundancy=rs:4+2" in job.stderr + str(job) and "3 nodes" in str(job)
+
+
+def segments(site, node):
+    return sorted((site.file_directory(node) / "segments").iterdir())
+
+
+def flip(path, places):
+    content = bytearray(path.read_bytes())
+    for place in places:
+        content[place] ^= 0x10
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("redundancy,nodes", [("xor:3", 4), ("rs:2+2", 4), ("rs:3+2", 6)])
+def test_bytes_that_changed_are_never_read(site, redundancy, nodes):
+    """A few anywhere in one node's segments, of its units, tables and parities, with one node less gone than may be."""
+    file = File(site, redundancy, nodes)
+    file.fill(1, 60 * CHUNK)
+    rng = random.Random(f"{redundancy} {nodes}")
+    for node in file.nodes:
+        saved = {path: path.read_bytes() for path in segments(site, node)}
+        for path, content in saved.items():
+            flip(path, [rng.randrange(64, len(content)) for _ in range(3)])
+        others = [other for other in file.nodes if other != node]
+        file.expect_without(rng.sample(others, file.losses - 1))
+        for path, content in saved.items():
+            path.write_bytes(content)
+
+
+def test_what_is_damaged_everywhere_is_an_error_that_names_it(site):
+    file = File(site, "rs:2+2", 4)
+    file.fill(1, 30 * CHUNK)
+    for node in file.nodes[:3]:
+        for path in segments(site, node):
+            flip(path, range(100, path.stat().st_size, 1000))
+    job, content, read = site.read_pieces(file.nodes, 4, CHUNK)
+    good = bytes(file.model.content)
+    assert 0 < sum(read) < len(read)
+    for i, was_read in enumerate(read):
+        if was_read:
+            assert content[i * CHUNK:(i + 1) * CHUNK] == good[i * CHUNK:(i + 1) * CHUNK]
+    assert "no copy of these bytes is left" in job.stderr
+
+
+def test_what_was_damaged_is_healed(site):
+    file = File(site, "rs:3+2", 6)
+    file.fill(1, 60 * CHUNK)
+    for node in ("n1", "n4"):
+        for path in segments(site, node):
+            flip(path, range(200, path.stat().st_size, 3000))
+    file.heal(file.nodes, flags=1)
+    file.expect_without_any()
+
+
+def test_of_a_stripe_that_is_hardly_needed_the_rest_is_striped_anew(site):
+    """Else what is not needed any more would stay with the little that is."""
+    file = File(site, "rs:4+2", 6)
+    size = 6 * 200 * CHUNK
+    script = Script().open("wc")
+    content = bytearray(noise("first", size))
+    pieces = parts(bytes(content), 6)
+    script.write("all-at", pieces).add("sync", 0)
+    for step in range(8):
+        for n in range(size // CHUNK):
+            if n % 10 != 0:
+                content[n * CHUNK:(n + 1) * CHUNK] = noise(f"{step} {n}", CHUNK)
+        pieces = parts(bytes(content), 6)
+        script.write("all-at", pieces).add("sync", 0)
+        script.add("shell", f"cat {site.stores}/*/files/*/segments/* | wc -c > {site.root}/size{step}")
+    file.model = Model(content)
+    site.run(script.close(), file.nodes, 6, file.hints).check()
+    sizes = [int((site.root / f"size{step}").read_text()) for step in range(8)]
+    # First with all of the first stripes.
+    assert sizes[0] > 2.5 * size and max(sizes[2:]) < 1.8 * size, sizes
+    file.expect_without_any()

@@ -339,7 +339,7 @@ using Requests =
          Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register, Release,
          ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard,
          PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, RecallLease, Restore,
-         MakeUnits, ListUnits, EncodeStripes, JoinStripes, FindPlacements>;
+         ListShares, MakeUnits, ListUnits, EncodeStripes, JoinStripes, FindPlacements>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
@@ -449,7 +449,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 58u);
+  EXPECT_EQ(all.size(), 59u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

@@ -181,7 +181,7 @@ TEST(Index, RefusesANewerVersion) {
   const TempDir dir;
   ASSERT_TRUE(test::write_index(dir / "i", Id128::random(), Id128::random(), {}, false).is_ok());
   Bytes bytes = test::get_file(dir / "i");
-  bytes[8] = std::byte{4};
+  bytes[8] = std::byte{5};
   test::put_file(dir / "i", bytes);
   EXPECT_EQ(IndexFileReader::open(dir / "i").status().code(), Code::kVersion);
 }
