@@ -81,6 +81,7 @@ unit_tests_SOURCES += \
   test/unit/service_pulse_test.cc \
   test/unit/service_restore_test.cc \
   test/unit/service_store_node_failures_test.cc \
+  test/unit/service_stripes_test.cc \
   test/unit/service_store_node_test.cc \
   test/unit/service_transport_test.cc \
   test/unit/store_job.h \

@@ -40,9 +40,15 @@ void put(Encoder& out, const CommitRecord& r) {
 }
 
 // What came with version 2: each with a tag, so that software that does not know it can say so.
-enum class Addition : std::uint32_t { kKey = 4, kKept = 5, kKeptOf = 6, kStripes = 7 };
+enum class Addition : std::uint32_t { kStripes = 1, kKey = 4, kKept = 5, kKeptOf = 6 };
+constexpr std::uint32_t kExclusiveOr = 2;
+constexpr std::uint32_t kReedSolomon = 3;
 // Of a tag: whoever does not know it may go on without.
 constexpr std::uint32_t kMayBeIgnored = std::uint32_t{1} << 31;
+
+std::uint32_t scheme_of(const StripeShape& stripes) {
+  return stripes.parities == 1 ? kExclusiveOr : kReedSolomon;
+}
 
 using Additions = std::map<std::uint32_t, Bytes>;
 
@@ -73,11 +79,21 @@ Additions additions_of(const CommitRecord& r) {
   }
   if (r.stripes.parities != 0) {
     Encoder bytes;
-    bytes.put(r.stripes.data);
-    bytes.put(r.stripes.parities);
+    bytes.put(scheme_of(r.stripes));
+    bytes.put(std::uint32_t{r.stripes.data});
+    bytes.put(std::uint32_t{r.stripes.parities});
     add(Addition::kStripes, bytes);
   }
   return out;
+}
+
+bool take_stripes(Decoder& in, StripeShape& stripes) {
+  const auto scheme = in.get<std::uint32_t>();
+  const auto data = in.get<std::uint32_t>();
+  const auto parities = in.get<std::uint32_t>();
+  if (data == 0 || parities == 0 || data > 0xff || parities > 0xff) return false;
+  stripes = {static_cast<std::uint8_t>(data), static_cast<std::uint8_t>(parities)};
+  return scheme == scheme_of(stripes);
 }
 
 // False if it cannot be: none has nothing to say.
@@ -103,17 +119,16 @@ bool take(Addition tag, std::span<const std::byte> bytes, CommitRecord& r) {
       says_something = !r.kept_of.file.is_zero();
       break;
     case Addition::kStripes:
-      r.stripes.data = in.get<std::uint8_t>();
-      r.stripes.parities = in.get<std::uint8_t>();
-      says_something = r.stripes.data != 0 && r.stripes.parities != 0;
+      says_something = take_stripes(in, r.stripes);
       break;
   }
   return says_something && in.ok() && in.at_end();
 }
 
 bool is_known(std::uint32_t tag) {
-  return tag >= static_cast<std::uint32_t>(Addition::kKey) &&
-         tag <= static_cast<std::uint32_t>(Addition::kStripes);
+  return tag == static_cast<std::uint32_t>(Addition::kStripes) ||
+         (tag >= static_cast<std::uint32_t>(Addition::kKey) &&
+          tag <= static_cast<std::uint32_t>(Addition::kKeptOf));
 }
 
 void put_additions(Encoder& out, const Additions& additions) {

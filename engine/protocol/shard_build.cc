@@ -193,7 +193,7 @@ Status ShardBuild::restore_lost(std::uint32_t shard) {
     for (const Piece& piece : block.pieces) {
       if (piece.is_zero() || piece.is_unknown()) continue;
       const plan::Placement& placement = left[piece.placement];
-      if (!placement.nodes().empty() || placement.redundancy().is_lost()) continue;
+      if (placement.keeper(live) != kNoNode || placement.redundancy().is_lost()) continue;
       const NodeIndex keeper = placement.new_keeper(live);
       DEDUP_ASSIGN(begun.emplace_back(),
                    restores_.begin(piece.fingerprint, piece.chunk_length, placement,
@@ -301,7 +301,8 @@ Result<ShardBuild::Placements> ShardBuild::ask_for_stripes(const Block& block,
     const plan::Placement& left = block.placements[piece.placement];
     if (left.redundancy().is_lost()) continue;
     // One that restore_lost() has brought back is on the node that it chose.
-    const NodeIndex keeper = left.nodes().empty() ? left.new_keeper(live) : left.keeper(live);
+    NodeIndex keeper = left.keeper(live);
+    if (keeper == kNoNode) keeper = left.new_keeper(live);
     service::FindPlacements& request = asked[keeper];
     request.identity = file_.identity();
     request.attempt = attempt_;

@@ -230,7 +230,7 @@ class Run {
       if (index >= 0 && index < static_cast<int>(nodes.size())) {
         slot.faulty.insert(nodes[static_cast<std::size_t>(index)]);
       }
-      const auto copies = slot.job->file ? slot.job->file->copies() : 1;
+      const auto copies = slot.job->file ? slot.job->file->keeping().copies : 1;
       if (slot.faulty.size() >= copies) slot.complete = false;
     }
     cluster_.end_fault();
@@ -259,6 +259,10 @@ class Run {
     file.path = Cluster::path(step.name);
     file.hints.store = "/%n/s";
     file.hints.replication = step.copies;
+    if (step.striped) {
+      file.hints.stripe_data = 2 + step.seed % 3;
+      file.hints.stripe_parities = step.copies - 1;
+    }
     file.hints.keep = step.keep;
     file.home = service::file_home(file.path, file.nodes());
     file.writable = step.writable;
@@ -439,7 +443,9 @@ class Run {
     const auto bytes = cell_bytes(value);
     NodeSet nodes = file.client().live().list();
     std::shuffle(nodes.begin(), nodes.end(), slot.job->random());
-    nodes.resize(file.copies());
+    // What stripes are made of is on one node until the commit.
+    const engine::Keeping keeping = file.keeping();
+    nodes.resize(keeping.stripes.is_possible() ? 1 : keeping.copies);
     return write_chunk(file, kCells[cell], {bytes.begin(), bytes.end()}, nodes).status();
   }
 

@@ -148,6 +148,7 @@ std::vector<Step> draw_jobs(std::uint64_t seed) {
     step.create = random() % 4 != 0;
     step.copies = random() % 8 == 0 ? static_cast<unsigned>(1 + random() % 3) : copies;
     step.keep = (step.seed >> 40 & 1) == 0 ? 1 : 3;
+    step.striped = step.copies > 1 && (step.seed >> 41 & 3) == 0;
     step.cells = static_cast<unsigned>(random());
     if (random() % 8 == 0) draw_fault(random, step);
   }
@@ -165,6 +166,7 @@ std::string Step::text() const {
     out += writable ? ", to write" : ", to read";
     if (create) out += ", create";
     out += ", K = " + std::to_string(copies);
+    if (striped) out += " in stripes";
     if (keep > 1) out += ", keeps " + std::to_string(keep);
   }
   if (kind == Kind::kRemove) out += " f" + std::to_string(name);

@@ -41,9 +41,10 @@ struct Step {
   NodeIndex node = 0;
   bool writable = false;
   bool create = false;
-  unsigned copies = 1;  // K
-  unsigned keep = 1;    // generations
-  unsigned cells = 0;   // one bit for each
+  unsigned copies = 1;   // K
+  bool striped = false;  // in stripes with K - 1 parities, of what is not on K nodes
+  unsigned keep = 1;     // generations
+  unsigned cells = 0;    // one bit for each
   // Something fails in this step, at the n-th call; and those nodes of the job that lose power if
   // it dies.
   store::Fault fault = store::Fault::kNone;

@@ -125,6 +125,49 @@ TEST(PlanDeal, CopiesAreDealtRoundRobin) {
   }
 }
 
+// What stripes will be made of stays where it is, on one node.
+TEST(PlanDeal, WhatIsRareIsNotCopiedIfItIsNotToBe) {
+  Dealer dealer({0, 1, 2, 3}, 3);
+  dealer.stop_copying();
+  Encoder e;
+  dealer.encode(e);
+  const Bytes bytes = e.take();
+  Decoder d(bytes);
+  const Dealer decoded = Dealer::decode(d);
+  for (const Dealer* one : {&dealer, &decoded}) {
+    Dealer::Deal deal;
+    ASSERT_TRUE(one->deal_unique(2, false, 0, deal));
+    EXPECT_EQ(deal.placement, Placement::copies_on({2}));
+    EXPECT_TRUE(deal.copies.empty());
+    // Of two that have it one keeps it: who holds it already, else in turn.
+    std::set<NodeIndex> keepers;
+    for (std::uint64_t salt = 0; salt < 10; ++salt) {
+      const std::vector<Designated> fresh{{1, false, true}, {3, false, true}};
+      ASSERT_TRUE(one->deal(fresh, salt, deal));
+      ASSERT_EQ(deal.placement.nodes().size(), 1u);
+      EXPECT_TRUE(deal.copies.empty());
+      const NodeIndex keeper = deal.placement.nodes().front();
+      keepers.insert(keeper);
+      EXPECT_TRUE(one->stores({keeper, false, true}, deal.placement));
+      EXPECT_FALSE(one->stores({static_cast<NodeIndex>(4 - keeper), false, true}, deal.placement));
+      const std::vector<Designated> held{{1, false, true}, {3, true, true}};
+      ASSERT_TRUE(one->deal(held, salt, deal));
+      EXPECT_EQ(deal.placement, Placement::copies_on({3}));
+    }
+    EXPECT_EQ(keepers, (std::set<NodeIndex>{1, 3}));
+    // What is on enough nodes stays there.
+    const std::vector<Designated> enough{{0, false, true}, {1, true, true}, {3, false, true}};
+    ASSERT_TRUE(one->deal(enough, 0, deal));
+    EXPECT_EQ(deal.placement, Placement::copies_on({0, 1, 3}));
+  }
+  // A node without room sends what it has to one other.
+  dealer.stop_keeping(2);
+  Dealer::Deal deal;
+  ASSERT_TRUE(dealer.deal_unique(2, false, 0, deal));
+  ASSERT_EQ(deal.copies.size(), 1u);
+  EXPECT_EQ(deal.placement.nodes(), NodeSet{deal.copies.front().to});
+}
+
 TEST(PlanDeal, OrderIsKeptUnlessLoadChangesMuch) {
   const FrequentSet none;
   std::vector<NodeState> nodes;

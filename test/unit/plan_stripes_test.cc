@@ -93,5 +93,29 @@ TEST(PlanStripes, ShrinkToTheNodes) {
   EXPECT_FALSE(shape.within(0).is_possible());
 }
 
+TEST(PlanStripes, AreWithinGroupsOfDifferentDomains) {
+  for (const std::size_t nodes : {10u, 11u, 25u, 64u}) {
+    std::vector<std::uint32_t> domains(nodes);
+    for (std::size_t i = 0; i < nodes; ++i) domains[i] = static_cast<std::uint32_t>(1 + i / 4);
+    const LiveNodes live(static_cast<NodeIndex>(nodes), domains);
+    const auto groups = stripe_groups(live, {8, 2}, 8);
+    EXPECT_EQ(groups.size(), nodes / 10);
+    NodeSet all;
+    for (const auto& group : groups) {
+      EXPECT_GE(group.size(), 10u);
+      std::map<std::uint32_t, int> of_domain;
+      for (const NodeIndex node : group) ++of_domain[live.domain_of(node)];
+      for (const auto& [domain, count] : of_domain) {
+        EXPECT_LE(count, static_cast<int>(4 / groups.size() + 1));
+      }
+      all.insert(all.end(), group.begin(), group.end());
+    }
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(all, live.list());
+  }
+  EXPECT_EQ(stripe_groups(LiveNodes(40), {4, 2}, 20).size(), 2u);
+  EXPECT_EQ(stripe_groups(LiveNodes(5), {4, 2}, 8).size(), 1u);
+}
+
 }  // namespace
 }  // namespace dedup::plan
