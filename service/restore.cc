@@ -208,6 +208,10 @@ Result<bool> RestoreTask::make_unit(Executor::Beside& beside, const plan::Stripe
     targets.push_back({chunk, bytes.back().data()});
   }
   if (!decoder_->make_chunks(own, targets).empty()) return false;
+  // How they are kept then is what the table's placement says.
+  const plan::StripeUnit* const after = request_.placements[part.placement].stripe();
+  if (after == nullptr || slot >= after->data) return false;
+  own.nodes = after->nodes;
   PutChunks put{request_.identity, {plan::Placement::in_stripe(own)}, {}};
   for (std::size_t i = 0; i < targets.size(); ++i) {
     put.chunks.push_back(PutChunk::sealed(targets[i].chunk.fingerprint, 0, std::move(bytes[i])));

@@ -134,7 +134,7 @@ TEST(PlanDeal, WhatIsRareIsNotCopiedIfItIsNotToBe) {
   const Bytes bytes = e.take();
   Decoder d(bytes);
   const Dealer decoded = Dealer::decode(d);
-  for (const Dealer* one : {&dealer, &decoded}) {
+  for (const Dealer* one : {static_cast<const Dealer*>(&dealer), &decoded}) {
     Dealer::Deal deal;
     ASSERT_TRUE(one->deal_unique(2, false, 0, deal));
     EXPECT_EQ(deal.placement, Placement::copies_on({2}));
