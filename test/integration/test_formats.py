@@ -1,7 +1,7 @@
 """What earlier versions of this software wrote into stores is read, or refused by name.
 
 test/data/formats has a folder for each set of format versions that a release or `main` wrote: the
-stores of two nodes and what stood at the real path. A new version of a format adds a folder, and
+stores of some nodes and what stood at the real path. A new version of a format adds a folder, and
 none goes as long as its versions are read:
 
     /usr/bin/python3 test/integration/test_formats.py test/data/formats/NAME
@@ -17,11 +17,11 @@ import pytest
 from ctl import FINE, dedupctl
 from stores import Model, Script, Site, difference, noise, shared_site
 
-NODES = ["n0", "n1"]
-HINTS = {"replication": 2, "chunk_size": 512}
+HINTS = {"redundancy": "xor:2", "chunk_size": 512}
+NODES = ["n0", "n1", "n2"]  # that a folder has now; those before stripes have two
 FORMATS = pathlib.Path(__file__).resolve().parents[1] / "data" / "formats"
 FOLDERS = sorted(FORMATS.iterdir())
-HAVE_KEPT = ["2026-11-kept", "2026-11-differences"]
+HAVE_KEPT = ["2026-11-kept", "2026-11-differences", "2026-11-stripes"]
 
 
 def generations():
@@ -49,7 +49,7 @@ def make(directory):
         site.write(first, NODES, 3, HINTS, how="all-view")
         site.run(Script().open("w").write("all-at", second).close(), NODES, 3, {**HINTS, "keep": 2}).check()
         # Nothing changes, so that the recipe's blocks stay where they are.
-        assert site.run(Script().add("heal", 0, 0), NODES, 2).code == 0
+        assert site.run(Script().add("heal", 0, 0), NODES, 3).code == 0
         assert difference(site.read(NODES, 3), content()) is None
         shutil.copytree(site.stores, directory / "stores")
         shutil.copy(site.path, directory / "placeholder")
@@ -63,7 +63,8 @@ def site(request, tmp_path):
     for path in [site.stores, *site.stores.rglob("*")]:
         path.chmod(0o700 if path.is_dir() else 0o600)
     # Git keeps no empty directories either.
-    for node in NODES:
+    site.nodes = site.node_names()
+    for node in site.nodes:
         (site.stores / node / "marks").mkdir(mode=0o700, exist_ok=True)
         for file in (site.stores / node / "files").iterdir():
             (file / "logs").mkdir(mode=0o700, exist_ok=True)
@@ -79,12 +80,12 @@ def identity(site):
 
 
 def test_it_is_read(site):
-    site.expect(Model(content()), NODES, 2)
+    site.expect(Model(content()), site.nodes, len(site.nodes))
 
 
 @pytest.mark.parametrize("lost", [[], ["n0"], ["n1"]], ids=["whole", "without-n0", "without-n1"])
 def test_it_is_exported_and_sound(site, lost):
-    left = [node for node in NODES if node not in lost]
+    left = [node for node in site.nodes if node not in lost]
     stores = [site.stores / node for node in left]
     answer = dedupctl(site, "export", identity(site), "out", stores=stores)
     assert answer.code == FINE, answer
@@ -98,7 +99,7 @@ def test_the_generation_before_is_read_where_it_was_kept(site):
     kept = dedupctl(site, "--json", "ls", site.path).file.get("kept", [])
     assert kept == ([1] if site.has_kept else [])
     if kept:
-        site.expect(Model(content(newest=False)), NODES, 2, hints={"generation": -1})
+        site.expect(Model(content(newest=False)), site.nodes, len(site.nodes), hints={"generation": -1})
 
 
 if __name__ == "__main__":
