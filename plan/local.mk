@@ -29,6 +29,8 @@ libdedup_core_la_SOURCES += \
   plan/stretches.h \
   plan/stripe_content.cc \
   plan/stripe_content.h \
+  plan/stripe_decoding.cc \
+  plan/stripe_decoding.h \
   plan/stripes.cc \
   plan/stripes.h \
   plan/tally.cc \
@@ -44,8 +46,10 @@ unit_tests_SOURCES += \
   test/unit/plan_odds_test.cc \
   test/unit/plan_overlay_test.cc \
   test/unit/plan_stripe_content_test.cc \
+  test/unit/plan_stripe_decoding_test.cc \
   test/unit/plan_stripes_test.cc \
   test/unit/plan_placement_test.cc \
   test/unit/plan_reduce_test.cc \
   test/unit/plan_stretches_test.cc \
-  test/unit/plan_tally_test.cc
+  test/unit/plan_tally_test.cc \
+  test/unit/random_stripe.h

@@ -68,6 +68,7 @@ class StripeRebuild {
                 Stretch stretch);
 
   unsigned data() const { return code_.k(); }
+  Stretch stretch() const { return stretch_; }
   // The chunks of a unit that the stretch is in, by their numbers there: [first, second).
   std::pair<std::size_t, std::size_t> chunks_of(unsigned unit) const;
 

@@ -1,4 +1,4 @@
-// Getting what is lost of a stripe out of what other nodes have of it.
+// Getting what is lost of a stripe out of what other nodes have of it (plan/stripe_decoding.h).
 //
 // In any process that has a way to the services: a reader, or a node that is to have it again. One
 // thread.
@@ -10,11 +10,10 @@
 #include <span>
 #include <vector>
 
-#include "base/hasher.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "plan/placement.h"
-#include "plan/stripe_content.h"
+#include "plan/stripe_decoding.h"
 #include "service/client.h"
 
 namespace dedup::service {
@@ -42,19 +41,12 @@ class StripeDecoder {
   std::optional<Bytes> make_part(const plan::StripeUnit& stripe, const Fingerprint& name);
 
  private:
-  using Stretch = plan::StripeRebuild::Stretch;
-  std::optional<Bytes> get_part(NodeIndex node, const Fingerprint& name, std::uint32_t length);
   std::optional<std::uint32_t> length_of(NodeIndex node, const Fingerprint& name);
-  std::optional<std::vector<plan::UnitChunks>> ask_for_units(const plan::StripeUnit& stripe);
-  // What k or more other nodes give.
-  plan::StripeRebuild gather(const plan::StripeUnit& stripe, unsigned slot, Stretch stretch,
-                             std::size_t wanted);
-  bool deliver(const plan::UnitChunks& unit, Stretch stretch, const Bytes& bytes,
-               std::span<const Target> targets, std::span<const std::size_t> which);
+  plan::StripeDecoding decode(const plan::StripeUnit& stripe, std::vector<NamedChunk> lost);
+  void answer(plan::StripeDecoding& decoding);
 
   Client& services_;
   Id128 identity_;
-  FingerprintCheck check_;
   Id128 known_;  // the stripe that units_ is of
   std::vector<plan::UnitChunks> units_;
 };

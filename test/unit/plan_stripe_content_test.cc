@@ -4,58 +4,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <random>
+
+#include "test/unit/random_stripe.h"
 
 namespace dedup::plan {
 namespace {
 
-std::byte random_byte(std::mt19937_64& random) {
-  return static_cast<std::byte>(random());
-}
-
-// A stripe with uneven units of random chunks.
-struct Stripe {
-  std::vector<UnitChunks> units;
-  std::vector<Bytes> bytes;  // of units, then of parities
-  std::size_t nodes() const { return bytes.size(); }
-
-  Stripe(unsigned k, unsigned m, std::uint64_t seed) : units(k), bytes(k) {
-    std::mt19937_64 random(seed);
-    std::size_t longest = 0;
-    for (unsigned u = 0; u < k; ++u) {
-      for (std::size_t count = 1 + random() % 9; count > 0; --count) {
-        NamedChunk chunk;
-        for (auto& byte : chunk.fingerprint.bytes) byte = static_cast<std::uint8_t>(random());
-        chunk.length = static_cast<std::uint32_t>(1 + random() % 700);
-        units[u].push_back(chunk);
-        for (std::uint32_t i = 0; i < chunk.length; ++i) bytes[u].push_back(random_byte(random));
-      }
-      longest = std::max(longest, bytes[u].size());
-    }
-    const ErasureCode code(k, m);
-    std::vector<Bytes> parities(m, Bytes(longest));
-    std::vector<std::span<std::byte>> spans(parities.begin(), parities.end());
-    for (unsigned u = 0; u < k; ++u) code.add(u, bytes[u], spans);
-    for (Bytes& parity : parities) bytes.push_back(std::move(parity));
-  }
-
-  void give(StripeRebuild& rebuild, unsigned slot) const {
-    if (slot >= units.size()) {
-      ASSERT_TRUE(rebuild.give_parity(slot, bytes[slot]));
-      return;
-    }
-    const auto [first, second] = rebuild.chunks_of(slot);
-    std::vector<std::span<const std::byte>> chunks;
-    for (std::size_t i = first; i < second; ++i) {
-      const auto at = stretch_of(units[slot], i, i + 1);
-      chunks.push_back(std::span(bytes[slot]).subspan(at.begin, at.size()));
-    }
-    rebuild.give_chunks(slot, chunks);
-  }
-};
-
 TEST(StripeContent, TablesAreReadAsTheyWereWritten) {
-  const Stripe stripe(5, 2, 1);
+  const RandomStripe stripe(5, 2, 1);
   const Bytes all = encode_stripe_table(stripe.units);
   EXPECT_EQ(decode_stripe_table(all, 5), stripe.units);
   const Bytes one = encode_stripe_table({&stripe.units[3], 1});
@@ -63,7 +19,7 @@ TEST(StripeContent, TablesAreReadAsTheyWereWritten) {
 }
 
 TEST(StripeContent, WhatIsNoTableIsRefused) {
-  const Stripe stripe(3, 2, 2);
+  const RandomStripe stripe(3, 2, 2);
   const Bytes good = encode_stripe_table(stripe.units);
   EXPECT_FALSE(decode_stripe_table(good, 2));
   EXPECT_FALSE(decode_stripe_table(good, 4));
@@ -97,7 +53,7 @@ TEST(StripeContent, NamesTellWhatTheyAreOf) {
 // Every slot, each stretch of some chunks of it, from any k of the others.
 TEST(StripeContent, AnyPartIsMadeFromAnyKOthers) {
   for (const auto& [k, m] : {std::pair{1u, 1u}, {2u, 1u}, {3u, 2u}, {4u, 3u}}) {
-    const Stripe stripe(k, m, 10 * k + m);
+    const RandomStripe stripe(k, m, 10 * k + m);
     for (unsigned slot = 0; slot < k + m; ++slot) {
       for (unsigned mask = 0; mask < 1u << (k + m); ++mask) {
         if (static_cast<unsigned>(std::popcount(mask)) != k || (mask >> slot & 1) != 0) continue;
@@ -121,7 +77,7 @@ TEST(StripeContent, AnyPartIsMadeFromAnyKOthers) {
 }
 
 TEST(StripeContent, OneThatIsDamagedCanBeLeftOut) {
-  Stripe stripe(4, 2, 3);
+  RandomStripe stripe(4, 2, 3);
   const auto whole = static_cast<std::uint32_t>(stripe.bytes[1].size());
   stripe.bytes[2][0] ^= std::byte{1};
   StripeRebuild rebuild(stripe.units, 6, 1, {0, whole});
@@ -133,7 +89,7 @@ TEST(StripeContent, OneThatIsDamagedCanBeLeftOut) {
 }
 
 TEST(StripeContent, TooFewPartsMakeNothing) {
-  const Stripe stripe(3, 1, 4);
+  const RandomStripe stripe(3, 1, 4);
   StripeRebuild rebuild(stripe.units, 4, 0, {0, 1});
   stripe.give(rebuild, 1);
   stripe.give(rebuild, 3);
