@@ -420,13 +420,21 @@ def shared_site(root):
     return site
 
 
+def kept_as_by_copies(file, chunk):
+    """How many nodes must be lost, at least, before this chunk of a walked file is."""
+    if chunk["stripe"] is None:
+        return len(chunk["held"])
+    stripe = file["stripes"][chunk["stripe"]]
+    return max(len(chunk["held"]), len(stripe["sound"]) - stripe["data"] + 1)
+
+
 def check_file(file, replication, nothing_else=True):
     copies = min(replication, len(file["stores"]))
     assert not file["problems"], file["problems"][:5]
     assert not file["missing"] and not file["behind"], file
     assert min(file["shards"], default=copies) >= copies, file["shards"]
     for chunk in file["chunks"]:
-        assert len(chunk["held"]) >= copies, f"too few copies: {chunk}"
+        assert kept_as_by_copies(file, chunk) >= copies, f"too few copies: {chunk}"
         assert set(chunk["named"]) <= set(chunk["held"]), f"not where the recipe says: {chunk}"
     for node, store in file["on_store"].items():
         assert not store["twice"], f"{node} has chunks twice: {store['twice'][:5]}"

@@ -8,25 +8,33 @@
 //  "files": [{"identity", "path", "generation", "attempt", "size", "replication", "fingerprint",
 //    "chunk_size", "stores": [node's name], "missing": [node's name], "behind": [node's name],
 //    "shards": [sound copies], "unreadable_shards": [number],
-//    "chunks": [{"fingerprint", "length", "named": [node], "held": [node]}],
+//    "chunks": [{"fingerprint", "length", "named": [node], "held": [node], "stripe": id or null}],
+//    "stripes": {id: {"data", "parities", "nodes": [node or null], "sound": [slot]}},
 //    "zero_bytes", "chunk_bytes", "problems": [text],
 //    "on_store": {node: {"twice": [fingerprint], "again": [fingerprint], "chunks",
 //      "segment_bytes", "live_bytes", "dead_segments", "cut_segments", "logs",
 //      "other_attempts"}}}]}
 //
+// "sound" are the slots of a stripe of which a store has everything: tables name the chunks that
+// they should, the chunks are there, and parities are what the units give, computed here once more.
+//
 // "twice" and "again" are chunks that stand in a store's segments more than once: "again" if the
 // one in use is in the newest of the segments.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/hasher.h"
 #include "base/piece.h"
+#include "plan/stripe_content.h"
 #include "store/files/layout.h"
 #include "store/files/segment_file.h"
 #include "store/files/shard_file.h"
@@ -54,7 +62,55 @@ struct Walked {
 struct Chunk {
   std::uint32_t length = 0;
   std::set<NodeIndex> named;  // holders by the recipe
-  std::set<NodeIndex> held;   // stores that have it, sound
+  std::optional<Id128> stripe;
+  std::set<NodeIndex> held;  // stores that have it, sound
+};
+
+// A stripe of the recipe's chunks, as their placements say.
+struct Stripe {
+  plan::StripeUnit shape;                            // of its unit 0
+  std::map<unsigned, std::set<Fingerprint>> chunks;  // of the recipe, by unit
+};
+
+// What a parity is, by doc/format.md: arithmetic in GF(2^8) with x^8 + x^4 + x^3 + x^2 + 1, one
+// byte after the other.
+class Parities {
+ public:
+  // Of units that are as long as the longest, which zeros make up for.
+  static Bytes of(const std::vector<Bytes>& units, unsigned parities, unsigned number) {
+    const auto k = static_cast<unsigned>(units.size());
+    Bytes out;
+    for (const Bytes& unit : units) out.resize(std::max(out.size(), unit.size()));
+    for (unsigned u = 0; u < k; ++u) {
+      const std::uint8_t factor =
+          parities == 1 ? 1 : inverse(static_cast<std::uint8_t>((k + number) ^ u));
+      std::array<std::uint8_t, 256> times;
+      for (unsigned x = 0; x < times.size(); ++x) {
+        times[x] = product(factor, static_cast<std::uint8_t>(x));
+      }
+      for (std::size_t i = 0; i < units[u].size(); ++i) {
+        out[i] ^= static_cast<std::byte>(times[static_cast<std::uint8_t>(units[u][i])]);
+      }
+    }
+    return out;
+  }
+
+ private:
+  static std::uint8_t product(std::uint8_t a, std::uint8_t b) {
+    unsigned sum = 0;
+    unsigned shifted = a;
+    for (; b != 0; b >>= 1) {
+      if ((b & 1) != 0) sum ^= shifted;
+      shifted <<= 1;
+      if (shifted > 0xff) shifted ^= 0x11d;
+    }
+    return static_cast<std::uint8_t>(sum);
+  }
+  static std::uint8_t inverse(std::uint8_t a) {
+    std::uint8_t b = 1;
+    while (product(a, b) != 1) ++b;
+    return b;
+  }
 };
 
 class FileWalk {
@@ -98,6 +154,11 @@ class FileWalk {
       }
     }
     out["on_store"] = on_store;
+    out["stripes"] = Json::object();
+    for (const auto& [id, stripe] : stripes_) out["stripes"][id.hex()] = check_stripe(stripe);
+    for (std::size_t i = 0; i < stores_.size(); ++i) {
+      if (stores_[i] != nullptr) check_dead(static_cast<NodeIndex>(i));
+    }
     out["zero_bytes"] = zero_bytes_;
     std::uint64_t chunk_bytes = 0;
     Json chunks = Json::array();
@@ -106,7 +167,8 @@ class FileWalk {
       chunks.push_back({{"fingerprint", fingerprint.hex()},
                         {"length", chunk.length},
                         {"named", names(chunk.named)},
-                        {"held", names(chunk.held)}});
+                        {"held", names(chunk.held)},
+                        {"stripe", chunk.stripe ? Json(chunk.stripe->hex()) : Json()}});
     }
     out["chunks"] = std::move(chunks);
     out["chunk_bytes"] = chunk_bytes;
@@ -118,21 +180,136 @@ class FileWalk {
   bool read_chunk(const Fingerprint& fingerprint, Bytes& out) const {
     const auto chunk = chunks_.find(fingerprint);
     if (chunk == chunks_.end()) return false;
-    for (const NodeIndex node : chunk->second.held) {
-      const auto index = stores_[node]->index(record_.identity, record_.attempt);
-      if (!index.is_ok()) continue;
-      const auto entry = (*index)->find(fingerprint);
-      if (!entry.is_ok()) continue;
-      const auto segment = SegmentFileReader::open(
-          layout_of(*stores_[node]).segment(record_.identity, entry->location.segment));
-      if (!segment.is_ok()) continue;
-      out.resize(entry->location.length);
-      if ((*segment)->read(entry->location, fingerprint, out).is_ok()) return true;
-    }
-    return false;
+    return std::any_of(chunk->second.held.begin(), chunk->second.held.end(),
+                       [&](NodeIndex node) { return read_from(node, fingerprint, out); });
   }
 
  private:
+  // A chunk of a store, or a part of a stripe.
+  bool read_from(NodeIndex node, const Fingerprint& fingerprint, Bytes& out) const {
+    const auto store = in_use_.find(node);
+    if (store == in_use_.end()) return false;
+    const auto entry = store->second.find(fingerprint);
+    if (entry == store->second.end()) return false;
+    const auto segment = SegmentFileReader::open(
+        layout_of(*stores_[node]).segment(record_.identity, entry->second.segment));
+    if (!segment.is_ok()) return false;
+    out.resize(entry->second.length);
+    return (*segment)->read(entry->second, fingerprint, out).is_ok();
+  }
+
+  Json check_stripe(const Stripe& stripe) {
+    const plan::StripeUnit& shape = stripe.shape;
+    const std::string id = "stripe " + shape.stripe.hex();
+    std::vector<bool> is_sound(shape.nodes.size());
+    std::vector<plan::UnitChunks> tables(shape.data);
+    std::vector<Bytes> units(shape.data);
+    for (unsigned slot = 0; slot < shape.data; ++slot) {
+      if (!is_given(shape.nodes[slot])) continue;
+      const std::string where = id + ", unit " + std::to_string(slot) + ": ";
+      const auto chunks = stripe.chunks.find(slot);
+      const Status status = read_unit(shape, slot, tables[slot], units[slot]);
+      if (!status.is_ok()) problem(where + status.message());
+      is_sound[slot] = status.is_ok();
+      if (!status.is_ok() || chunks == stripe.chunks.end()) continue;
+      for (const Fingerprint& fingerprint : chunks->second) {
+        if (std::any_of(tables[slot].begin(), tables[slot].end(),
+                        [&](const auto& chunk) { return chunk.fingerprint == fingerprint; })) {
+          continue;
+        }
+        problem(where + "its table lacks chunk " + fingerprint.hex());
+        is_sound[slot] = false;
+      }
+    }
+    for (unsigned slot = shape.data; slot < shape.nodes.size(); ++slot) {
+      if (!is_given(shape.nodes[slot])) continue;
+      const Status status = check_parity(shape, slot, is_sound, tables, units);
+      if (!status.is_ok()) {
+        problem(id + ", parity " + std::to_string(slot - shape.data) + ": " + status.message());
+      }
+      is_sound[slot] = status.is_ok();
+    }
+    Json out = {{"data", shape.data},
+                {"parities", shape.nodes.size() - shape.data},
+                {"nodes", Json::array()},
+                {"sound", Json::array()}};
+    for (unsigned slot = 0; slot < shape.nodes.size(); ++slot) {
+      const NodeIndex node = shape.nodes[slot];
+      out["nodes"].push_back(node < record_.stores.size() ? Json(record_.stores[node].node)
+                                                          : Json());
+      if (is_sound[slot]) out["sound"].push_back(slot);
+    }
+    return out;
+  }
+
+  bool is_given(NodeIndex node) const { return node < stores_.size() && stores_[node] != nullptr; }
+
+  // What a slot's node has of a stripe beside chunks is in use.
+  Status read_part(const plan::StripeUnit& shape, plan::Part part, unsigned slot, Bytes& out) {
+    const Fingerprint name = plan::part_name(shape.stripe, part, slot);
+    needed_[shape.nodes[slot]].insert(name);
+    if (read_from(shape.nodes[slot], name, out)) return Status::ok();
+    return {Code::kCorrupt, part == plan::Part::kParity ? "cannot be read" : "has no table"};
+  }
+
+  Status read_unit(const plan::StripeUnit& shape, unsigned slot, plan::UnitChunks& table,
+                   Bytes& unit) {
+    Bytes bytes;
+    DEDUP_TRY(read_part(shape, plan::Part::kUnitTable, slot, bytes));
+    auto decoded = plan::decode_stripe_table(bytes, 1);
+    if (!decoded) return {Code::kCorrupt, "its table cannot be understood"};
+    table = std::move(decoded->front());
+    Status status;
+    for (const NamedChunk& chunk : table) {
+      needed_[shape.nodes[slot]].insert(chunk.fingerprint);
+      const bool is_read = read_from(shape.nodes[slot], chunk.fingerprint, bytes);
+      const auto holds = check_.holds(chunk.fingerprint, bytes);
+      if (!is_read || bytes.size() != chunk.length || !holds.is_ok() || !*holds) {
+        status = {Code::kCorrupt, "its chunk " + chunk.fingerprint.hex() + " is missing or bad"};
+      }
+      unit.insert(unit.end(), bytes.begin(), bytes.end());
+    }
+    return status;
+  }
+
+  Status check_parity(const plan::StripeUnit& shape, unsigned slot,
+                      const std::vector<bool>& is_sound,
+                      const std::vector<plan::UnitChunks>& tables,
+                      const std::vector<Bytes>& units) {
+    Bytes table;
+    Bytes parity;
+    const Status has_table = read_part(shape, plan::Part::kWholeTable, slot, table);
+    DEDUP_TRY(read_part(shape, plan::Part::kParity, slot, parity));
+    DEDUP_TRY(has_table);
+    const auto decoded = plan::decode_stripe_table(table, shape.data);
+    if (!decoded) return {Code::kCorrupt, "its table cannot be understood"};
+    for (unsigned u = 0; u < shape.data; ++u) {
+      if (is_sound[u] && (*decoded)[u] != tables[u]) {
+        return {Code::kCorrupt, "its table has other chunks than unit " + std::to_string(u)};
+      }
+    }
+    const auto end = is_sound.begin() + shape.data;
+    if (std::find(is_sound.begin(), end, false) != end) return Status::ok();
+    const auto parities = static_cast<unsigned>(shape.nodes.size() - shape.data);
+    if (parity == Parities::of(units, parities, slot - shape.data)) return Status::ok();
+    return {Code::kCorrupt, "is not what the units give"};
+  }
+
+  // What a store indexes and nobody needs.
+  void check_dead(NodeIndex node) {
+    const auto index = stores_[node]->index(record_.identity, record_.attempt);
+    if (!index.is_ok()) return;
+    std::uint64_t dead = 0;
+    for (const auto& [fingerprint, location] : in_use_[node]) {
+      if (chunks_.contains(fingerprint) || needed_[node].contains(fingerprint)) continue;
+      dead += stored_size(fingerprint, location.length);
+    }
+    if (dead <= (*index)->dead_bytes()) return;
+    problem(record_.stores[node].node + " indexes " + std::to_string(dead) +
+            " bytes of chunks to which the recipe does not refer, and says that it is " +
+            std::to_string((*index)->dead_bytes()) + " at most");
+  }
+
   Json names(const std::set<NodeIndex>& nodes) const {
     Json out = Json::array();
     for (const NodeIndex n : nodes) {
@@ -203,10 +380,21 @@ class FileWalk {
       }
       chunk.length = piece.chunk_length;
       if (piece.placement < block.placements.size()) {
-        const NodeSet& set = block.placements[piece.placement].nodes();
-        chunk.named.insert(set.begin(), set.end());
+        const plan::Placement& placement = block.placements[piece.placement];
+        chunk.named.insert(placement.nodes().begin(), placement.nodes().end());
+        if (placement.stripe() != nullptr) note_stripe(*placement.stripe(), piece, chunk);
       }
     }
+  }
+
+  void note_stripe(plan::StripeUnit shape, const Piece& piece, Chunk& chunk) {
+    const unsigned unit = std::exchange(shape.unit, std::uint8_t{0});
+    const auto [entry, is_new] = stripes_.try_emplace(shape.stripe);
+    Stripe& stripe = entry->second;
+    if (is_new) stripe.shape = shape;
+    if (stripe.shape != shape) problem("stripe " + shape.stripe.hex() + " has two shapes");
+    stripe.chunks[unit].insert(piece.fingerprint);
+    chunk.stripe = shape.stripe;
   }
 
   Json read_store(NodeIndex node) {
@@ -218,7 +406,7 @@ class FileWalk {
                 {"live_bytes", 0},
                 {"other_attempts", 0}};
     std::set<std::uint64_t> live;
-    std::map<Fingerprint, ChunkLocation> in_use;
+    std::map<Fingerprint, ChunkLocation>& in_use = in_use_[node];
     const Status index = read_index(node, out, live, in_use);
     if (!index.is_ok()) problem("index on " + name + ": " + index.message());
 
@@ -289,15 +477,11 @@ class FileWalk {
     out["live_bytes"] = live_bytes;
     out["chunks"] = index->size();
     Bytes data;
-    std::uint64_t dead = 0;
     for (std::uint64_t i = 0; i < index->size(); ++i) {
       DEDUP_ASSIGN(const IndexEntry entry, index->at(i));
       in_use.emplace(entry.fingerprint, entry.location);
       const auto chunk = chunks_.find(entry.fingerprint);
-      if (chunk == chunks_.end()) {
-        dead += stored_size(entry.fingerprint, entry.location.length);
-        continue;
-      }
+      if (chunk == chunks_.end()) continue;
       const auto reader = readers.find(entry.location.segment);
       if (reader == readers.end()) continue;
       data.resize(entry.location.length);
@@ -315,17 +499,16 @@ class FileWalk {
         chunk->second.held.insert(node);
       }
     }
-    if (dead > index->dead_bytes()) {
-      problem(record_.stores[node].node + " indexes " + std::to_string(dead) +
-              " bytes of chunks to which the recipe does not refer, and says that it is " +
-              std::to_string(index->dead_bytes()) + " at most");
-    }
     return Status::ok();
   }
 
   const CommitRecord& record_;
   std::vector<Store*> stores_;  // by position in the record; null: not given
   std::map<Fingerprint, Chunk> chunks_;
+  std::map<Id128, Stripe> stripes_;
+  // Of each store: where its index says that chunks are, and those that stripes need of it.
+  std::map<NodeIndex, std::map<Fingerprint, ChunkLocation>> in_use_;
+  std::map<NodeIndex, std::set<Fingerprint>> needed_;
   std::uint64_t zero_bytes_ = 0;
   FingerprintCheck check_;
   std::vector<std::string> problems_;
