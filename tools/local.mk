@@ -43,12 +43,16 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/check.h \
   tools/dedupctl/content.cc \
   tools/dedupctl/content.h \
+  tools/dedupctl/decode.cc \
+  tools/dedupctl/decode.h \
   tools/dedupctl/export.cc \
   tools/dedupctl/gc.cc \
   tools/dedupctl/generation.cc \
   tools/dedupctl/generation.h \
   tools/dedupctl/heal.cc \
   tools/dedupctl/heal.h \
+  tools/dedupctl/holding.cc \
+  tools/dedupctl/holding.h \
   tools/dedupctl/import.cc \
   tools/dedupctl/in_job.cc \
   tools/dedupctl/in_job.h \
@@ -64,7 +68,10 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/select.cc \
   tools/dedupctl/select.h \
   tools/dedupctl/session.h \
-  tools/dedupctl/stat.cc
+  tools/dedupctl/some_of_nodes.h \
+  tools/dedupctl/stat.cc \
+  tools/dedupctl/stripes.cc \
+  tools/dedupctl/stripes.h
 libdedup_ctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
   -DMPICH_SKIP_MPICXX
 tools_dedupctl_dedupctl_SOURCES =

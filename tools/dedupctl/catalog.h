@@ -80,7 +80,7 @@ struct Catalog {
   const StoreRow* store_of(const Id128& uuid) const;
   // Of each store of the file's record.
   std::vector<Standing> standings(const FileRow& file) const;
-  // On how many stores every chunk is for certain, going by which stores are there.
+  // How well every chunk is kept for certain, going by which stores are there.
   static plan::Redundancy certain(const FileRow& file, const std::vector<Standing>& standings);
 
   // The file that a user names by its real path, with or without the prefix, or by its identity;

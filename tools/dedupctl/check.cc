@@ -1,5 +1,5 @@
 // check: every chunk against its checksum and its name, every recipe shard against the commit
-// record, and whether each is held K times.
+// record, and whether each is held K times, or its stripe is whole.
 #include "tools/dedupctl/check.h"
 
 #include <fmt/format.h>
@@ -87,9 +87,13 @@ void add_problems_of_holding(const CheckResult& result, const Generation& genera
         {"", fmt::format("recipe shard {} of {} is lost", s, generation.record().shards.size())});
   }
   const auto stores = static_cast<std::uint32_t>(generation.record().stores.size());
+  const bool is_striped = result.in_stripes(generation.record());
   if (result.wanted.within(stores) < result.wanted) {
-    problems.push_back({"", fmt::format("{} copies are wanted, but it was committed on {} nodes",
-                                        result.wanted.as_copies(), stores)});
+    problems.push_back({"", fmt::format("{} are wanted, but it was committed on {} nodes",
+                                        generation.record().stripes.parities > 0
+                                            ? "stripes of " + redundancy_of(generation.record())
+                                            : fmt::format("{} copies", result.wanted.as_copies()),
+                                        stores)});
   }
   const auto& shards = generation.shards();
   const auto scarce = std::count_if(shards.begin(), shards.end(), [&](plan::Redundancy kept) {
@@ -100,8 +104,13 @@ void add_problems_of_holding(const CheckResult& result, const Generation& genera
                                         scarce, shards.size(), result.wanted.as_copies())});
   }
   if (tally.short_bytes() > 0) {
-    problems.push_back({"", fmt::format("{} bytes are on fewer than {} stores, but not lost",
-                                        tally.short_bytes(), result.wanted.as_copies())});
+    const std::uint32_t wanted = result.wanted.as_copies();
+    problems.push_back(
+        {"", is_striped ? fmt::format(
+                              "{} bytes do not survive the loss of any {} stores, but are not lost",
+                              tally.short_bytes(), wanted - 1)
+                        : fmt::format("{} bytes are on fewer than {} stores, but not lost",
+                                      tally.short_bytes(), wanted)});
   }
   if (result.unproven > 0) {
     problems.push_back(
@@ -116,8 +125,9 @@ void add_problems_of_holding(const CheckResult& result, const Generation& genera
       problems.push_back({"", fmt::format("and {} more ranges are lost", lost.size() - i)});
       break;
     }
-    problems.push_back({"", fmt::format("bytes {} to {} are lost: no store here has them",
-                                        lost[i].offset, lost[i].end() - 1)});
+    problems.push_back(
+        {"", fmt::format("bytes {} to {} are lost: they cannot be had from the stores here",
+                         lost[i].offset, lost[i].end() - 1)});
   }
 }
 
@@ -132,6 +142,8 @@ Json json_of_check(const Session& session, const FileRow& file, const CheckResul
   row["wanted_copies"] = result.wanted.as_copies();
   row["lowest_copies"] = tally.lowest().as_copies();
   row["lowest_shard_copies"] = result.lowest_shard.as_copies();
+  row["stripes"] = result.holding.stripes.count();
+  row["whole_stripes"] = result.holding.stripes.whole();
   row["short_bytes"] = tally.short_bytes();
   row["lost_bytes"] = tally.lost_bytes();
   row["lost_ranges"] = Json::array();
@@ -154,19 +166,21 @@ std::string text_of_check(const FileRow& file, const CheckResult& result) {
                : fmt::format("{}: node {}: {}\n", name, problem.node, printable(problem.text));
   }
   const plan::Tally& tally = result.holding.tally;
-  out += fmt::format(
-      "{}: {}; generation {}, {} copies of chunks read ({}), {} bad; "
-      "every chunk is on {} stores at least, {} wanted\n",
-      name,
-      result.is_sound()        ? "sound"
-      : tally.lost_bytes() > 0 ? "DATA IS LOST"
-                               : "not as it should be, nothing is lost",
-      file.record().number, result.chunks, human(result.bytes), result.bad,
-      tally.lowest().as_copies(), result.wanted.as_copies());
+  out += fmt::format("{}: {}; generation {}, {} copies of chunks read ({}), {} bad; {}\n", name,
+                     result.is_sound()        ? "sound"
+                     : tally.lost_bytes() > 0 ? "DATA IS LOST"
+                                              : "not as it should be, nothing is lost",
+                     file.record().number, result.chunks, human(result.bytes), result.bad,
+                     kept_text(result.in_stripes(file.record()), tally.lowest().as_copies(),
+                               result.wanted.as_copies()));
   return out;
 }
 
 }  // namespace
+
+bool CheckResult::in_stripes(const store::CommitRecord& record) const {
+  return record.stripes.parities > 0 || holding.stripes.count() > 0;
+}
 
 bool CheckResult::is_sound() const {
   return problems.empty() && bad == 0 && holding.tally.lowest() >= wanted && lowest_shard >= wanted;
@@ -178,7 +192,7 @@ Result<CheckResult> check_file(Session& session, const FileRow* file, const Chec
   const store::CommitRecord& record = generation->record();
   plan::Redundancy wanted = generation->wanted();
   if (scope.as_can_be) wanted = wanted.within(static_cast<std::uint32_t>(record.stores.size()));
-  CheckResult result{0, 0, 0, 0, {plan::Tally(0, wanted), {}, {}}, wanted, wanted, {}};
+  CheckResult result{0, 0, 0, 0, {plan::Tally(0, wanted)}, wanted, wanted, {}};
   result.problems = generation->problems();
   for (Part& part : generation->parts()) {
     if (!scope.reads_chunks) break;
@@ -190,6 +204,8 @@ Result<CheckResult> check_file(Session& session, const FileRow* file, const Chec
   DEDUP_ASSIGN(result.holding, measure(*generation, wanted));
   const auto& shards = generation->shards();
   if (!shards.empty()) result.lowest_shard = *std::min_element(shards.begin(), shards.end());
+  const std::vector<Problem> of_stripes = result.holding.stripes.problems(*generation);
+  result.problems.insert(result.problems.end(), of_stripes.begin(), of_stripes.end());
   result.problems = gather_problems(session.ranks, result.problems);
   if (session.is_root()) {
     add_problems_of_stores(session, *file, result.problems);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/dedupctl/generation.h"
+#include "tools/dedupctl/holding.h"
 #include "tools/dedupctl/session.h"
 
 namespace dedup::ctl {
@@ -20,6 +20,8 @@ struct CheckResult {
   std::vector<Problem> problems;  // on rank 0: all that is wrong
 
   bool is_sound() const;
+  // Whether some of the file is in stripes, or is to be.
+  bool in_stripes(const store::CommitRecord& record) const;
 };
 
 struct CheckScope {

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+
+#include "tools/dedupctl/decode.h"
+#include "tools/dedupctl/holding.h"
 
 namespace dedup::ctl {
 namespace {
@@ -18,8 +22,15 @@ struct Wanted {
   std::size_t block = 0;     // within the batch
   std::uint64_t number = 0;  // of the block
   bool decided = false;
-  NodeIndex owner = kNoNode;  // the store that its bytes come from; kNoNode: no store has them
-  Bytes bytes;                // on the owner's rank
+  NodeIndex owner = kNoNode;  // the store that is to read it; kNoNode: none has it
+  int source = -1;            // the rank that its bytes come from; −1: none, they are lost
+  Bytes bytes;                // on that rank
+
+  NamedChunk chunk() const { return {piece->fingerprint, piece->chunk_length}; }
+  void take(std::span<const std::byte> whole) {
+    const auto part = whole.subspan(piece->chunk_offset, piece->length);
+    bytes.assign(part.begin(), part.end());
+  }
 };
 
 // A chunk, and the pieces one after the other that are parts of it.
@@ -43,7 +54,8 @@ class Batch {
     }
   }
 
-  // Finds a store for each piece and reads it there; where that fails, another one.
+  // Finds a store for each piece and reads it there; where that fails, another one. What is on none
+  // is made from its stripe.
   void read() {
     while (
         std::any_of(wanted_.begin(), wanted_.end(), [](const Wanted& w) { return !w.decided; })) {
@@ -52,15 +64,19 @@ class Batch {
       for (Part& part : generation_.parts()) read_from(part, failed);
       generation_.ranks().sum(failed);
       for (std::size_t i = 0; i < wanted_.size(); ++i) {
-        if (failed[i] == 0) wanted_[i].decided = true;
+        if (failed[i] != 0) continue;
+        Wanted& w = wanted_[i];
+        w.decided = true;
+        w.source = w.owner == kNoNode ? -1 : generation_.rank_of(w.owner);
       }
     }
+    make();
   }
 
   // Of pieces that no store has.
   std::uint64_t lost_bytes() const {
     std::uint64_t sum = 0;
-    for (const Wanted& w : wanted_) sum += w.owner == kNoNode ? w.piece->length : 0;
+    for (const Wanted& w : wanted_) sum += w.source < 0 ? w.piece->length : 0;
     return sum;
   }
 
@@ -70,8 +86,7 @@ class Batch {
     const auto count = static_cast<std::size_t>(ranks.size());
     std::vector<Bytes> to(count);
     for (Wanted& w : wanted_) {
-      if (w.owner == kNoNode) continue;
-      if (generation_.rank_of(w.owner) != ranks.rank()) continue;
+      if (w.source != ranks.rank()) continue;
       Bytes& out = to[static_cast<std::size_t>(writer_of(writers, w.block))];
       out.insert(out.end(), w.bytes.begin(), w.bytes.end());
       w.bytes = {};
@@ -85,8 +100,8 @@ class Batch {
       blocks[b].resize(std::min(kBlockSpan, generation_.record().size - begin));
     }
     for (const Wanted& w : wanted_) {
-      if (w.owner == kNoNode || writer_of(writers, w.block) != ranks.rank()) continue;
-      const auto source = static_cast<std::size_t>(generation_.rank_of(w.owner));
+      if (w.source < 0 || writer_of(writers, w.block) != ranks.rank()) continue;
+      const auto source = static_cast<std::size_t>(w.source);
       std::copy_n(from[source].begin() + static_cast<std::ptrdiff_t>(at[source]), w.piece->length,
                   blocks[w.block].begin() + w.piece->begin);
       at[source] += w.piece->length;
@@ -102,7 +117,7 @@ class Batch {
     for (const Part& part : generation_.parts()) {
       for (std::size_t i = 0; i < wanted_.size(); ++i) {
         const Wanted& w = wanted_[i];
-        if (w.decided || !part.find(*w.piece)) continue;
+        if (w.decided || !part.place_of(w.chunk())) continue;
         keys[i] = std::min(keys[i], (part.position() + w.number) % stores);
       }
     }
@@ -163,9 +178,42 @@ class Batch {
       for (const std::size_t i : chunks[c].pieces) {
         Wanted& w = wanted_[i];
         failed[i] = is_bad[c] ? 1 : 0;
-        const auto bytes_of = targets[c].out.subspan(w.piece->chunk_offset, w.piece->length);
-        if (!is_bad[c]) w.bytes.assign(bytes_of.begin(), bytes_of.end());
+        if (!is_bad[c]) w.take(targets[c].out);
       }
+    }
+  }
+
+  const plan::StripeUnit* stripe_of(const Wanted& w) const {
+    return blocks_[w.block].placement_of(*w.piece).stripe();
+  }
+
+  // What no store has.
+  void make() {
+    std::vector<std::size_t> lacking;
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      if (wanted_[i].source < 0 && stripe_of(wanted_[i]) != nullptr) lacking.push_back(i);
+    }
+    const auto place = [&](std::size_t i) {
+      const plan::StripeUnit& stripe = *stripe_of(wanted_[i]);
+      return std::tie(stripe.stripe, stripe.unit, wanted_[i].piece->fingerprint);
+    };
+    std::sort(lacking.begin(), lacking.end(),
+              [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+    std::vector<LostChunk> lost;
+    std::vector<Chunk> chunks;
+    for (const std::size_t i : lacking) {
+      if (lost.empty() || lost.back().chunk != wanted_[i].chunk()) {
+        lost.push_back({wanted_[i].chunk(), stripe_of(wanted_[i])});
+        chunks.emplace_back();
+      }
+      chunks.back().pieces.push_back(i);
+    }
+    const std::vector<int> makers =
+        make_chunks(generation_, lost, [&](std::size_t number, Bytes bytes) {
+          for (const std::size_t i : chunks[number].pieces) wanted_[i].take(bytes);
+        });
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      for (const std::size_t i : chunks[c].pieces) wanted_[i].source = makers[c];
     }
   }
 
@@ -199,10 +247,11 @@ Status loss_of(Generation& generation) {
     missing += fmt::format("{}store {} of node {}", missing.empty() ? "" : ", ", entry.uuid.hex(),
                            entry.node);
   }
-  return {Code::kCorrupt,
-          fmt::format("{}: no store here has {}; --incomplete puts zeros there; missing: {}",
-                      generation.record().path, ranges,
-                      missing.empty() ? "none, but copies are damaged or were given up" : missing)};
+  return {
+      Code::kCorrupt,
+      fmt::format("{}: the stores here do not have {}; --incomplete puts zeros there; missing: {}",
+                  generation.record().path, ranges,
+                  missing.empty() ? "none, but copies are damaged or were given up" : missing)};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "base/codec.h"
 #include "base/fields.h"
+#include "tools/dedupctl/some_of_nodes.h"
 
 namespace dedup::ctl {
 namespace {
@@ -19,34 +20,6 @@ struct Selected {
 using EncodedBlocks = std::vector<std::pair<std::uint64_t, Bytes>>;  // number, as a shard has it
 
 constexpr std::uint64_t kNobody = std::numeric_limits<std::int64_t>::max();
-
-// Which nodes of each of several lists have something, as the processes say together, each of its
-// own. Of a list the first 64 nodes count: what is on more is kept well enough.
-class SomeOfNodes {
- public:
-  // A word for each list, at first 0. No node is two processes', so that the words of all processes
-  // are put together by their sum. They must outlive it.
-  explicit SomeOfNodes(std::span<std::uint64_t> words) : bits_(words) {}
-
-  void add(std::size_t list, const NodeSet& nodes, NodeIndex node) {
-    const auto at = std::find(nodes.begin(), nodes.end(), node);
-    const auto bit = static_cast<std::size_t>(at - nodes.begin());
-    if (at != nodes.end() && bit < kBits) bits_[list] |= std::uint64_t{1} << bit;
-  }
-  NodeSet of(std::size_t list, const NodeSet& nodes) const {
-    NodeSet some;
-    for (std::size_t bit = 0; bit < std::min(kBits, nodes.size()); ++bit) {
-      if ((bits_[list] >> bit & 1) != 0) some.push_back(nodes[bit]);
-    }
-    return some;
-  }
-  bool is_as_before(std::size_t list) const { return list > 0 && bits_[list] == bits_[list - 1]; }
-
- private:
-  static constexpr std::size_t kBits = 64;
-
-  std::span<std::uint64_t> bits_;
-};
 
 }  // namespace
 
@@ -70,16 +43,21 @@ Result<Part> Part::open(const store::Store& store, std::unique_ptr<store::Store:
   return part;
 }
 
-std::optional<std::uint64_t> Part::find(const Piece& piece) const {
-  if (!index_ || bad_.contains(piece.fingerprint)) return std::nullopt;
-  const auto place = index_->position(piece.fingerprint);
+std::optional<Part::Found> Part::find(const Fingerprint& fingerprint) const {
+  if (!index_ || bad_.contains(fingerprint)) return std::nullopt;
+  const auto place = index_->position(fingerprint);
   if (!place.is_ok()) return std::nullopt;
   const auto entry = index_->at(*place);
-  if (!entry.is_ok() || entry->location.length != piece.chunk_length) return std::nullopt;
+  if (!entry.is_ok()) return std::nullopt;
   const auto size = sizes_.find(entry->location.segment);
   const bool is_there =
-      size != sizes_.end() && store::chunk_end(piece.fingerprint, entry->location) <= size->second;
-  return is_there ? place.value() : std::optional<std::uint64_t>();
+      size != sizes_.end() && store::chunk_end(fingerprint, entry->location) <= size->second;
+  return is_there ? Found{*place, entry->location.length} : std::optional<Found>();
+}
+
+std::optional<std::uint64_t> Part::place_of(const NamedChunk& chunk) const {
+  const auto found = find(chunk.fingerprint);
+  return found && found->length == chunk.length ? found->place : std::optional<std::uint64_t>();
 }
 
 std::optional<std::vector<store::ChunkLocation>> Part::Reader::locate(
@@ -118,6 +96,20 @@ std::vector<std::size_t> Part::read(std::span<const store::ChunkTarget> chunks) 
     if (!holds.is_ok() || !*holds) bad.push_back(i);
   }
   return bad;
+}
+
+std::vector<Bytes> Part::read(std::span<const Fingerprint> fingerprints) {
+  std::vector<Bytes> chunks;
+  for (const Fingerprint& fingerprint : fingerprints) {
+    const auto found = find(fingerprint);
+    if (!found) return {};
+    chunks.emplace_back(found->length);
+  }
+  std::vector<store::ChunkTarget> targets;
+  for (std::size_t i = 0; i < chunks.size(); ++i) targets.push_back({fingerprints[i], chunks[i]});
+  const std::vector<std::size_t> bad = read(targets);
+  for (const std::size_t i : bad) distrust(fingerprints[i]);
+  return bad.empty() ? std::move(chunks) : std::vector<Bytes>{};
 }
 
 // ---- Generation ---------------------------------------------------------------------------------
@@ -174,6 +166,11 @@ Result<std::shared_ptr<const store::ShardReader>> Generation::read_shard(const P
   for (const std::uint64_t number : reader->block_numbers()) {
     DEDUP_ASSIGN(const Bytes bytes, reader->read(number));
     DEDUP_ASSIGN(const Block block, store::decode_block(bytes));
+    for (const plan::Placement& placement : block.placements) {
+      if (placement.is_within(static_cast<NodeIndex>(record_.stores.size()))) continue;
+      return Status(Code::kCorrupt, "block " + std::to_string(number) +
+                                        " names stores that this file does not have");
+    }
     for (const Piece& piece : block.pieces) {
       if (number % record_.shards.size() != s || number * kBlockSpan + piece.end() > record_.size) {
         return Status(Code::kCorrupt, "block " + std::to_string(number) + " cannot be in shard " +
@@ -231,6 +228,13 @@ Status Generation::read_shards() {
   return Status::ok();
 }
 
+Part* Generation::part_at(NodeIndex position) {
+  const auto part = std::find_if(parts_.begin(), parts_.end(), [&](const Part& candidate) {
+    return candidate.position() == position;
+  });
+  return part == parts_.end() ? nullptr : &*part;
+}
+
 Status Generation::walk(const std::function<Status(std::span<const NumberedBlock>)>& visit) {
   auto mine = blocks_.begin();
   for (;;) {
@@ -267,117 +271,6 @@ Status Generation::walk(const std::function<Status(std::span<const NumberedBlock
               [](const NumberedBlock& a, const NumberedBlock& b) { return a.number < b.number; });
     DEDUP_TRY(visit(blocks));
   }
-}
-
-// ---- Measuring ----------------------------------------------------------------------------------
-
-std::uint64_t Holding::unique_chunks() const {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t n : chunks_by_copies) sum += n;
-  return sum;
-}
-
-std::uint64_t Holding::unique_bytes() const {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t n : bytes_by_copies) sum += n;
-  return sum;
-}
-
-Result<Holding> measure(Generation& generation, plan::Redundancy wanted) {
-  const std::size_t stores = generation.record().stores.size();
-  // Each of the c stores that have a chunk counts it once, so that the sum is c times too much.
-  std::vector<std::uint64_t> chunks(stores + 1);
-  std::vector<std::uint64_t> bytes(stores + 1);
-  std::vector<std::vector<bool>> counted;
-  for (const Part& part : generation.parts()) {
-    counted.emplace_back(part.index() == nullptr ? 0 : part.index()->size());
-  }
-  plan::Tally tally(generation.record().size, wanted);
-  std::set<plan::Placement> placements;
-
-  DEDUP_TRY(generation.walk([&](std::span<const NumberedBlock> blocks) -> Status {
-    std::vector<const Piece*> pieces;
-    std::vector<const NodeSet*> named;  // stores on which they should be
-    const NodeSet none;
-    for (const NumberedBlock& block : blocks) {
-      for (const Piece& piece : block.block.pieces) {
-        pieces.push_back(&piece);
-        named.push_back(piece.is_zero() ? &none : &block.block.placements[piece.placement].nodes());
-      }
-    }
-    std::vector<std::uint64_t> sums(2 * pieces.size());
-    const std::span<std::uint64_t> copies = std::span(sums).first(pieces.size());
-    SomeOfNodes on{std::span(sums).subspan(copies.size())};
-    std::vector<std::vector<std::optional<std::uint64_t>>> places;
-    for (const Part& part : generation.parts()) {
-      auto& found = places.emplace_back(pieces.size());
-      for (std::size_t i = 0; i < pieces.size(); ++i) {
-        if (pieces[i]->is_zero()) continue;
-        const bool again = i > 0 && !pieces[i - 1]->is_zero() &&
-                           pieces[i]->fingerprint == pieces[i - 1]->fingerprint;
-        found[i] = again ? found[i - 1] : part.find(*pieces[i]);
-        if (!found[i]) continue;
-        ++copies[i];
-        on.add(i, *named[i], part.position());
-      }
-    }
-    generation.ranks().sum(sums);
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      if (on.is_as_before(i) && named[i] == named[i - 1]) continue;
-      const NodeSet nodes = on.of(i, *named[i]);
-      if (!nodes.empty()) placements.insert(plan::Placement::copies_on(nodes));
-    }
-    for (std::size_t p = 0; p < places.size(); ++p) {
-      for (std::size_t i = 0; i < pieces.size(); ++i) {
-        if (!places[p][i] || counted[p][*places[p][i]]) continue;
-        counted[p][*places[p][i]] = true;
-        ++chunks[copies[i]];
-        bytes[copies[i]] += pieces[i]->chunk_length;
-      }
-    }
-    std::vector<plan::Redundancy> kept;
-    for (const std::uint64_t n : copies) {
-      kept.push_back(plan::Redundancy::copies(static_cast<std::uint32_t>(n)));
-    }
-    std::size_t first = 0;
-    for (const NumberedBlock& block : blocks) {
-      tally.add(block.number, block.block,
-                std::span(kept).subspan(first, block.block.pieces.size()));
-      first += block.block.pieces.size();
-    }
-    return Status::ok();
-  }));
-
-  for (const std::uint32_t s : generation.lost_shards()) {
-    tally.add_unknown_blocks(s, generation.record().shards.size());
-  }
-  generation.ranks().sum(chunks);
-  generation.ranks().sum(bytes);
-  for (std::size_t c = 1; c <= stores; ++c) {
-    chunks[c] /= c;
-    bytes[c] /= c;
-  }
-  return Holding{std::move(tally), std::move(chunks), std::move(bytes), std::move(placements)};
-}
-
-plan::LossOdds loss_odds(const Generation& generation, const Holding& holding) {
-  // Those that are here have numbers of their own: others are lost already.
-  NodeIndex here = 0;
-  std::vector<NodeIndex> numbers;
-  for (std::size_t i = 0; i < generation.record().stores.size(); ++i) {
-    const bool is_here = generation.rank_of(static_cast<NodeIndex>(i)) >= 0;
-    numbers.push_back(is_here ? here++ : kNoNode);
-  }
-  std::vector<plan::FatalSet> sets;
-  const auto add = [&](plan::Placement placement) {
-    if (placement.remap(numbers)) sets.push_back(plan::fatal_set(placement));
-  };
-  for (const plan::Placement& placement : holding.placements) add(placement);
-  for (std::size_t s = 0; s < generation.shard_placements().size(); ++s) {
-    const plan::Placement& placement = generation.shard_placements()[s];
-    if (!placement.redundancy().is_lost() && generation.record().is_shard_of_use(s)) add(placement);
-  }
-  return {here, std::move(sets)};
 }
 
 }  // namespace dedup::ctl

@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -15,9 +14,7 @@
 #include "base/piece.h"
 #include "base/ranks.h"
 #include "base/status.h"
-#include "plan/odds.h"
 #include "plan/placement.h"
-#include "plan/tally.h"
 #include "store/chunk_reader.h"
 #include "store/commit_record.h"
 #include "store/index.h"
@@ -41,12 +38,21 @@ class Part {
 
   // From now on the store does not have this chunk.
   void distrust(const Fingerprint& fingerprint) { bad_.insert(fingerprint); }
-  // The place in the index of a piece's chunk; nullopt if the store does not have it, as far as can
-  // be told without reading it.
-  std::optional<std::uint64_t> find(const Piece& piece) const;
+  // A chunk's place in the index, and how long it is; nullopt if the store does not have it, as far
+  // as can be told without reading it.
+  struct Found {
+    std::uint64_t place = 0;
+    std::uint32_t length = 0;
+  };
+  std::optional<Found> find(const Fingerprint& fingerprint) const;
+  // The same of one of that length.
+  std::optional<std::uint64_t> place_of(const NamedChunk& chunk) const;
   // These chunks' bytes, checked against checksum and fingerprint; what stands together is read
   // together. The positions of those that cannot be had, ascending.
   std::vector<std::size_t> read(std::span<const store::ChunkTarget> chunks);
+  // All of these chunks, checked like that, or nothing. The store does not have any more what is
+  // found to be bad.
+  std::vector<Bytes> read(std::span<const Fingerprint> fingerprints);
 
  private:
   // Reads what the index says.
@@ -77,6 +83,11 @@ class Part {
 struct NumberedBlock {
   std::uint64_t number = 0;
   Block block;
+
+  // Of a piece of a chunk.
+  const plan::Placement& placement_of(const Piece& piece) const {
+    return block.placements[piece.placement];
+  }
 };
 
 // Something wrong on a store, or in all of them.
@@ -94,6 +105,7 @@ class Generation {
 
   const store::CommitRecord& record() const { return record_; }
   std::vector<Part>& parts() { return parts_; }  // this process's
+  Part* part_at(NodeIndex position);             // null: it is not this process's
   // What was asked for, also where there were not as many nodes.
   plan::Redundancy wanted() const { return plan::Redundancy::copies(record_.replication); }
   // How well each shard is kept, by its sound copies, and those that are lost. The same on all
@@ -134,26 +146,5 @@ class Generation {
   std::vector<plan::Placement> shard_placements_;
   std::vector<Problem> problems_;
 };
-
-// How well a generation is held, and how its chunks are spread.
-struct Holding {
-  plan::Tally tally;
-  // By the number of stores that have them: chunks, and their bytes. [0] is empty.
-  std::vector<std::uint64_t> chunks_by_copies;
-  std::vector<std::uint64_t> bytes_by_copies;
-  // How the chunks that are not lost are kept, as positions of stores in the record; copies on
-  // stores that the recipe does not name, or names behind 64 others, left out.
-  std::set<plan::Placement> placements{};
-  std::uint64_t unique_chunks() const;
-  std::uint64_t unique_bytes() const;
-};
-
-// The odds that stores which are here, and will be lost, take data of the generation with them:
-// chunks, or all copies of a recipe's shard.
-plan::LossOdds loss_odds(const Generation& generation, const Holding& holding);
-
-// Collective. Goes through the recipe and looks for every chunk in every store's index. What is
-// kept less well than is wanted is short.
-Result<Holding> measure(Generation& generation, plan::Redundancy wanted);
 
 }  // namespace dedup::ctl

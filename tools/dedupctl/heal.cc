@@ -84,8 +84,10 @@ bool may_be_healthy(const Session& session, std::size_t nodes, const FileRow& fi
       session.options.replication != 0 ? session.options.replication : record.replication;
   const bool is_written = std::any_of(file.on.begin(), file.on.end(),
                                       [](const FileOnStore& on) { return on.survey.writing; });
+  // Who asks for copies gets them.
+  const bool is_as_asked = session.options.replication == 0 || record.stripes.parities == 0;
   const bool is_on_all = std::min<std::size_t>(wanted, nodes) <= record.stores.size();
-  return wanted == record.replication && is_on_all && !is_written;
+  return wanted == record.replication && is_as_asked && is_on_all && !is_written;
 }
 
 // Collective. The file that healing cannot make better here, on rank 0 what was found of it;
@@ -122,11 +124,11 @@ ExitCode report_healthy(const Session& session, const FileRow& file, const std::
                     {"lowest_copies", lowest},
                     {"wanted_copies", record.replication}});
   } else {
-    print(fmt::format(
-        "{}: {}, left as it is: generation {}; {}every chunk is on {} stores at least, {} wanted\n",
-        printable(path), is_healthy ? "healthy" : "on as many nodes as there are", record.number,
-        result.chunks > 0 ? fmt::format("{} copies read, 0 bad; ", result.chunks) : "", lowest,
-        record.replication));
+    print(
+        fmt::format("{}: {}, left as it is: generation {}; {}{}\n", printable(path),
+                    is_healthy ? "healthy" : "on as many nodes as there are", record.number,
+                    result.chunks > 0 ? fmt::format("{} copies read, 0 bad; ", result.chunks) : "",
+                    kept_text(result.in_stripes(record), lowest, record.replication)));
   }
   return is_healthy ? kFine : kProblems;
 }
@@ -166,11 +168,11 @@ ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileR
                     {"wanted_copies", wanted}});
   } else {
     print(fmt::format(
-        "{}: generation {}: {}{} copies made; every chunk is on {} stores at least, "
-        "{} wanted{}\n",
-        printable(path), healed.generation,
+        "{}: generation {}: {}{} copies made; {}{}\n", printable(path), healed.generation,
         verify ? fmt::format("{} copies read, {} bad; ", healed.checked, healed.bad) : "",
-        healed.copies_made, healed.lowest_copies, wanted, is_lost ? loss_text(healed) : ""));
+        healed.copies_made,
+        kept_text(file->record().stripes.parities > 0, healed.lowest_copies, wanted),
+        is_lost ? loss_text(healed) : ""));
   }
   return is_whole ? kFine : kProblems;
 }

@@ -70,6 +70,16 @@ bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings) {
                      [](Standing standing) { return standing == Standing::kHere; });
 }
 
+// For how much of what is wanted is certain: "1 of 2" copies, "rs:8+2: 1 of 2" losses.
+std::string kept_for_certain(const FileRow& file, const std::vector<Standing>& standings) {
+  const store::CommitRecord& record = file.record();
+  const std::uint32_t certain = Catalog::certain(file, standings).as_copies();
+  if (record.stripes.parities == 0) return fmt::format("{} of {}", certain, record.replication);
+  return certain == 0 ? fmt::format("{}: may be lost", redundancy_of(record))
+                      : fmt::format("{}: {} of {} losses", redundancy_of(record), certain - 1,
+                                    record.replication - 1);
+}
+
 void add_row(const Session& session, const FileRow& file, Table& table, std::string& notes) {
   const std::string name = name_of(file);
   std::uint64_t disk = 0;
@@ -91,10 +101,9 @@ void add_row(const Session& session, const FileRow& file, Table& table, std::str
   for (std::size_t i = 0; i < standings.size(); ++i) {
     if (standings[i] == Standing::kHere) nodes.push_back(record.stores[i].node);
   }
-  table.add(
-      {name, human(record.size), std::to_string(file.generation()),
-       fmt::format("{} of {}", Catalog::certain(file, standings).as_copies(), record.replication),
-       human(disk), join(nodes), join(remarks(session, file))});
+  table.add({name, human(record.size), std::to_string(file.generation()),
+             kept_for_certain(file, standings), human(disk), join(nodes),
+             join(remarks(session, file))});
   for (const std::string& text : absent_stores(session, file)) {
     notes += printable(name + ": " + text) + "\n";
   }

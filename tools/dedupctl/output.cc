@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "base/warn.h"
+#include "hints/hints.h"
 
 namespace dedup::ctl {
 
@@ -73,6 +74,22 @@ Json json_head(const Session& session, const std::string& command) {
           {"unreadable_stores", std::move(unreadable)}};
 }
 
+std::string redundancy_of(const store::CommitRecord& record) {
+  hints::Hints hints;
+  hints.stripe_data = record.stripes.data;
+  hints.stripe_parities = record.stripes.parities;
+  return hints::find("dedup_redundancy")->print(hints);
+}
+
+std::string kept_text(bool in_stripes, std::uint64_t lowest, std::uint64_t wanted) {
+  if (!in_stripes) {
+    return fmt::format("every chunk is on {} stores at least, {} wanted", lowest, wanted);
+  }
+  return fmt::format("{} may be lost, {} wanted",
+                     lowest <= 1 ? "no store" : fmt::format("any {} stores", lowest - 1),
+                     wanted - 1);
+}
+
 Json json_of(const Session& session, const FileRow& file) {
   Json out = {{"path", file.path}, {"identity", file.identity.hex()}};
   if (!file.exists()) {
@@ -97,6 +114,7 @@ Json json_of(const Session& session, const FileRow& file) {
   out["attempt"] = record.attempt.hex();
   out["time"] = utc(record.time);
   out["replication"] = record.replication;
+  out["redundancy"] = redundancy_of(record);
   out["certain_copies"] = Catalog::certain(file, standings).as_copies();
   out["chunk_size"] = record.chunk_size;
   out["fingerprint"] = record.fingerprint;

@@ -34,6 +34,12 @@ class Table {
 
 // What every answer in JSON begins with: the stores that were read, and those that could not be.
 Json json_head(const Session& session, const std::string& command);
+// How its chunks are to be kept, as the hint dedup_redundancy says it: "copies", "rs:8+2".
+std::string redundancy_of(const store::CommitRecord& record);
+// How well a file's chunks are kept, and are to be: "every chunk is on 2 stores at least, 2
+// wanted". Some may be in stripes, which are compared to copies.
+std::string kept_text(bool in_stripes, std::uint64_t lowest, std::uint64_t wanted);
+
 // A file of the catalog as `ls` and others show it.
 Json json_of(const Session& session, const FileRow& file);
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "tools/dedupctl/generation.h"
+#include "tools/dedupctl/holding.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/select.h"
 #include "tools/dedupctl/session.h"
@@ -76,27 +76,47 @@ std::string text_of(const plan::LossOdds& odds) {
 
 Json json_of_holding(const Holding& holding, std::uint64_t size) {
   Json by_copies = Json::array();
-  for (std::size_t c = 1; c < holding.chunks_by_copies.size(); ++c) {
-    if (holding.chunks_by_copies[c] == 0) continue;
-    by_copies.push_back({{"copies", c},
-                         {"chunks", holding.chunks_by_copies[c]},
-                         {"bytes", holding.bytes_by_copies[c]}});
+  for (std::size_t c = 1; c < holding.of_copies.size(); ++c) {
+    const ChunkCount& count = holding.of_copies[c];
+    if (count.chunks == 0) continue;
+    by_copies.push_back({{"copies", c}, {"chunks", count.chunks}, {"bytes", count.bytes}});
+  }
+  Json in_stripes = Json::array();
+  for (std::size_t c = 1; c < holding.in_stripes.size(); ++c) {
+    const ChunkCount& count = holding.in_stripes[c];
+    if (count.chunks == 0) continue;
+    in_stripes.push_back(
+        {{"losses_survived", c - 1}, {"chunks", count.chunks}, {"bytes", count.bytes}});
   }
   return {{"data_bytes", holding.tally.data_bytes()},
           {"zero_bytes", size - holding.tally.data_bytes()},
           {"references", holding.tally.references()},
-          {"unique_chunks", holding.unique_chunks()},
-          {"unique_bytes", holding.unique_bytes()},
+          {"unique_chunks", holding.unique().chunks},
+          {"unique_bytes", holding.unique().bytes},
           {"by_copies", std::move(by_copies)},
+          {"stripes", holding.stripes.count()},
+          {"whole_stripes", holding.stripes.whole()},
+          {"in_stripes", std::move(in_stripes)},
           {"lowest_copies", holding.tally.lowest().as_copies()},
           {"lost_bytes", holding.tally.lost_bytes()}};
+}
+
+std::string text_of_stripes(const store::CommitRecord& record, const Holding& holding) {
+  std::string text = fmt::format("{} wanted; {} stripes, {} of them whole", redundancy_of(record),
+                                 holding.stripes.count(), holding.stripes.whole());
+  for (std::size_t c = holding.in_stripes.size(); c-- > 1;) {
+    if (holding.in_stripes[c].chunks == 0) continue;
+    text += fmt::format("; {} chunks survive {}", holding.in_stripes[c].chunks,
+                        c == 1 ? "no loss" : fmt::format("any {} losses", c - 1));
+  }
+  return text;
 }
 
 std::string text_of(const Session& session, const FileRow& file, const Holding& holding,
                     const plan::LossOdds& odds) {
   const store::CommitRecord& record = file.record();
   const std::uint64_t data = holding.tally.data_bytes();
-  const std::uint64_t unique = holding.unique_bytes();
+  const auto [unique_chunks, unique] = holding.unique();
   std::string out = printable(file.path) + "\n";
   const auto line = [&](std::string_view name, const std::string& value) {
     out += fmt::format("  {:<14} {}\n", name, value);
@@ -107,19 +127,22 @@ std::string text_of(const Session& session, const FileRow& file, const Holding& 
   line("zeros", human(record.size - data));
   line("data", fmt::format("{} in {} pieces, chunks of at most {}", human(data),
                            holding.tally.references(), human(record.chunk_size)));
-  line("unique", fmt::format("{} in {} chunks ({})", human(unique), holding.unique_chunks(),
+  line("unique", fmt::format("{} in {} chunks ({})", human(unique), unique_chunks,
                              unique == 0 ? "nothing to compare"
                                          : fmt::format("{:.2f} of the data is unique",
                                                        static_cast<double>(unique) /
                                                            static_cast<double>(data))));
   std::string copies;
-  for (std::size_t c = 1; c < holding.chunks_by_copies.size(); ++c) {
-    if (holding.chunks_by_copies[c] == 0) continue;
+  for (std::size_t c = 1; c < holding.of_copies.size(); ++c) {
+    if (holding.of_copies[c].chunks == 0) continue;
     copies += fmt::format("{}{} chunks on {}", copies.empty() ? "" : ", ",
-                          holding.chunks_by_copies[c], c);
+                          holding.of_copies[c].chunks, c);
   }
   line("copies",
        fmt::format("{}; wanted on {}", copies.empty() ? "no chunks" : copies, record.replication));
+  if (record.stripes.parities > 0 || holding.stripes.count() > 0) {
+    line("stripes", text_of_stripes(record, holding));
+  }
   if (holding.tally.lost_bytes() > 0) line("lost", human(holding.tally.lost_bytes()));
   if (odds.survived() < odds.nodes()) line("survives", text_of(odds));
   const Json json = json_of(session, file);
