@@ -40,16 +40,19 @@ Status status_of(int error, const std::string& path) {
 class DriverFile {
  public:
   static Result<std::unique_ptr<DriverFile>> open(const std::string& path, int mode,
-                                                  unsigned replication) {
+                                                  const Options& options) {
     MPI_Info info = MPI_INFO_NULL;
-    if (replication != 0) {
-      MPI_Info_create(&info);
-      MPI_Info_set(info, "dedup_replication", std::to_string(replication).c_str());
+    MPI_Info_create(&info);
+    if (options.replication != 0) {
+      MPI_Info_set(info, "dedup_replication", std::to_string(options.replication).c_str());
+    }
+    if (!options.redundancy.empty()) {
+      MPI_Info_set(info, "dedup_redundancy", options.redundancy.c_str());
     }
     std::unique_ptr<DriverFile> file(new DriverFile(path));
     const int error =
         MPI_File_open(MPI_COMM_WORLD, ("dedup:" + path).c_str(), mode, info, &file->file_);
-    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+    MPI_Info_free(&info);
     DEDUP_TRY(status_of(error, path));
     return file;
   }
@@ -102,7 +105,7 @@ Status is_there_already(const std::string& path) {
 // the driver looks once more, when nobody else can come between.
 Result<std::unique_ptr<DriverFile>> open_target(const Options& options, const std::string& path) {
   const int mode = MPI_MODE_CREATE | MPI_MODE_WRONLY | (options.force ? 0 : MPI_MODE_EXCL);
-  auto file = DriverFile::open(path, mode, options.replication);
+  auto file = DriverFile::open(path, mode, options);
   if (file.status().code() == Code::kFileExists) return is_there_already(path);
   if (file.is_ok() && options.force) DEDUP_TRY((*file)->clear());
   return file;
@@ -149,7 +152,7 @@ Status copy(Session& session, const std::string& from, std::uint64_t size, Drive
 }
 
 Status import_in_place(Session& session, const std::string& path) {
-  DEDUP_ASSIGN(const auto file, DriverFile::open(path, MPI_MODE_RDWR, session.options.replication));
+  DEDUP_ASSIGN(const auto file, DriverFile::open(path, MPI_MODE_RDWR, session.options));
   DEDUP_TRY(session.ranks.agree(session.is_root() ? file->touch() : Status::ok()));
   return file->sync();
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/warn.h"
+#include "hints/hints.h"
 #include "hints/node.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
@@ -69,6 +70,15 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
       ->type_name("");
   command->add_flag("--force", options.force, "replace FILE");
   add_replication(command, "(default: DEDUP_REPLICATION, else 2)");
+  command
+      ->add_option("--redundancy", options.redundancy,
+                   "how it is kept (default: DEDUP_REDUNDANCY, else copies)")
+      ->type_name("WAY")
+      ->check([](const std::string& text) {
+        const dedup::hints::Entry& hint = *dedup::hints::find("dedup_redundancy");
+        dedup::hints::Hints hints;
+        return hint.parse(text, hints) ? std::string() : "must be " + hint.allowed;
+      });
 
   command = add("cat", "write files to standard output", dedup::ctl::cat);
   add_files(command, kFile)->required();

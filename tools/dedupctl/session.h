@@ -37,6 +37,7 @@ struct Options {
   bool verify = false;              // heal
   bool accept_loss = false;         // heal, check --repair
   unsigned replication = 0;         // heal, import
+  std::string redundancy;           // import
   std::vector<std::string> nodes;   // rm
   bool unnamed = false;             // gc
   bool yes = false;                 // gc --unnamed
