@@ -26,7 +26,7 @@ struct Making {
 struct Asked {
   std::uint32_t making = 0;
   std::uint32_t question = 0;
-  NodeIndex node = 0;
+  NodeIndex node = kNoNode;
   std::vector<Fingerprint> names;
 };
 struct Answer {
