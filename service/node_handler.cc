@@ -77,17 +77,21 @@ class NodeHandler : public Handler {
     Executor::Ticket& task = tasks_[responder->connection()];
     task = executor_.add(
         std::make_unique<RestoreTask>(request, self_, store_node_, std::move(responder)),
-        request.in_background ? Executor::Precedence::kBackground : Executor::Precedence::kCommit,
-        request.bytes_per_second);
+        precedence_of(request), request.bytes_per_second);
   }
   void on(const EncodeStripes& request, std::unique_ptr<Responder> responder) {
     Executor::Ticket& task = tasks_[responder->connection()];
     task = executor_.add(
         std::make_unique<EncodeTask>(request, self_, store_node_, std::move(responder)),
-        Executor::Precedence::kCommit);
+        precedence_of(request), request.bytes_per_second);
   }
 
  private:
+  template <typename Request>
+  static Executor::Precedence precedence_of(const Request& request) {
+    return request.in_background ? Executor::Precedence::kBackground
+                                 : Executor::Precedence::kCommit;
+  }
   // Whether the opcode is one of these requests'; if so, it is answered, or will be.
   template <typename... Requests, typename Home>
   bool answer_one_of(Home& home, Opcode opcode, std::span<const std::byte> body,

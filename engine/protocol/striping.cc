@@ -148,6 +148,9 @@ Result<Striping::Joined> Striping::encode(const std::vector<plan::Stripe>& strip
                                      attempt_,
                                      {made.begin() + static_cast<std::ptrdiff_t>(begin),
                                       made.begin() + static_cast<std::ptrdiff_t>(end)}};
+      // Who heals has time; an application that commits waits.
+      request.in_background = file_.on_loss != OnLoss::kGoOn;
+      request.bytes_per_second = file_.hints.heal_rate;
       auto pending = file_.client().start(node, request);
       sent.push_back({std::move(request), std::move(pending)});
     }

@@ -362,7 +362,7 @@ struct ListUnits {
 };
 // This node makes the parities of these stripes, beside the service (executor.h): it is the first
 // node with one in each. It gets the units from their nodes, and gives the other nodes of parities
-// theirs.
+// theirs. `in_background`, `bytes_per_second`: see Restore.
 struct NewStripe {
   Id128 id;
   std::vector<std::uint32_t> units;  // by slot: their numbers on their nodes
@@ -381,6 +381,8 @@ struct EncodeStripes {
   Id128 identity;
   Id128 attempt;
   std::vector<NewStripe> stripes;
+  bool in_background = false;
+  std::uint64_t bytes_per_second = 0;
   static constexpr Opcode kOpcode = Opcode::kEncodeStripes;
   using Reply = EncodeReply;
 };

@@ -142,7 +142,7 @@ class ServiceStripes : public testing::Test {
     for (unsigned p = 0; p < kParities; ++p) {
       stripe.nodes.push_back(static_cast<NodeIndex>(kData + p));
     }
-    const EncodeReply reply = ask(kData, EncodeStripes{identity_, attempt_, {stripe}});
+    const EncodeReply reply = ask(kData, EncodeStripes{identity_, attempt_, {stripe}, false, 0});
     EXPECT_EQ(reply.failed, std::vector<std::uint8_t>{0});
     for (unsigned slot = 0; slot < kData; ++slot) {
       ask(stripe.nodes[slot], JoinStripes{identity_, attempt_, {{0, stripe.unit(slot)}}});
@@ -237,7 +237,7 @@ TEST_F(ServiceStripes, AStripeWithoutOneOfItsUnitsIsNotMade) {
     make_units(static_cast<NodeIndex>(n));
   }
   lost = {3};
-  const EncodeReply reply = ask(4, EncodeStripes{identity_, attempt_, {bad, good, gone}});
+  const EncodeReply reply = ask(4, EncodeStripes{identity_, attempt_, {bad, good, gone}, false, 0});
   EXPECT_EQ(reply.failed, (std::vector<std::uint8_t>{1, 0, 1}));
   for (const NodeIndex parity : {4, 5}) {
     EXPECT_TRUE(has(parity, plan::part_name(good.id, plan::Part::kParity, parity - 2u)));
@@ -246,7 +246,7 @@ TEST_F(ServiceStripes, AStripeWithoutOneOfItsUnitsIsNotMade) {
   // Nor one whose parity a node does not take.
   lost = {5};
   NewStripe halved{test::random_id(random_), {0, 0}, {0, 1, 4, 5}};
-  EXPECT_EQ(ask(4, EncodeStripes{identity_, attempt_, {halved}}).failed,
+  EXPECT_EQ(ask(4, EncodeStripes{identity_, attempt_, {halved}, false, 0}).failed,
             std::vector<std::uint8_t>{1});
 }
 
