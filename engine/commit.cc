@@ -1,6 +1,7 @@
 #include "engine/commit.h"
 
 #include <atomic>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -43,10 +44,8 @@ void say_that_copies_are_lacking(const FileHandle& file) {
 
 // Of what was committed, on rank 0.
 plan::LossOdds loss_odds(const FileHandle& file, const GenerationCommit& generation) {
-  std::vector<plan::FatalSet> sets;
-  for (const plan::Placement& placement : generation.facts().placements) {
-    sets.push_back(plan::fatal_set(placement));
-  }
+  const std::set<plan::FatalSet>& of_chunks = generation.facts().fatal_sets;
+  std::vector<plan::FatalSet> sets(of_chunks.begin(), of_chunks.end());
   const store::CommitRecord& record = file.view()->committed->record;
   for (std::size_t s = 0; s < record.shards.size(); ++s) {
     if (!record.is_shard_of_use(s)) continue;
@@ -62,7 +61,7 @@ void report(FileHandle& file, const GenerationCommit& generation) {
   file.last.generation = file.view()->committed->record.number;
   const RecipeFacts& facts = generation.facts();
   if (!facts.lowest.is_boundless()) file.last.lowest_copies = facts.lowest.as_copies();
-  file.last.node_sets = facts.placements.size();
+  file.last.node_sets = facts.fatal_sets.size();
   file.last.copies_made = facts.copies_made;
   file.last.lost_chunks = facts.lost_chunks;
   file.last.unknown_bytes = facts.unknown_bytes;

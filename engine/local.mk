@@ -41,6 +41,8 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/plain_file.h \
   engine/protocol/reader.cc \
   engine/protocol/reader.h \
+  engine/protocol/referrals.cc \
+  engine/protocol/referrals.h \
   engine/protocol/restores.cc \
   engine/protocol/restores.h \
   engine/protocol/search.cc \

@@ -127,7 +127,8 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
   file->heals = arguments.purpose == Purpose::kHealing;
   file->delete_on_close = (arguments.amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
   DEDUP_TRY(check_same(*file, arguments.amode));
-  if (file->writable) DEDUP_TRY(check_losses(*file));
+  // A heal does what can be done with the nodes that are left.
+  if (file->writable && !file->heals) DEDUP_TRY(check_losses(*file));
   bool created = false;
   const OpenMode mode{(arguments.amode & MPI_MODE_CREATE) != 0,
                       (arguments.amode & MPI_MODE_EXCL) != 0};

@@ -288,6 +288,11 @@ Status FileChunks::distrust(std::span<const Fingerprint> fingerprints) {
   return Status::ok();
 }
 
+void FileChunks::forget(const Fingerprint& fingerprint) {
+  index_.forget(fingerprint);
+  distrusted_.insert(fingerprint);
+}
+
 Status FileChunks::add(const Register& request) {
   for (const Registration& chunk : request.chunks) {
     const store::ChunkLocation& l = chunk.location;

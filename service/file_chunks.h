@@ -63,6 +63,8 @@ class FileChunks {
   // they were stored again since. Good until set_base(). Those that read well but are not what they
   // are named after are made unreadable for good.
   Status distrust(std::span<const Fingerprint> fingerprints);
+  // What is here of this chunk cannot be read: from now on it is not here, and may come again.
+  void forget(const Fingerprint& fingerprint);
   // kArgument if a chunk's segment is not open or has no such place; then none is registered.
   Status add(const Register& request);
   // Appends those that are not here and not claimed to a segment of this object's own.

@@ -51,7 +51,10 @@ Result<PutShardReply> NodeCommit::put_shard(const PutShard& request) {
 bool NodeCommit::has_unit(const NamedChunk& part) {
   if (kind_of(part.fingerprint) != NameKind::kStripePart) return true;
   const auto unit = stripes_.read_table(part);
-  if (!unit.is_ok()) return false;
+  if (!unit.is_ok()) {
+    chunks_.forget(part.fingerprint);
+    return false;
+  }
   std::vector<Fingerprint> names;
   for (const NamedChunk& chunk : *unit) names.push_back(chunk.fingerprint);
   const std::vector<store::ChunkLocation> locations = chunks_.locate(names);
@@ -92,19 +95,31 @@ Status NodeCommit::check_shards(const store::CommitRecord& record) const {
   return Status::ok();
 }
 
-Status NodeCommit::pin_stripes(bool all) {
-  StripePins pins(chunks_, stripes_, carried_.sorted());
+// What stripes need beyond what the file refers to: added to what is carried over. Where runs of
+// the base's index stay, what these name does so anyway.
+Status NodeCommit::add_pins(bool all, std::span<const FingerprintNumbers::Item>& carried,
+                            std::vector<FingerprintNumbers::Item>& memory) {
+  StripePins pins(chunks_, stripes_, carried);
   DEDUP_TRY(pins.pin());
-  for (const Fingerprint& name : pins.carried()) carried_.insert(name, pins.unplaced());
-  if (all) chunks_.set_shares(pins.take_shares());
+  if (!all) return Status::ok();
+  chunks_.set_shares(pins.take_shares());
+  if (pins.carried().empty()) return Status::ok();
+  for (const Fingerprint& name : pins.carried()) memory.push_back({name, pins.unplaced()});
+  const auto added = static_cast<std::ptrdiff_t>(memory.size());
+  memory.insert(memory.end(), carried.begin(), carried.end());
+  std::inplace_merge(memory.begin(), memory.begin() + added, memory.end(),
+                     [](const auto& a, const auto& b) { return a.fingerprint < b.fingerprint; });
+  carried = memory;
   return Status::ok();
 }
 
 // Not flushed here: Store::prepare does so, for all of the attempt's files.
 Result<WriteIndexReply> NodeCommit::write_index(const WriteIndex& request) {
   if (indexed_ && (has_all_ || !request.all)) return index_;
-  DEDUP_TRY(pin_stripes(request.all));
-  LiveChunks live(chunks_, carried_.sorted());
+  std::span<const FingerprintNumbers::Item> carried = carried_.sorted();
+  std::vector<FingerprintNumbers::Item> with_pins;
+  DEDUP_TRY(add_pins(request.all, carried, with_pins));
+  LiveChunks live(chunks_, carried);
   chunks_.close_own_segment();
   const auto in_context = [&](const Status& status) {
     return status.with_context(store_.directory() + ": file " + identity_.hex());

@@ -62,7 +62,8 @@ class NodeCommit {
       : store_(store), chunks_(chunks), identity_(identity), id_(id), stripes_(chunks, identity) {}
 
   bool has_unit(const NamedChunk& part);
-  Status pin_stripes(bool all);
+  Status add_pins(bool all, std::span<const FingerprintNumbers::Item>& carried,
+                  std::vector<FingerprintNumbers::Item>& memory);
   Status check_shards(const store::CommitRecord& record) const;
 
   store::Store& store_;

@@ -356,7 +356,11 @@ Result<ListUnitsReply> StoreNode::on(const ListUnits& request) {
 Result<Empty> StoreNode::on(const JoinStripes& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<Empty> {
     for (const JoinedUnit& joined : request.units) {
-      DEDUP_TRY(check_placements({{plan::Placement::in_stripe(joined.stripe)}}));
+      const auto placement = plan::Placement::in_stripe(joined.stripe);
+      DEDUP_TRY(check_placements({&placement, 1}));
+      if (!placement.is_on(self_)) {
+        return Status(Code::kArgument, "a unit of another node was to join a stripe here");
+      }
     }
     DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
     return to_reply(commit->stripes().join(request));

@@ -68,14 +68,20 @@ Result<std::vector<UnitShare>> StripeUnits::shares(const ListShares& request) {
   if (base == nullptr) return chunks_.shares();
   std::map<std::uint32_t, std::uint64_t> live;  // by number of a placement
   for (std::uint64_t i = 0; i < base->size(); ++i) {
-    DEDUP_ASSIGN(const store::IndexEntry entry, base->at(i));
-    if (!is_part(entry.fingerprint)) live[entry.placement] += entry.location.length;
+    // What cannot be read is as good as not there.
+    const auto entry = base->at(i);
+    if (entry.is_ok() && !is_part(entry->fingerprint)) {
+      live[entry->placement] += entry->location.length;
+    }
+  }
+  // Runs number the same placement by themselves.
+  std::map<plan::StripeUnit, std::uint64_t> units;
+  for (const auto& [number, bytes] : live) {
+    const plan::StripeUnit* const stripe = base->placement(number).stripe();
+    if (stripe != nullptr) units[*stripe] += bytes;
   }
   std::vector<UnitShare> shares;
-  for (const auto& [number, bytes] : live) {
-    const plan::Placement& placement = base->placement(number);
-    if (placement.stripe() == nullptr) continue;
-    const plan::StripeUnit& stripe = *placement.stripe();
+  for (const auto& [stripe, bytes] : units) {
     const Fingerprint name = plan::part_name(stripe.stripe, plan::Part::kUnitTable, stripe.unit);
     const std::uint32_t length = chunks_.locate({&name, 1}).front().length;
     if (length == 0) continue;
@@ -117,7 +123,9 @@ Status StripeUnits::add_committed(const MakeUnits& request, const Choice& is_cho
   std::vector<Candidate> committed;
   std::vector<Fingerprint> names;
   for (std::uint64_t i = 0; i < base->size(); ++i) {
-    DEDUP_ASSIGN(const store::IndexEntry entry, base->at(i));
+    const auto read = base->at(i);
+    if (!read.is_ok()) continue;
+    const store::IndexEntry& entry = *read;
     const auto placement = [&] { return committed_placement(entry); };
     if (is_part(entry.fingerprint) || !is_one(entry.placement, placement)) continue;
     // A newer run, or what came since, may say otherwise.

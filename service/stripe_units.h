@@ -1,7 +1,8 @@
 // What one node gives to the stripes of an attempt at a commit: units of the chunks that are not
 // kept well enough, in the order in which they lie in its store, so that each is read in one piece.
 //
-// Memory: 36 bytes a chunk of a unit; 48 for one that the last commit has. One thread.
+// Memory: 36 bytes a chunk of a unit, 64 while units are made; some 150 for one that the last
+// commit has. One thread.
 #pragma once
 
 #include <cstdint>

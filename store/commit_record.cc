@@ -91,7 +91,7 @@ bool take_stripes(Decoder& in, StripeShape& stripes) {
   const auto scheme = in.get<std::uint32_t>();
   const auto data = in.get<std::uint32_t>();
   const auto parities = in.get<std::uint32_t>();
-  if (data == 0 || parities == 0 || data > 0xff || parities > 0xff) return false;
+  if (data == 0 || parities == 0 || data > 63 || parities > 8 || data + parities > 64) return false;
   stripes = {static_cast<std::uint8_t>(data), static_cast<std::uint8_t>(parities)};
   return scheme == scheme_of(stripes);
 }

@@ -86,13 +86,18 @@ Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
   const bool flush = file_.hints.fsync == hints::Fsync::kCommit;
   const Id128 base = index_base();
   const bool all = base.is_zero() || is_small(file_.view()->origin()->record);
-  ShardBuild build(file_, id_, all ? Referring::kToAll : Referring::kToChanges);
-  DEDUP_TRY(make_stripes(build));
-  bool needs_all = false;
-  DEDUP_TRY(build_shards(build, needs_all));
-  failpoint("commit.shards");
-  DEDUP_TRY(write_indexes(build, {file_.identity(), id_, flush, base, all}, needs_all));
-  part_.facts = build.facts();
+  service::WriteIndex request{file_.identity(), id_, flush, base, all};
+  DEDUP_TRY(make_stripes());
+  Recipe recipe = Recipe::kWhole;
+  DEDUP_TRY(build_recipe(request, recipe));
+  if (recipe == Recipe::kBroken) {
+    part_ = {};
+    request.all = true;
+    DEDUP_TRY(build_recipe(request, recipe));
+  }
+  if (recipe == Recipe::kBroken) {
+    return {Code::kIo, file_.path + ": a stripe that was whole is not any more: try again"};
+  }
   DEDUP_TRY(make_record());
   DEDUP_TRY(file_.ranks().agree(wait_for_data(), Waiting::kPatient));
   failpoint("commit.indexed");
@@ -113,7 +118,7 @@ Id128 GenerationCommit::index_base() const {
 
 // What the generation before has is looked at, too, where it may be kept less well than it is to
 // be: nodes are gone, or others are there, or it was to be kept otherwise.
-Status GenerationCommit::make_stripes(ShardBuild& build) {
+Status GenerationCommit::make_stripes() {
   if (!file_.keeping().stripes.is_possible()) return Status::ok();
   const auto view = file_.view();
   const CommittedGeneration* const origin = view->origin();
@@ -123,20 +128,32 @@ Status GenerationCommit::make_stripes(ShardBuild& build) {
        origin->record.stripes != stripes_wanted(file_.hints) ||
        origin->record.replication != file_.wanted_copies());
   if (looks_at_all) {
+    ShardBuild build(file_, id_, Referring::kToAll);
     Status status;
     for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
       if (file_.ranks().speaks_for(file_.block_home(shard))) status = build.restore_lost(shard);
     }
     DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
+    copies_made_ = build.facts().copies_made;
   }
   Striping striping(file_, id_, looks_at_all);
   DEDUP_TRY(striping.run());
   stripes_ = striping.figures();
-  build.give_up(striping.sparse());
+  given_up_ = striping.sparse();
   return Status::ok();
 }
 
-Status GenerationCommit::build_shards(ShardBuild& build, bool& needs_all) {
+Status GenerationCommit::build_recipe(const service::WriteIndex& request, Recipe& recipe) {
+  ShardBuild build(file_, id_, request.all ? Referring::kToAll : Referring::kToChanges, given_up_);
+  DEDUP_TRY(build_shards(build, recipe));
+  failpoint("commit.shards");
+  if (recipe != Recipe::kBroken) DEDUP_TRY(write_indexes(build, request, recipe));
+  part_.facts = build.facts();
+  part_.facts.copies_made += copies_made_;
+  return Status::ok();
+}
+
+Status GenerationCommit::build_shards(ShardBuild& build, Recipe& recipe) {
   Status status;
   for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
     if (!file_.ranks().speaks_for(file_.block_home(shard))) continue;
@@ -145,19 +162,26 @@ Status GenerationCommit::build_shards(ShardBuild& build, bool& needs_all) {
     if (!status.is_ok()) break;
     part_.shards.emplace_back(shard, *std::move(entry));
   }
-  std::uint64_t has_cut_off = build.has_cut_off() ? 1 : 0;
-  DEDUP_TRY(file_.ranks().agree_max(status, has_cut_off, Waiting::kPatient));
-  needs_all = has_cut_off != 0;
+  recipe = Recipe::kWhole;
+  if (build.has_cut_off()) recipe = Recipe::kToBeReferredTo;
+  if (build.has_lost_parts()) recipe = Recipe::kBroken;
+  return agree_on(status, recipe);
+}
+
+Status GenerationCommit::agree_on(const Status& mine, Recipe& recipe) const {
+  auto worst = static_cast<std::uint64_t>(recipe);
+  DEDUP_TRY(file_.ranks().agree_max(mine, worst, Waiting::kPatient));
+  recipe = static_cast<Recipe>(worst);
   return Status::ok();
 }
 
 // When all have referred to what they have to refer to.
 Status GenerationCommit::write_indexes(ShardBuild& build, service::WriteIndex request,
-                                       bool needs_all) {
+                                       Recipe& recipe) {
   if (request.all) {
     return file_.ranks().agree(at_my_nodes(file_, request), Waiting::kPatient);
   }
-  if (!needs_all) {
+  if (recipe == Recipe::kWhole) {
     std::uint64_t is_needed = 0;
     const Status status = AtMyNodes(file_, request).wait([&](const service::WriteIndexReply& node) {
       if (node.needs_all) is_needed = 1;
@@ -165,7 +189,10 @@ Status GenerationCommit::write_indexes(ShardBuild& build, service::WriteIndex re
     DEDUP_TRY(file_.ranks().agree_max(status, is_needed, Waiting::kPatient));
     if (is_needed == 0) return Status::ok();
   }
-  DEDUP_TRY(file_.ranks().agree(build.refer_to_rest(), Waiting::kPatient));
+  const Status referred = build.refer_to_rest();
+  if (build.has_lost_parts()) recipe = Recipe::kBroken;
+  DEDUP_TRY(agree_on(referred, recipe));
+  if (recipe == Recipe::kBroken) return Status::ok();
   request.all = true;
   return file_.ranks().agree(at_my_nodes(file_, request), Waiting::kPatient);
 }
@@ -181,7 +208,7 @@ Status GenerationCommit::take_part(const Bytes& part) {
   facts_.lost_chunks += told->facts.lost_chunks;
   facts_.unknown_bytes += told->facts.unknown_bytes;
   facts_.copies_made += told->facts.copies_made;
-  facts_.placements.merge(told->facts.placements);
+  facts_.fatal_sets.merge(told->facts.fatal_sets);
   for (auto& [shard, entry] : told->shards) record_.shards[shard] = std::move(entry);
   return Status::ok();
 }

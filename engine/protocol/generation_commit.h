@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -37,10 +38,17 @@ class GenerationCommit {
 
  private:
   Status prepare(const std::function<Status()>& wait_for_data);
-  Status make_stripes(ShardBuild& build);
-  // `needs_all`: all chunks have to be referred to, which were not.
-  Status build_shards(ShardBuild& build, bool& needs_all);
-  Status write_indexes(ShardBuild& build, service::WriteIndex request, bool needs_all);
+  // What was built of the recipe, on all ranks together; of two the greater one counts.
+  enum class Recipe {
+    kWhole,
+    kToBeReferredTo,  // all chunks have to be referred to, and were not
+    kBroken,          // it relies on stripes that are not whole: it is to be built anew
+  };
+  Status make_stripes();
+  Status build_recipe(const service::WriteIndex& request, Recipe& recipe);
+  Status build_shards(ShardBuild& build, Recipe& recipe);
+  Status write_indexes(ShardBuild& build, service::WriteIndex request, Recipe& recipe);
+  Status agree_on(const Status& mine, Recipe& recipe) const;
   Status make_record();
   Status fill_record(const std::vector<Bytes>& parts);
   void keep_older(const store::CommitRecord& base);
@@ -62,6 +70,8 @@ class GenerationCommit {
   RecipePart part_;    // what this rank built
   RecipeFacts facts_;  // on rank 0
   StripeFigures stripes_;
+  std::set<Id128> given_up_;       // stripes
+  std::uint64_t copies_made_ = 0;  // before the recipe was built
 };
 
 }  // namespace dedup::engine

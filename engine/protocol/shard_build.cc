@@ -6,7 +6,6 @@
 #include "engine/protocol/base_recipe.h"
 #include "plan/block.h"
 #include "plan/block_changes.h"
-#include "plan/stripe_content.h"
 #include "service/base_block.h"
 #include "service/messages/block_home.h"
 #include "service/messages/store_node.h"
@@ -15,14 +14,10 @@ namespace dedup::engine {
 namespace {
 
 constexpr std::size_t kBaseBlocksAtOnce = 32;
-constexpr std::size_t kReferencesAtOnce = 32768;
 constexpr std::size_t kShardBytesAtOnce = std::size_t{1} << 20;
 
 // Blocks that are merged while copies of a block's chunks are being made.
 constexpr std::size_t kBlocksAhead = 8;
-
-// Of what a stripe has beside its chunks nobody but its nodes knows the length.
-constexpr std::uint32_t kAnyLength = 1;
 
 // `blocks` ascend.
 bool is_among(const std::vector<service::BlockUpdate>& blocks, std::uint64_t number) {
@@ -34,15 +29,18 @@ bool is_among(const std::vector<service::BlockUpdate>& blocks, std::uint64_t num
 
 }  // namespace
 
-ShardBuild::ShardBuild(JobFile& file, const Id128& attempt, Referring referring)
+ShardBuild::ShardBuild(JobFile& file, const Id128& attempt, Referring referring,
+                       std::set<Id128> given_up)
     : file_(file),
       view_(file.view()),
       origin_(view_->origin()),
       attempt_(attempt),
       nodes_(file.nodes()),
       restores_(file),
+      referrals_(file, attempt, restores_),
       referring_(referring),
-      makes_stripes_(file.keeping().stripes.is_possible()) {
+      makes_stripes_(file.keeping().stripes.is_possible()),
+      given_up_(std::move(given_up)) {
   // A donor's recipe is only something to compare with.
   const bool is_donor = !view_->committed && origin_ != nullptr;
   if (is_donor && origin_->record.shards.size() != nodes_) origin_ = nullptr;
@@ -124,6 +122,15 @@ Result<std::vector<BaseRecipe::BaseBlock>> ShardBuild::read_origin(
   return contents;
 }
 
+ShardBuild::Before ShardBuild::before_of(Bytes bytes, const Block& block) const {
+  Before before{std::move(bytes), {}};
+  if (referring_ == Referring::kToAll) return before;
+  for (const plan::Placement& placement : block.placements) {
+    if (placement.stripe() != nullptr) before.stripes.insert(placement.stripe()->stripe);
+  }
+  return before;
+}
+
 Status ShardBuild::for_each_block(std::uint32_t shard, const Visit& visit) {
   const NodeIndex home = file_.block_home(shard);
   DEDUP_ASSIGN(const std::vector<std::uint64_t> base, origin_blocks(shard));
@@ -157,8 +164,9 @@ Status ShardBuild::for_each_block(std::uint32_t shard, const Visit& visit) {
       for (std::size_t i = 0; i < batch.size(); ++i) {
         while (next_new < page.blocks.size() && page.blocks[next_new].block < batch[i]) {
           service::BlockUpdate& update = page.blocks[next_new++];
-          DEDUP_TRY(visit(update.block, std::move(update.content), {}));
+          DEDUP_TRY(visit(update.block, std::move(update.content), Before()));
         }
+        Before before = before_of(std::move(contents[i].encoded.bytes), contents[i].block);
         Block block;
         if (view_->committed) block = std::move(contents[i].block);
         const std::uint64_t begin = batch[i] * kBlockSpan;
@@ -168,13 +176,13 @@ Status ShardBuild::for_each_block(std::uint32_t shard, const Visit& visit) {
         if (next_new < page.blocks.size() && page.blocks[next_new].block == batch[i]) {
           plan::overlay(block, page.blocks[next_new++].content);
         }
-        DEDUP_TRY(visit(batch[i], std::move(block), std::move(contents[i].encoded.bytes)));
+        DEDUP_TRY(visit(batch[i], std::move(block), std::move(before)));
       }
       if (next_base >= base.size() || base[next_base] >= limit) break;
     }
     while (next_new < page.blocks.size()) {
       service::BlockUpdate& update = page.blocks[next_new++];
-      DEDUP_TRY(visit(update.block, std::move(update.content), {}));
+      DEDUP_TRY(visit(update.block, std::move(update.content), Before()));
     }
   }
   return Status::ok();
@@ -185,7 +193,7 @@ Status ShardBuild::restore_lost(std::uint32_t shard) {
   const plan::LiveNodes& live = file_.client().live();
   lost_blocks_.clear();
   std::vector<std::shared_ptr<const Restores::Chunk>> begun;
-  DEDUP_TRY(for_each_block(shard, [&](std::uint64_t, Block block, Bytes) {
+  DEDUP_TRY(for_each_block(shard, [&](std::uint64_t, Block block, Before) {
     std::vector<plan::Placement> left;
     for (const plan::Placement& placement : block.placements) {
       left.push_back(placement.surviving(live));
@@ -224,13 +232,12 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
     targets_.push_back({node, !base_.attempt.is_zero()});
   }
 
-  DEDUP_TRY(for_each_block(shard, [&](std::uint64_t number, Block block, Bytes before) {
+  DEDUP_TRY(for_each_block(shard, [&](std::uint64_t number, Block block, Before before) {
     return add(number, std::move(block), std::move(before));
   }));
   DEDUP_TRY(finish_blocks(0));
   DEDUP_TRY(write_out(true));
-  DEDUP_TRY(send_references());
-  facts_.copies_made = restores_.copies_made();
+  DEDUP_TRY(referrals_.send());
   store::ShardEntry entry;
   entry.digest = digest_->digest();
   for (const Target& target : targets_) entry.stores.push_back(target.node);
@@ -238,7 +245,7 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   return entry;
 }
 
-Status ShardBuild::add(std::uint64_t number, Block block, Bytes before) {
+Status ShardBuild::add(std::uint64_t number, Block block, Before before) {
   if (block.empty()) return Status::ok();
   const std::uint64_t unknown = plan::unknown_bytes(block);
   const auto lost = lost_blocks_.find(number);
@@ -255,18 +262,19 @@ Status ShardBuild::begin_repair(Added& added) {
   Block& block = added.block;
   // Stores that this job does not have cannot be counted on, nor be named by the new recipe.
   const plan::LiveNodes& live = file_.client().live();
-  std::vector<bool> enough;
   std::vector<bool> was_lost;  // when the base was committed
   for (plan::Placement& placement : block.placements) {
     was_lost.push_back(placement.redundancy().is_lost());
     placement = placement.surviving(live);
-    const bool is_given_up =
-        placement.stripe() != nullptr && given_up_.contains(placement.stripe()->stripe);
-    enough.push_back(!is_given_up && placement.enough(live, file_.redundancy()));
+  }
+  DEDUP_TRY(confirm(added.before, block.placements));
+  std::vector<bool> enough;
+  for (const plan::Placement& placement : block.placements) {
+    enough.push_back(is_enough(placement));
   }
   Placements in_stripes;
   if (makes_stripes_) {
-    DEDUP_ASSIGN(in_stripes, ask_for_stripes(block, enough));
+    DEDUP_ASSIGN(in_stripes, ask_for_stripes(added.before, block, enough));
   }
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero() || piece.is_unknown() || enough[piece.placement]) continue;
@@ -284,7 +292,10 @@ Status ShardBuild::begin_repair(Added& added) {
     // The same chunk in another block, or in another rank's shard, gets its copies on the same
     // nodes: they are chosen by its name.
     const plan::Placement& placement = block.placements[piece.placement];
-    plan::Repair repair = placement.repair(live, file_.redundancy(), piece.fingerprint);
+    // Of a stripe that was given up only the copy counts, but it may be made from that.
+    const plan::Placement kept =
+        is_given_up(placement) ? plan::Placement::copies_on(placement.nodes()) : placement;
+    plan::Repair repair = kept.repair(live, file_.redundancy(), piece.fingerprint);
     DEDUP_ASSIGN(entry->second.chunk, restores_.begin(piece.fingerprint, piece.chunk_length,
                                                       placement, repair.after, repair.targets));
     entry->second.placement = std::move(repair.after);
@@ -292,7 +303,33 @@ Status ShardBuild::begin_repair(Added& added) {
   return Status::ok();
 }
 
-Result<ShardBuild::Placements> ShardBuild::ask_for_stripes(const Block& block,
+bool ShardBuild::is_given_up(const plan::Placement& placement) const {
+  return placement.stripe() != nullptr && given_up_.contains(placement.stripe()->stripe);
+}
+
+bool ShardBuild::is_enough(const plan::Placement& placement) const {
+  return !is_given_up(placement) && placement.enough(file_.client().live(), file_.redundancy());
+}
+
+// An index may name a chunk as part of a stripe of which other nodes have nothing any more, since
+// nothing referred to it: so no block is written with a stripe whose parts this commit has not seen
+// to be there, but those that it has in the base already, where they stay.
+Status ShardBuild::confirm(const Before& before, std::span<const plan::Placement> placements) {
+  std::vector<plan::StripeUnit> stripes;
+  for (const plan::Placement& placement : placements) {
+    const plan::StripeUnit* const stripe = placement.stripe();
+    if (stripe == nullptr || !is_enough(placement) || before.stripes.contains(stripe->stripe)) {
+      continue;
+    }
+    stripes.push_back(*stripe);
+  }
+  if (stripes.empty()) return Status::ok();
+  DEDUP_ASSIGN(const std::set<Id128> failed, referrals_.confirm(stripes));
+  given_up_.insert(failed.begin(), failed.end());
+  return Status::ok();
+}
+
+Result<ShardBuild::Placements> ShardBuild::ask_for_stripes(const Before& before, const Block& block,
                                                            const std::vector<bool>& enough) {
   const plan::LiveNodes& live = file_.client().live();
   std::map<NodeIndex, service::FindPlacements> asked;
@@ -312,7 +349,8 @@ Result<ShardBuild::Placements> ShardBuild::ask_for_stripes(const Block& block,
   for (const auto& [node, request] : asked) {
     pending.push_back(file_.client().start(node, request));
   }
-  Placements placements;
+  Placements answers;
+  std::vector<plan::Placement> distinct;
   Status status;
   auto next = asked.begin();
   for (auto& one : pending) {
@@ -324,12 +362,21 @@ Result<ShardBuild::Placements> ShardBuild::ask_for_stripes(const Block& block,
       continue;
     }
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const plan::Placement& placement = reply->placements[reply->of[i]];
-      if (placement.enough(live, file_.redundancy())) placements.emplace(names[i], placement);
+      answers.emplace(names[i], reply->placements[reply->of[i]]);
     }
+    distinct.insert(distinct.end(), reply->placements.begin(), reply->placements.end());
   }
   DEDUP_TRY(status);
-  return placements;
+  DEDUP_TRY(confirm(before, distinct));
+  std::erase_if(answers, [&](const auto& answer) { return !is_enough(answer.second); });
+  return answers;
+}
+
+RecipeFacts ShardBuild::facts() const {
+  RecipeFacts facts = facts_;
+  facts.lost_chunks += referrals_.lost_chunks();
+  facts.copies_made = restores_.copies_made();
+  return facts;
 }
 
 Status ShardBuild::finish_blocks(std::size_t ahead) {
@@ -345,11 +392,30 @@ Status ShardBuild::finish_blocks(std::size_t ahead) {
   return Status::ok();
 }
 
+// A commit goes on without what was lost since the last one; not without what it is to make last.
+Status ShardBuild::check_was_there(const Added& added, const Fingerprint& fingerprint) const {
+  if (file_.on_loss != OnLoss::kGoOn) return Status::ok();
+  if (!added.before.bytes.empty()) {
+    DEDUP_ASSIGN(const Block before,
+                 service::open_base_block(store::with_checksum(added.number, added.before.bytes),
+                                          origin_->store_of));
+    const bool was_there = std::any_of(
+        before.pieces.begin(), before.pieces.end(),
+        [&](const Piece& piece) { return !piece.is_zero() && piece.fingerprint == fingerprint; });
+    if (was_there) return Status::ok();
+  }
+  return {Code::kIo, file_.path + ": chunk " + fingerprint.hex() +
+                         ", which was written since the last commit, cannot be read on any node: "
+                         "write it again"};
+}
+
 Status ShardBuild::finish_block(Added added) {
   Block& block = added.block;
   for (const auto& [fingerprint, repaired] : added.repaired) {
     DEDUP_TRY(restores_.finish(*repaired.chunk));
-    if (repaired.chunk->is_lost()) ++facts_.lost_chunks;
+    if (!repaired.chunk->is_lost()) continue;
+    DEDUP_TRY(check_was_there(added, fingerprint));
+    ++facts_.lost_chunks;
   }
   std::map<plan::Placement, std::uint32_t> numbers;
   for (Piece& piece : block.pieces) {
@@ -367,96 +433,27 @@ Status ShardBuild::finish_block(Added added) {
     const plan::Placement& placement = block.placements[piece.placement];
     if (placement.redundancy().is_lost()) continue;
     facts_.lowest = std::min(facts_.lowest, placement.redundancy());
-    facts_.placements.insert(placement);
+    facts_.fatal_sets.insert(plan::fatal_set(placement));
   }
   store::EncodedBlock encoded = store::with_checksum(added.number, store::encode_block(block));
   // Equal bytes mean the same with this record's stores, whatever was done to the block: if the
   // stores are not numbered as they were, or copies have come to other nodes, the bytes differ.
-  const bool is_carried = !base_.attempt.is_zero() && encoded.bytes == added.before;
-  if (referring_ == Referring::kToAll || added.before.empty()) {
-    refer(block);
+  const bool is_carried = !base_.attempt.is_zero() && encoded.bytes == added.before.bytes;
+  if (referring_ == Referring::kToAll || added.before.bytes.empty()) {
+    referrals_.refer(block);
   } else {
     not_referred_to_.push_back(added.number);
     if (!is_carried) {
       DEDUP_ASSIGN(const Block before,
-                   service::open_base_block(store::with_checksum(added.number, added.before),
+                   service::open_base_block(store::with_checksum(added.number, added.before.bytes),
                                             origin_->store_of));
       const plan::BlockChanges changes = plan::changes_between(before, block);
-      refer(block, changes.fresh);
+      referrals_.refer(block, changes.fresh);
       count_dropped(before, changes.gone, block, changes.fresh);
     }
   }
-  if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
+  if (referrals_.is_much()) DEDUP_TRY(referrals_.send());
   return write(std::move(encoded), is_carried);
-}
-
-// The number in referred_ of a chunk with this placement. If there is none it is `fresh`,
-// under which the table knows the chunk from then on.
-std::uint32_t ShardBuild::number_of(const Fingerprint& fingerprint, std::uint32_t placement,
-                                    std::uint32_t fresh) {
-  return referred_table_.find_or_enter_if(fingerprint.prefix(), fresh, [&](std::uint32_t n) {
-    return referred_[n].placement == placement && referred_[n].fingerprint == fingerprint;
-  });
-}
-
-void ShardBuild::make_room_to_refer(std::size_t pieces) {
-  if (referred_.size() + pieces <= referred_room_) return;
-  referred_room_ = std::max(kReferencesAtOnce, 2 * (referred_.size() + pieces));
-  referred_table_.reset(referred_room_);
-  for (std::uint32_t i = 0; i < referred_.size(); ++i) {
-    number_of(referred_[i].fingerprint, referred_[i].placement, i);
-  }
-}
-
-void ShardBuild::refer(const Block& block) {
-  std::vector<std::uint32_t> all(block.pieces.size());
-  std::iota(all.begin(), all.end(), 0U);
-  refer(block, all);
-}
-
-// A chunk that is there often is referred to once.
-void ShardBuild::refer(const Block& block, std::span<const std::uint32_t> pieces) {
-  make_room_to_refer(pieces.size());
-  std::vector<std::uint32_t> numbers;
-  for (const plan::Placement& placement : block.placements) {
-    numbers.push_back(referred_placements_.number(placement));
-  }
-  std::vector<bool> is_used(block.placements.size());
-  for (const std::uint32_t i : pieces) {
-    const Piece& piece = block.pieces[i];
-    if (piece.is_zero()) continue;
-    is_used[piece.placement] = true;
-    refer(piece.fingerprint, piece.chunk_length, numbers[piece.placement],
-          block.placements[piece.placement].nodes());
-  }
-  for (std::size_t i = 0; i < is_used.size(); ++i) {
-    const plan::StripeUnit* const stripe = block.placements[i].stripe();
-    if (is_used[i] && stripe != nullptr) refer_to_stripe(*stripe);
-  }
-}
-
-// What the nodes of a stripe keep of it beside its chunks stays as long as one of these is referred
-// to, and so do the others of its chunks.
-void ShardBuild::refer_to_stripe(const plan::StripeUnit& stripe) {
-  make_room_to_refer(2 * stripe.nodes.size());
-  const std::uint32_t placement = referred_placements_.number(plan::placement_of_parts(stripe));
-  for (unsigned slot = 0; slot < stripe.nodes.size(); ++slot) {
-    if (stripe.nodes[slot] == kNoNode) continue;
-    for (const Fingerprint& part : plan::part_names(stripe, slot)) {
-      refer(part, kAnyLength, placement, {&stripe.nodes[slot], 1});
-    }
-  }
-}
-
-void ShardBuild::refer(const Fingerprint& fingerprint, std::uint32_t length,
-                       std::uint32_t placement, std::span<const NodeIndex> nodes) {
-  const auto fresh = static_cast<std::uint32_t>(referred_.size());
-  if (number_of(fingerprint, placement, fresh) != fresh) return;
-  referred_.push_back({fingerprint, length, placement});
-  for (const NodeIndex node : nodes) {
-    references_[node].push_back(fresh);
-    ++reference_count_;
-  }
 }
 
 // A chunk that is kept otherwise now is still on the nodes that both ways have.
@@ -473,8 +470,7 @@ void ShardBuild::count_dropped(const Block& before, std::span<const std::uint32_
     for (const NodeIndex node : before.placements[piece.placement].nodes()) {
       const bool stays = kept != still.end() && kept->second->is_on(node);
       if (node >= nodes_ || stays) continue;
-      dropped_[node] += store::stored_size(piece.fingerprint, piece.chunk_length);
-      references_[node];  // is told of it, if of no chunk
+      referrals_.drop(node, store::stored_size(piece.fingerprint, piece.chunk_length));
     }
   }
 }
@@ -486,117 +482,12 @@ Status ShardBuild::refer_to_rest() {
     const auto batch = rest.first(std::min(rest.size(), kBaseBlocksAtOnce));
     rest = rest.subspan(batch.size());
     DEDUP_ASSIGN(const std::vector<Block> blocks, built.read(batch));
-    for (const Block& block : blocks) refer(block);
-    if (reference_count_ >= kReferencesAtOnce) DEDUP_TRY(send_references());
+    for (const Block& block : blocks) referrals_.refer(block);
+    if (referrals_.is_much()) DEDUP_TRY(referrals_.send());
   }
-  DEDUP_TRY(send_references());
+  DEDUP_TRY(referrals_.send());
   not_referred_to_.clear();
-  facts_.copies_made = restores_.copies_made();
   return Status::ok();
-}
-
-service::References ShardBuild::references_to(NodeIndex node,
-                                              const std::vector<std::uint32_t>& chunks) {
-  service::References request{file_.identity(), attempt_, {}, {}};
-  if (const auto dropped = dropped_.extract(node)) request.dropped = dropped.mapped();
-  NumberedInMessages numbers(referred_placements_);
-  request.chunks.reserve(chunks.size());
-  for (const std::uint32_t chunk : chunks) {
-    const Referred& referred = referred_[chunk];
-    request.chunks.push_back(
-        {referred.fingerprint, numbers.number(referred.placement, request.placements)});
-  }
-  return request;
-}
-
-Result<ShardBuild::ByNode> ShardBuild::ask_references(const ByNode& references) {
-  std::vector<service::Client::Pending<service::References>> pending;
-  for (const auto& [node, chunks] : references) {
-    pending.push_back(file_.client().start(node, references_to(node, chunks)));
-  }
-  Status status;
-  ByNode missing;
-  std::size_t next = 0;
-  for (const auto& [node, chunks] : references) {
-    const auto reply = pending[next++].wait();
-    if (!reply.is_ok()) {
-      status = reply.status();
-    } else if (reply->missing.size() != chunks.size()) {
-      status = Status(Code::kInternal, "a node answered for other chunks");
-    } else {
-      for (std::size_t k = 0; k < chunks.size(); ++k) {
-        if (reply->missing[k] != 0) missing[node].push_back(chunks[k]);
-      }
-    }
-  }
-  DEDUP_TRY(status);
-  return missing;
-}
-
-Status ShardBuild::send_references() {
-  DEDUP_ASSIGN(const ByNode missing, ask_references(references_));
-  DEDUP_TRY(restore_missing(missing));
-  references_.clear();
-  referred_.clear();
-  referred_room_ = 0;
-  referred_placements_ = {};
-  reference_count_ = 0;
-  return Status::ok();
-}
-
-Status ShardBuild::restore_missing(const ByNode& missing) {
-  if (missing.empty()) return Status::ok();
-  ByChunk wanted;
-  for (const auto& [node, chunks] : missing) {
-    for (const std::uint32_t chunk : chunks) {
-      Lacking& lacking = wanted[referred_[chunk].fingerprint];
-      lacking.chunk = chunk;
-      lacking.nodes.push_back(node);
-    }
-  }
-  ByNode restored;
-  DEDUP_ASSIGN(const ByChunk partly, restore(wanted, restored));
-  // By now some node has each of these.
-  DEDUP_ASSIGN(const ByChunk never, restore(partly, restored));
-  for (const auto& [fingerprint, lacking] : never) {
-    for (const NodeIndex node : lacking.nodes) restored[node].push_back(lacking.chunk);
-  }
-  DEDUP_ASSIGN(const ByNode still, ask_references(restored));
-  if (still.empty()) return Status::ok();
-  const auto& [node, chunks] = *still.begin();
-  return {Code::kIo, "node " + file_.client().node_name(node) + " does not have " +
-                         std::to_string(chunks.size()) + " chunks that it has just been sent (" +
-                         referred_[chunks.front()].fingerprint.hex() +
-                         "): the generation would have fewer copies than it says"};
-}
-
-Result<ShardBuild::ByChunk> ShardBuild::restore(const ByChunk& wanted, ByNode& restored) {
-  std::vector<std::shared_ptr<const Restores::Chunk>> chunks;
-  for (const auto& [fingerprint, lacking] : wanted) {
-    const Referred& chunk = referred_[lacking.chunk];
-    const plan::Placement& said = referred_placements_[chunk.placement];
-    plan::Placement after = said;
-    for (const NodeIndex node : lacking.nodes) {
-      if (!after.involves(node)) after.add_copy(node);
-    }
-    DEDUP_ASSIGN(auto begun,
-                 restores_.begin(fingerprint, chunk.chunk_length, said, after, lacking.nodes));
-    chunks.push_back(std::move(begun));
-  }
-  ByChunk partly;
-  auto next = wanted.begin();
-  for (const auto& chunk : chunks) {
-    const auto& [fingerprint, lacking] = *next++;
-    DEDUP_TRY(restores_.finish(*chunk));
-    if (chunk->is_lost()) {
-      ++facts_.lost_chunks;
-    } else if (chunk->lost > 0) {
-      partly.emplace(fingerprint, lacking);
-    } else {
-      for (const NodeIndex node : lacking.nodes) restored[node].push_back(lacking.chunk);
-    }
-  }
-  return partly;
 }
 
 Status ShardBuild::write(store::EncodedBlock block, bool is_carried) {

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/numbered.h"
 #include "base/status.h"
 #include "engine/protocol/base_recipe.h"
 #include "engine/protocol/job_file.h"
+#include "engine/protocol/referrals.h"
 #include "engine/protocol/restores.h"
 #include "plan/block.h"
-#include "plan/cut.h"
+#include "plan/odds.h"
 #include "service/messages/store_node.h"
 #include "store/commit_record.h"
 #include "store/shard.h"
@@ -29,10 +29,10 @@ namespace dedup::engine {
 // What was seen while shards were built, for the report.
 struct RecipeFacts {
   plan::Redundancy lowest = plan::Redundancy::boundless();  // of the chunks that are not lost
-  std::set<plan::Placement> placements;                     // of these
-  std::uint64_t lost_chunks = 0;                            // of which no copy is left anywhere
-  std::uint64_t unknown_bytes = 0;                          // whose recipe is lost
-  std::uint64_t copies_made = 0;                            // of chunks that nodes lacked
+  std::set<plan::FatalSet> fatal_sets;  // what the loss of any of these depends on
+  std::uint64_t lost_chunks = 0;        // of which no copy is left anywhere
+  std::uint64_t unknown_bytes = 0;      // whose recipe is lost
+  std::uint64_t copies_made = 0;        // of chunks that nodes lacked
 };
 
 // Which chunks the nodes are told of: of all; or of those that blocks do not have as the origin's
@@ -47,13 +47,13 @@ enum class Referring { kToAll, kToChanges };
 // encoded; fingerprints for about 4 MiB; 8 bytes a block that is not referred to.
 class ShardBuild {
  public:
-  ShardBuild(JobFile& file, const Id128& attempt, Referring referring);
+  // `given_up`: stripes; chunks in these are not kept well enough, and are in others by now.
+  ShardBuild(JobFile& file, const Id128& attempt, Referring referring,
+             std::set<Id128> given_up = {});
 
   // Before stripes are made: has a node get each chunk of these shards that no node has as a whole
   // any more, so that it can become part of one.
   Status restore_lost(std::uint32_t shard);
-  // Chunks in these stripes are not kept well enough: they are in others by now.
-  void give_up(std::set<Id128> stripes) { given_up_ = std::move(stripes); }
   // Shard `shard` of as many as the job has nodes. Returns what the record says of it.
   Result<store::ShardEntry> build(std::uint32_t shard);
 
@@ -63,9 +63,19 @@ class ShardBuild {
   // After all shards of all ranks were built with kToChanges: tells the nodes of the other chunks.
   Status refer_to_rest();
 
-  const RecipeFacts& facts() const { return facts_; }
+  // Whether the nodes were told of stripes that are not whole any more, in blocks that are as they
+  // were: then the shards are to be built anew, with kToAll.
+  bool has_lost_parts() const { return referrals_.has_lost_parts(); }
+
+  RecipeFacts facts() const;
 
  private:
+  // A block as the origin's shard has it, if it does.
+  struct Before {
+    Bytes bytes;
+    std::set<Id128> stripes;  // that it relies on; none if all is referred to
+  };
+
   BaseRecipe origin() const { return {file_.client(), file_.identity(), *origin_}; }
   // Numbers of the origin's blocks that belong to the shard, ascending.
   Result<std::vector<std::uint64_t>> origin_blocks(std::uint32_t shard);
@@ -87,52 +97,34 @@ class ShardBuild {
   struct Added {
     std::uint64_t number = 0;
     Block block;
-    Bytes before;  // as the origin's shard has it, if it does
+    Before before;
     std::map<Fingerprint, Repaired> repaired;
   };
 
-  // Calls visit(number, block, as the origin's shard has it, if it does) for each of the shard's
-  // blocks as it is to be committed, ascending.
-  using Visit = std::function<Status(std::uint64_t, Block, Bytes)>;
+  Before before_of(Bytes bytes, const Block& block) const;
+  // Calls visit(number, block, before) for each of the shard's blocks as it is to be committed,
+  // ascending.
+  using Visit = std::function<Status(std::uint64_t, Block, Before)>;
   Status for_each_block(std::uint32_t shard, const Visit& visit);
-  Status add(std::uint64_t number, Block block, Bytes before);
+  Status add(std::uint64_t number, Block block, Before before);
   // Has repaired what is not kept well enough on the nodes of the job; placements become what is
   // there.
   Status begin_repair(Added& added);
   // Of chunks that stripes should have been made of, how they are kept now, as the nodes say that
   // take care of them.
   using Placements = std::map<Fingerprint, plan::Placement>;
-  Result<Placements> ask_for_stripes(const Block& block, const std::vector<bool>& enough);
+  Result<Placements> ask_for_stripes(const Before& before, const Block& block,
+                                     const std::vector<bool>& enough);
+  bool is_given_up(const plan::Placement& placement) const;
+  bool is_enough(const plan::Placement& placement) const;
+  Status confirm(const Before& before, std::span<const plan::Placement> placements);
   // Writes blocks whose chunks are repaired; waits for those before the last `ahead`.
   Status finish_blocks(std::size_t ahead);
   Status finish_block(Added added);
-  std::uint32_t number_of(const Fingerprint& fingerprint, std::uint32_t placement,
-                          std::uint32_t fresh);
-  void make_room_to_refer(std::size_t pieces);
-  void refer(const Block& block);
-  // To the chunks of these pieces.
-  void refer(const Block& block, std::span<const std::uint32_t> pieces);
-  void refer_to_stripe(const plan::StripeUnit& stripe);
-  void refer(const Fingerprint& fingerprint, std::uint32_t length, std::uint32_t placement,
-             std::span<const NodeIndex> nodes);
+  Status check_was_there(const Added& added, const Fingerprint& fingerprint) const;
   // Counts what nodes are not referred to for any more: see plan::BlockChanges.
   void count_dropped(const Block& before, std::span<const std::uint32_t> gone, const Block& block,
                      std::span<const std::uint32_t> fresh);
-  Status send_references();
-  // By the nodes that should have them: numbers in referred_.
-  using ByNode = std::map<NodeIndex, std::vector<std::uint32_t>>;
-  service::References references_to(NodeIndex node, const std::vector<std::uint32_t>& chunks);
-  Result<ByNode> ask_references(const ByNode& references);  // those that are missing
-  Status restore_missing(const ByNode& missing);
-  // A chunk, by its number in referred_, and nodes that should have it.
-  struct Lacking {
-    std::uint32_t chunk = 0;
-    std::vector<NodeIndex> nodes;
-  };
-  using ByChunk = std::map<Fingerprint, Lacking>;
-  // Has all nodes get them. Returns those that only some of their nodes could get; those that all
-  // could get are added to `restored`, those that none could are counted as lost.
-  Result<ByChunk> restore(const ByChunk& wanted, ByNode& restored);
   // Sends blocks when they are many.
   Status write(store::EncodedBlock block, bool is_carried);
   // To all nodes that keep the shard. `ends`: there are no more.
@@ -149,6 +141,7 @@ class ShardBuild {
   NodeIndex nodes_;
   RecipeFacts facts_;
   Restores restores_;
+  Referrals referrals_;
   Referring referring_;
   CommittedGeneration built_;                   // of its record: what is needed to read it
   std::vector<std::uint64_t> not_referred_to_;  // blocks, not to all of their chunks
@@ -177,21 +170,6 @@ class ShardBuild {
   std::size_t unsent_bytes_ = 0;
   bool has_begun_ = false;
   std::deque<Added> added_;
-
-  // A chunk that there are references to, one to each node of a placement.
-  struct Referred {
-    Fingerprint fingerprint;
-    std::uint32_t chunk_length = 0;
-    std::uint32_t placement = 0;  // number in referred_placements_
-  };
-  // References that were not sent yet, by node; and the chunks.
-  ByNode references_;
-  std::vector<Referred> referred_;
-  plan::FingerprintTable referred_table_;
-  std::size_t referred_room_ = 0;  // in the table
-  Numbered<plan::Placement> referred_placements_;
-  std::size_t reference_count_ = 0;
-  std::map<NodeIndex, std::uint64_t> dropped_;  // bytes that the nodes were not told of yet
 };
 
 }  // namespace dedup::engine

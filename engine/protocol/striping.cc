@@ -78,7 +78,8 @@ Status Striping::find_sparse(std::span<const NodeIndex> group) {
   }
   DEDUP_TRY(status);
   for (const auto& [stripe, told] : stripes) {
-    const std::uint64_t whole = told.bytes / told.units * (told.data - told.units);
+    const unsigned others = told.data - std::min(told.data, told.units);
+    const std::uint64_t whole = told.bytes / told.units * others;
     if (2 * (told.live + whole) < told.bytes + whole) sparse_.insert(stripe);
   }
   return Status::ok();
@@ -91,8 +92,11 @@ Status Striping::share_sparse(Status status) {
   std::vector<Id128> all;
   for (const Bytes& part : parts) {
     const auto some = decoded<std::vector<Id128>>(part);
-    if (!some) return {Code::kInternal, "a rank sent stripes that cannot be"};
-    all.insert(all.end(), some->begin(), some->end());
+    if (some) {
+      all.insert(all.end(), some->begin(), some->end());
+    } else {
+      status = {Code::kInternal, "a rank sent stripes that cannot be"};
+    }
   }
   DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
   DEDUP_TRY(file_.ranks().share(Status::ok(), all));
@@ -184,8 +188,14 @@ Result<Striping::Joined> Striping::encode(const std::vector<plan::Stripe>& strip
 Status Striping::join(const Joined& joined) const {
   std::vector<service::Client::Pending<service::JoinStripes>> pending;
   for (const auto& [node, units] : joined) {
-    pending.push_back(
-        file_.client().start(node, service::JoinStripes{file_.identity(), attempt_, units}));
+    for (std::size_t begin = 0; begin < units.size(); begin += kStripesAtOnce) {
+      const std::size_t end = std::min(units.size(), begin + kStripesAtOnce);
+      pending.push_back(file_.client().start(
+          node, service::JoinStripes{file_.identity(),
+                                     attempt_,
+                                     {units.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      units.begin() + static_cast<std::ptrdiff_t>(end)}}));
+    }
   }
   Status status;
   for (auto& one : pending) {

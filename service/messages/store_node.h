@@ -314,6 +314,7 @@ struct UnitShare {
   std::uint8_t data = 0;    // units that the stripe has
   std::uint32_t live = 0;   // bytes of chunks that the file refers to
   std::uint32_t bytes = 0;  // of the whole unit
+  bool possible() const { return data != 0 && live <= bytes && bytes <= kMaxChunkSize; }
 };
 struct ListSharesReply {
   std::vector<UnitShare> shares;
@@ -370,7 +371,10 @@ struct NewStripe {
   plan::StripeUnit unit(std::size_t slot) const {
     return {id, static_cast<std::uint8_t>(slot), static_cast<std::uint8_t>(units.size()), nodes};
   }
-  bool possible() const { return units.size() < nodes.size() && unit(0).possible(); }
+  bool possible() const {
+    return units.size() < nodes.size() && unit(0).possible() &&
+           std::find(nodes.begin(), nodes.end(), kNoNode) == nodes.end();
+  }
 };
 struct EncodeReply {
   std::vector<std::uint8_t> failed;  // one per stripe: 1 if it was not made

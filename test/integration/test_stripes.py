@@ -333,3 +333,62 @@ def test_of_a_stripe_that_is_hardly_needed_the_rest_is_striped_anew(site):
     # First with all of the first stripes.
     assert sizes[0] > 2.5 * size and max(sizes[2:]) < 1.8 * size, sizes
     file.expect_without_any()
+
+
+def test_a_stripe_that_others_have_dropped_is_not_taken_for_whole(site):
+    """An index may still name what nothing referred to for a while, and the parities are gone."""
+    file = File(site, "rs:4+2", 6, chunk_size=512)
+    little, much = 32 << 10, 2 << 20
+    again = noise("again", little)
+    offset = 6 * little
+    file.write({r: [(r * little, again if r == 0 else noise(f"{r} first", little))] for r in range(6)})
+    file.write({r: [(offset + r * much, noise(f"{r} much", much))] for r in range(6)}, "w")
+    # All of the first is written over; only n0 writes so little that its index stays.
+    first = {r: [(r * little, noise(f"{r} over", little))] for r in range(6)}
+    rest = {r: [(offset + (6 + r) * much, noise(f"{r} more", much if r else 512))] for r in range(6)}
+    file.model.write(first)
+    file.model.write(rest)
+    site.run(Script().open("w").write("all-at", first).write("all-at", rest).close(), file.nodes, 6,
+             file.hints).check()
+    file.write({0: [(0, again)]}, "w")
+    assert file.report()["losses_survived"] == 2
+    for lost in (["n0"], ["n0", "n1"], ["n2", "n5"]):
+        file.expect_without(lost)
+    file.heal(file.nodes, flags=1)
+
+
+def test_a_damaged_page_of_an_index_does_not_keep_from_healing(site):
+    file = File(site, "rs:4+2", 6, chunk_size=512)
+    file.fill(1, 512 << 10)
+    (index,) = site.file_directory("n2").rglob("index")
+    flip(index, [5 * 4096 + 100])
+    file.heal(file.nodes)
+    file.expect_without_any()
+
+
+def test_a_damaged_table_does_not_keep_from_committing(site):
+    file = File(site, "rs:4+2", 6, chunk_size=512)
+    file.fill(1, 64 << 10)
+    for path in segments(site, "n2"):
+        flip(path, range(200, path.stat().st_size, 3000))
+    file.write({r: [(r * 65536, noise(f"{r} new", 1024))] for r in range(6)}, "w")
+    file.heal(file.nodes, flags=1)
+    file.expect_without_any()
+
+
+def test_a_chunk_in_two_stripes_comes_back_to_both_nodes(site):
+    """Two ranks wrote it in one generation, and others, who did not have it, in the next."""
+    file = File(site, "rs:2+2", 8)
+    same = noise("same", 8 * CHUNK)
+    for at, mode, ranks in ((0, "wc", (0, 1)), (32 << 20, "w", (5, 6))):
+        file.write({r: [(at + r * 16 * CHUNK, same if r in ranks else noise(f"{at} {r}", 8 * CHUNK))]
+                    for r in range(8)}, mode)
+    damaged = 0
+    for path in site.stores.rglob("*.seg"):
+        content = path.read_bytes()
+        places = [content.find(same[i:i + CHUNK]) for i in range(0, len(same), CHUNK)]
+        flip(path, [place + 100 for place in places if place >= 0])
+        damaged += sum(place >= 0 for place in places)
+    assert damaged == 16
+    file.heal(file.nodes, flags=1)
+    file.expect_without_any()
