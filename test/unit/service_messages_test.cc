@@ -290,8 +290,17 @@ class Random {
     plan::StripeUnit unit;
     fill(unit);
     stripe.id = unit.stripe;
-    stripe.nodes = unit.nodes;
+    // None of its nodes is gone.
+    for (NodeIndex i = 0; i < unit.nodes.size(); ++i) {
+      stripe.nodes.push_back(static_cast<NodeIndex>(10 * i + up_to(10)));
+    }
     for (unsigned slot = 0; slot < unit.data; ++slot) fill(stripe.units.emplace_back());
+  }
+  void fill(UnitShare& share) {
+    fill(share.stripe);
+    share.data = static_cast<std::uint8_t>(1 + up_to(60));
+    share.bytes = static_cast<std::uint32_t>(up_to(kMaxChunkSize));
+    share.live = static_cast<std::uint32_t>(up_to(share.bytes + 1));
   }
   void fill(FindPlacementsReply& reply) {
     fill(reply.placements);
