@@ -361,10 +361,13 @@ Result<ShardBuild::Placements> ShardBuild::ask_for_stripes(const Before& before,
                              : reply.status();
       continue;
     }
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      answers.emplace(names[i], reply->placements[reply->of[i]]);
+    const std::size_t first = distinct.size();
+    for (const plan::Placement& placement : reply->placements) {
+      distinct.push_back(placement.surviving(live));
     }
-    distinct.insert(distinct.end(), reply->placements.begin(), reply->placements.end());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      answers.emplace(names[i], distinct[first + reply->of[i]]);
+    }
   }
   DEDUP_TRY(status);
   DEDUP_TRY(confirm(before, distinct));

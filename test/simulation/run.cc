@@ -428,12 +428,15 @@ class Run {
 
   // ---- Writing ---------------------------------------------------------------------------------
 
-  // What a cell is written with: a number that nothing had before, or what another file has there,
-  // as time steps do. The first cell of a write is new: so contents tell versions apart.
+  // What a cell is written with: a number that nothing had before, what another file has there, as
+  // time steps do, or what some file had once. The first cell of a write is new: so contents tell
+  // versions apart.
   std::uint64_t next_value(const Step& step, const Slot& slot, std::size_t cell, bool is_first) {
     const auto& other = model_.name(step.other).file;
     const bool repeats = (step.cells >> (8 + cell) & 1) != 0;
-    if (is_first || !repeats || !other || other == slot.file) return ++serial_;
+    if (is_first || !repeats) return ++serial_;
+    // Or what some file had before, which stores may still have a part of.
+    if (!other || other == slot.file) return serial_ == 0 ? ++serial_ : 1 + step.seed % serial_;
     const std::uint64_t value = other->last->content[cell];
     return value != 0 ? value : ++serial_;
   }
