@@ -23,6 +23,13 @@ enum class Waiting { kPolling, kPatient };
 
 enum class Combining { kSum, kLeast, kLargest };
 
+// What one rank has for another: something short, and much that follows from it. A change of `said`
+// on its way ends the job, as where MPI itself fails; who gets `bulk` has to find one.
+struct Letter {
+  Bytes said;
+  Bytes bulk;
+};
+
 class Ranks {
  public:
   virtual ~Ranks() = default;
@@ -33,7 +40,9 @@ class Ranks {
   bool is_root() const { return rank() == 0; }
   // Local. Whether this rank speaks to a node's service when one rank must do so for all: those of
   // a job's topology do for their own node's; without one they are dealt in turn.
-  virtual bool speaks_for(NodeIndex node) const { return node % size() == rank(); }
+  bool speaks_for(NodeIndex node) const { return speaker_for(node) == rank(); }
+  // Local. Which rank does.
+  virtual int speaker_for(NodeIndex node) const { return node % size(); }
 
   // Element by element, of all ranks' values, which are as many on each, on all ranks. Values for
   // kLeast and kLargest are below 2^63: MPICH 4.0.2 compares MPI_UINT64_T as if it had a sign.
@@ -47,6 +56,11 @@ class Ranks {
   virtual std::vector<Bytes> gather(const Bytes& mine) const = 0;
   // to[r] goes to rank r; what comes back is from each rank.
   virtual std::vector<Bytes> exchange(const std::vector<Bytes>& to) const = 0;
+  // Collective over `partners` alone, the same ranks, ascending, on each, this one among them.
+  // to[i] goes to partners[i], and from[i] comes from there; what it had before is memory to be
+  // used.
+  virtual void exchange_letters(std::span<const int> partners, std::span<const Letter> to,
+                                std::vector<Letter>& from) const = 0;
 
   // Where a rank cannot be reached, these leave the values as they were: who goes on agrees.
   void sum(std::span<std::uint64_t> values) const;
@@ -96,6 +110,10 @@ class OneRank final : public Ranks {
   void broadcast(Id128&) const override {}
   std::vector<Bytes> gather(const Bytes& mine) const override { return {mine}; }
   std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override { return to; }
+  void exchange_letters(std::span<const int>, std::span<const Letter> to,
+                        std::vector<Letter>& from) const override {
+    from.assign(to.begin(), to.end());
+  }
 };
 
 }  // namespace dedup

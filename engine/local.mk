@@ -49,6 +49,8 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/search.h \
   engine/protocol/shard_build.cc \
   engine/protocol/shard_build.h \
+  engine/protocol/stripe_maker.cc \
+  engine/protocol/stripe_maker.h \
   engine/protocol/striping.cc \
   engine/protocol/striping.h \
   engine/protocol/write_back.cc \

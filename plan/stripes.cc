@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 #include <numeric>
 
 #include "plan/deal.h"
@@ -69,6 +70,18 @@ std::vector<Stripe> make_stripes(std::span<const NodeIndex> nodes,
         stripe.parities.end());
     stripes.push_back(std::move(stripe));
   }
+}
+
+std::vector<std::vector<std::uint32_t>> encoding_rounds(std::span<const NodeIndex> encoders,
+                                                        std::size_t at_once) {
+  std::map<NodeIndex, std::size_t> made;
+  std::vector<std::vector<std::uint32_t>> rounds;
+  for (std::uint32_t i = 0; i < encoders.size(); ++i) {
+    const std::size_t round = made[encoders[i]]++ / at_once;
+    if (rounds.size() <= round) rounds.resize(round + 1);
+    rounds[round].push_back(i);
+  }
+  return rounds;
 }
 
 }  // namespace dedup::plan

@@ -44,4 +44,9 @@ std::vector<Stripe> make_stripes(std::span<const NodeIndex> nodes,
                                  std::span<const std::uint32_t> units, const StripeShape& shape,
                                  std::uint32_t turn);
 
+// Stripes are made in rounds, in each of which a node makes `at_once` at most. encoders[i] makes
+// the i-th stripe. By round, the numbers of its stripes, ascending.
+std::vector<std::vector<std::uint32_t>> encoding_rounds(std::span<const NodeIndex> encoders,
+                                                        std::size_t at_once);
+
 }  // namespace dedup::plan

@@ -16,8 +16,6 @@ libdedup_core_la_SOURCES += \
   service/compaction.h \
   service/connect.cc \
   service/connect.h \
-  service/encode.cc \
-  service/encode.h \
   service/executor.cc \
   service/executor.h \
   service/file_chunks.cc \

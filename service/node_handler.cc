@@ -7,7 +7,6 @@
 
 #include "base/fields.h"
 #include "service/block_home.h"
-#include "service/encode.h"
 #include "service/executor.h"
 #include "service/file_home.h"
 #include "service/messages/block_home.h"
@@ -42,7 +41,7 @@ class NodeHandler : public Handler {
                       SetAside>(file_home_, opcode, body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
-        answer_one_of<Attach, Detach, Restore, EncodeStripes>(*this, opcode, body, responder) ||
+        answer_one_of<Attach, Detach, Restore>(*this, opcode, body, responder) ||
         answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
                       Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
                       RecallLease, ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits,
@@ -77,21 +76,11 @@ class NodeHandler : public Handler {
     Executor::Ticket& task = tasks_[responder->connection()];
     task = executor_.add(
         std::make_unique<RestoreTask>(request, self_, store_node_, std::move(responder)),
-        precedence_of(request), request.bytes_per_second);
-  }
-  void on(const EncodeStripes& request, std::unique_ptr<Responder> responder) {
-    Executor::Ticket& task = tasks_[responder->connection()];
-    task = executor_.add(
-        std::make_unique<EncodeTask>(request, self_, store_node_, std::move(responder)),
-        precedence_of(request), request.bytes_per_second);
+        request.in_background ? Executor::Precedence::kBackground : Executor::Precedence::kCommit,
+        request.bytes_per_second);
   }
 
  private:
-  template <typename Request>
-  static Executor::Precedence precedence_of(const Request& request) {
-    return request.in_background ? Executor::Precedence::kBackground
-                                 : Executor::Precedence::kCommit;
-  }
   // Whether the opcode is one of these requests'; if so, it is answered, or will be.
   template <typename... Requests, typename Home>
   bool answer_one_of(Home& home, Opcode opcode, std::span<const std::byte> body,

@@ -337,8 +337,7 @@ Result<ListSharesReply> StoreNode::on(const ListShares& request) {
 Result<MakeUnitsReply> StoreNode::on(const MakeUnits& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<MakeUnitsReply> {
     DEDUP_ASSIGN(NodeCommit* const commit, file.begin_commit(request.attempt));
-    DEDUP_ASSIGN(const std::uint32_t units, commit->stripes().make_units(request, self_, nodes_));
-    return MakeUnitsReply{units};
+    return commit->stripes().make_units(request, self_, nodes_);
   });
 }
 

@@ -93,8 +93,8 @@ Result<std::vector<UnitShare>> StripeUnits::shares(const ListShares& request) {
   return shares;
 }
 
-Result<std::uint32_t> StripeUnits::make_units(const MakeUnits& request, NodeIndex self,
-                                              NodeIndex nodes) {
+Result<MakeUnitsReply> StripeUnits::make_units(const MakeUnits& request, NodeIndex self,
+                                               NodeIndex nodes) {
   units_.clear();
   committed_.clear();
   stores_ = request.stores;
@@ -112,7 +112,11 @@ Result<std::uint32_t> StripeUnits::make_units(const MakeUnits& request, NodeInde
     DEDUP_TRY(add_committed(request, is_chosen, candidates));
   }
   cut(std::move(candidates), request.data);
-  return static_cast<std::uint32_t>(units_.size());
+  MakeUnitsReply made{static_cast<std::uint32_t>(units_.size()), 0};
+  for (const plan::UnitChunks& unit : units_) {
+    made.longest = std::max(made.longest, plan::unit_length(unit));
+  }
+  return made;
 }
 
 Status StripeUnits::add_committed(const MakeUnits& request, const Choice& is_chosen,
@@ -210,17 +214,14 @@ FindPlacementsReply StripeUnits::placements_of(std::span<const Fingerprint> fing
   Numbered<plan::Placement> placements;
   FindPlacementsReply reply;
   for (const Fingerprint& name : fingerprints) {
-    const plan::Placement* since = nullptr;
-    plan::Placement placement;
+    plan::Placement before;
+    const plan::Placement* placement = &before;
     if (const auto joined = committed_.find(name); joined != committed_.end()) {
-      placement = joined->second;
-    } else if (chunks_.index().find(name, nullptr, &since)) {
-      placement = *since;
-    } else if (base != nullptr) {
-      if (const auto entry = base->find(name); entry.is_ok())
-        placement = committed_placement(*entry);
+      placement = &joined->second;
+    } else if (!chunks_.index().find(name, nullptr, &placement) && base != nullptr) {
+      if (const auto entry = base->find(name); entry.is_ok()) before = committed_placement(*entry);
     }
-    reply.of.push_back(placements.number(placement));
+    reply.of.push_back(placements.number(*placement));
   }
   reply.placements = placements.list();
   return reply;

@@ -25,8 +25,8 @@ class StripeUnits {
 
   // See ListShares.
   Result<std::vector<UnitShare>> shares(const ListShares& request);
-  // See MakeUnits; this node is `self` of the job's `nodes`. Their number. Again: makes them anew.
-  Result<std::uint32_t> make_units(const MakeUnits& request, NodeIndex self, NodeIndex nodes);
+  // See MakeUnits; this node is `self` of the job's `nodes`. Again: makes them anew.
+  Result<MakeUnitsReply> make_units(const MakeUnits& request, NodeIndex self, NodeIndex nodes);
   // kArgument if there is no such one.
   Result<plan::UnitChunks> unit(std::uint32_t number) const;
   // See JoinStripes: stores the tables of these units. kArgument if there is no such one.

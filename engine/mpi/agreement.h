@@ -45,7 +45,7 @@ class MpiRanks final : public CommRanks {
  public:
   explicit MpiRanks(const Topology& topology) : CommRanks(topology.comm()), topology_(&topology) {}
 
-  bool speaks_for(NodeIndex node) const override { return topology_->speaker_for(node) == rank(); }
+  int speaker_for(NodeIndex node) const override { return topology_->speaker_for(node); }
 
  private:
   const Topology* topology_;

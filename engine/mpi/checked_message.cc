@@ -7,6 +7,8 @@
 
 #include "base/warn.h"
 #include "base/xxh3.h"
+#include "engine/mpi/pace.h"
+#include "engine/mpi/wait.h"
 
 namespace dedup::engine {
 namespace {
@@ -20,6 +22,7 @@ constexpr std::size_t kFirstMessage = 1024;
 // Not those of other messages on the same communicators.
 constexpr int kGatherTag = 4202;
 constexpr int kExchangeTag = 4203;
+constexpr int kLetterTag = 4204;
 
 // Calls each(address, count) for the pieces in which so many bytes travel.
 template <typename Byte, typename Each>
@@ -56,7 +59,15 @@ void transfer(MPI_Comm comm, std::span<const std::span<const std::byte>> to,
 }  // namespace
 
 Envelope Envelope::of(std::span<const std::byte> bytes) {
-  Envelope envelope{bytes.size(), message_checksum(bytes), 0};
+  return sealed(bytes.size(), message_checksum(bytes));
+}
+
+Envelope Envelope::of_size(std::uint64_t size) {
+  return sealed(size, 0);
+}
+
+Envelope Envelope::sealed(std::uint64_t size, std::uint64_t checksum) {
+  Envelope envelope{size, checksum, 0};
   envelope.own = XXH3_64bits(&envelope, offsetof(Envelope, own));
   return envelope;
 }
@@ -149,6 +160,66 @@ std::vector<Bytes> exchange(MPI_Comm comm, const std::vector<Bytes>& to) {
     if (!in[r].holds(received[r])) end_on_damage("what ranks send each other");
   }
   return received;
+}
+
+void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<const Letter> to,
+                      std::vector<Letter>& from) {
+  // What is said, then the bulk, of which the size alone is checked.
+  using Envelopes = std::array<Envelope, 2>;
+  int self = 0;
+  PMPI_Comm_rank(comm, &self);
+  from.resize(partners.size());
+  std::vector<Envelopes> out(partners.size());
+  std::vector<Envelopes> in(partners.size());
+  std::vector<MPI_Request> sent;
+  std::vector<MPI_Request> announced(partners.size(), MPI_REQUEST_NULL);
+  const auto each_other = [&](const auto& what) {
+    for (std::size_t i = 0; i < partners.size(); ++i) {
+      if (partners[i] != self) what(i, partners[i]);
+    }
+  };
+  const auto send = [&](std::size_t i, const Bytes& bytes) {
+    in_pieces(bytes.data(), bytes.size(), [&](const std::byte* at, int count) {
+      PMPI_Isend(at, count, MPI_BYTE, partners[i], kLetterTag, comm, &sent.emplace_back());
+    });
+  };
+  each_other([&](std::size_t i, int partner) {
+    PMPI_Irecv(in[i].data(), sizeof(Envelopes), MPI_BYTE, partner, kLetterTag, comm, &announced[i]);
+  });
+  std::uint64_t outgoing = 0;
+  each_other([&](std::size_t i, int partner) {
+    out[i] = {Envelope::of(to[i].said), Envelope::of_size(to[i].bulk.size())};
+    PMPI_Isend(out[i].data(), sizeof(Envelopes), MPI_BYTE, partner, kLetterTag, comm,
+               &sent.emplace_back());
+    send(i, to[i].said);
+    send(i, to[i].bulk);
+    outgoing += sizeof(Envelopes) + to[i].said.size() + to[i].bulk.size();
+  });
+  std::vector<MPI_Request> received;
+  std::uint64_t incoming = 0;
+  each_other([&](std::size_t i, int partner) {
+    wait(announced[i]);
+    for (const Envelope& envelope : in[i]) envelope.check();
+    from[i].said.resize(in[i][0].size);
+    from[i].bulk.resize(in[i][1].size);
+    incoming += sizeof(Envelopes) + in[i][0].size + in[i][1].size;
+    for (Bytes* const bytes : {&from[i].said, &from[i].bulk}) {
+      in_pieces(bytes->data(), bytes->size(), [&](std::byte* at, int count) {
+        PMPI_Irecv(at, count, MPI_BYTE, partner, kLetterTag, comm, &received.emplace_back());
+      });
+    }
+  });
+  PacedLink link(incoming);
+  link.send(outgoing);
+  for (std::size_t i = 0; i < partners.size(); ++i) {
+    if (partners[i] == self) from[i] = to[i];
+  }
+  for (MPI_Request& request : received) wait(request);
+  for (MPI_Request& request : sent) wait(request);
+  each_other([&](std::size_t i, int /*partner*/) {
+    if (!in[i][0].holds(from[i].said)) end_on_damage("what ranks send each other");
+  });
+  link.wait();
 }
 
 void broadcast(MPI_Comm comm, int root, Bytes& bytes) {

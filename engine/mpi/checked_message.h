@@ -18,6 +18,7 @@
 
 #include "base/checksum.h"
 #include "base/codec.h"
+#include "base/ranks.h"
 
 namespace dedup::engine {
 
@@ -30,11 +31,16 @@ struct Envelope {
   std::uint64_t own = 0;       // of the two
 
   static Envelope of(std::span<const std::byte> bytes);
+  // Of bytes that who receives them checks otherwise.
+  static Envelope of_size(std::uint64_t size);
   // Ends the job if it is not what was sent.
   void check() const;
   bool holds(std::span<const std::byte> bytes) const {
     return size == bytes.size() && checksum == message_checksum(bytes);
   }
+
+ private:
+  static Envelope sealed(std::uint64_t size, std::uint64_t checksum);
 };
 static_assert(sizeof(Envelope) == 24);
 
@@ -58,6 +64,10 @@ std::vector<std::uint64_t> exchange_checked(MPI_Comm comm, const std::byte* data
 // Collective. to[r] goes to rank r; returns what came from each. Ends the job if that is not what
 // was sent.
 std::vector<Bytes> exchange(MPI_Comm comm, const std::vector<Bytes>& to);
+
+// Collective over `partners`. See Ranks::exchange_letters().
+void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<const Letter> to,
+                      std::vector<Letter>& from);
 
 // Collective. `bytes` of rank `root` on all ranks; in one message, if they are few. Ends the job on
 // a rank that does not get them.

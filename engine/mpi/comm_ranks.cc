@@ -56,4 +56,9 @@ std::vector<Bytes> CommRanks::exchange(const std::vector<Bytes>& to) const {
   return engine::exchange(comm_, to);
 }
 
+void CommRanks::exchange_letters(std::span<const int> partners, std::span<const Letter> to,
+                                 std::vector<Letter>& from) const {
+  engine::exchange_letters(comm_, partners, to, from);
+}
+
 }  // namespace dedup::engine

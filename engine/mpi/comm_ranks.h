@@ -21,6 +21,8 @@ class CommRanks : public Ranks {
   void broadcast(Id128& id) const override;
   std::vector<Bytes> gather(const Bytes& mine) const override;
   std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override;
+  void exchange_letters(std::span<const int> partners, std::span<const Letter> to,
+                        std::vector<Letter>& from) const override;
 
  private:
   MPI_Comm comm_;

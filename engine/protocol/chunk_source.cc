@@ -121,7 +121,8 @@ void ChunkSource::try_own_store(std::span<const WantedChunk> wanted,
   std::vector<store::ChunkTarget> targets;
   targets.reserve(which.size());
   for (const std::size_t i : which) {
-    targets.push_back({wanted[i].fingerprint, {wanted[i].out, wanted[i].length}});
+    targets.push_back(
+        {wanted[i].fingerprint, {wanted[i].out, wanted[i].length}, wanted[i].seal});
   }
   std::vector<std::size_t> failed = OwnStore(*client_, *local_, identity_).read(targets);
   for (std::size_t& position : failed) position = which[position];
@@ -154,6 +155,7 @@ void ChunkSource::take_answer(std::span<const WantedChunk> wanted, const Asked& 
     const WantedChunk& chunk = wanted[asked.which[k]];
     const bool here = k < chunks.size() && chunks[k].size() == chunk.length;
     if (here) std::memcpy(chunk.out, chunks[k].data(), chunk.length);
+    if (here && chunk.seal != nullptr) *chunk.seal = seals[k];
     // By what it was stored with, and where it is delivered: whatever it went through.
     if (!here || !store::holds(seals[k], {chunk.fingerprint, {chunk.out, chunk.length}})) {
       left.push_back(asked.which[k]);

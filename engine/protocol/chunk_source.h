@@ -23,6 +23,7 @@ struct WantedChunk {
   std::uint32_t length = 0;
   const plan::Placement* placement = nullptr;  // in terms of FileInfo::stores
   std::byte* out = nullptr;                    // `length` bytes
+  store::ChunkSeal* seal = nullptr;            // as what it was read from has it, if it is wanted
 };
 
 // Reads chunks: from this node's store directly, from others through their services; if the nodes
@@ -36,8 +37,13 @@ class ChunkSource {
   // Fills in every chunk that can be had. Returns the positions in `wanted` of those that cannot.
   std::vector<std::size_t> fetch(std::span<const WantedChunk> wanted) const;
 
- private:
+  // Positions in `wanted`.
   using ByNode = std::map<NodeIndex, std::vector<std::size_t>>;
+  // Tries all these at their nodes, at the same time; returns those that they did not give. Where
+  // they should be does not matter.
+  std::vector<std::size_t> try_nodes(std::span<const WantedChunk> wanted, ByNode by_node) const;
+
+ private:
   // A request to a node's service, under way.
   struct Asked {
     NodeIndex node = kNoNode;
@@ -49,8 +55,6 @@ class ChunkSource {
   // Those that cannot be made from the rest of their stripes; `which` ascends.
   std::vector<std::size_t> make_from_stripes(std::span<const WantedChunk> wanted,
                                              std::vector<std::size_t> which) const;
-  // Tries all these at their nodes, at the same time; returns those that they did not give.
-  std::vector<std::size_t> try_nodes(std::span<const WantedChunk> wanted, ByNode by_node) const;
   // Those that it did not give are left in `which`.
   void try_own_store(std::span<const WantedChunk> wanted, std::vector<std::size_t>& which) const;
   // As many of `which` as are asked for at once; they are taken from its front.

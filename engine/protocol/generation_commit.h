@@ -34,7 +34,7 @@ class GenerationCommit {
   Status run(const std::function<Status()>& wait_for_data);
 
   const RecipeFacts& facts() const { return facts_; }        // of all, on rank 0
-  const StripeFigures& stripes() const { return stripes_; }  // that this rank had made
+  const StripeMaker::Figures& stripes() const { return stripes_; }  // that this rank had made
 
  private:
   Status prepare(const std::function<Status()>& wait_for_data);
@@ -69,7 +69,7 @@ class GenerationCommit {
   Bytes encoded_;
   RecipePart part_;    // what this rank built
   RecipeFacts facts_;  // on rank 0
-  StripeFigures stripes_;
+  StripeMaker::Figures stripes_;
   std::set<Id128> given_up_;       // stripes
   std::uint64_t copies_made_ = 0;  // before the recipe was built
 };

@@ -53,10 +53,6 @@ Result<std::shared_ptr<const Restores::Chunk>> Restores::begin(const Fingerprint
   return std::shared_ptr<const Chunk>(chunk);
 }
 
-std::shared_ptr<const Restores::Chunk> Restores::none(const Fingerprint& fingerprint) {
-  return std::make_shared<const Chunk>(Chunk{fingerprint, 0, 0, 0});
-}
-
 std::shared_ptr<const Restores::Chunk> Restores::lost(const Fingerprint& fingerprint) {
   return std::make_shared<const Chunk>(Chunk{fingerprint, 1, 0, 1});
 }

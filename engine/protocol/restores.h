@@ -46,8 +46,6 @@ class Restores {
                                              const plan::Placement& sources,
                                              const plan::Placement& after,
                                              std::span<const NodeIndex> targets);
-  // One of which no node is to get a copy.
-  static std::shared_ptr<const Chunk> none(const Fingerprint& fingerprint);
   // One that nobody is asked for, since it is known to be lost.
   static std::shared_ptr<const Chunk> lost(const Fingerprint& fingerprint);
   // Until it is done. The error of any request that was waited for: then nobody needs to go on.

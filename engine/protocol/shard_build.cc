@@ -272,18 +272,11 @@ Status ShardBuild::begin_repair(Added& added) {
   for (const plan::Placement& placement : block.placements) {
     enough.push_back(is_enough(placement));
   }
-  Placements in_stripes;
-  if (makes_stripes_) {
-    DEDUP_ASSIGN(in_stripes, ask_for_stripes(added.before, block, enough));
-  }
+  if (makes_stripes_) DEDUP_TRY(place_in_stripes(added.before, block, enough));
   for (const Piece& piece : block.pieces) {
     if (piece.is_zero() || piece.is_unknown() || enough[piece.placement]) continue;
     const auto [entry, is_new] = added.repaired.try_emplace(piece.fingerprint);
     if (!is_new) continue;
-    if (const auto striped = in_stripes.find(piece.fingerprint); striped != in_stripes.end()) {
-      entry->second = {Restores::none(piece.fingerprint), striped->second};
-      continue;
-    }
     // Healing asks every node for it once more; an application's commit does not each time.
     if (was_lost[piece.placement] && file_.on_loss == OnLoss::kGoOn) {
       entry->second.chunk = Restores::lost(piece.fingerprint);
@@ -329,50 +322,71 @@ Status ShardBuild::confirm(const Before& before, std::span<const plan::Placement
   return Status::ok();
 }
 
-Result<ShardBuild::Placements> ShardBuild::ask_for_stripes(const Before& before, const Block& block,
-                                                           const std::vector<bool>& enough) {
+// Chunks that are not kept well enough may be in stripes since they were written: their nodes know.
+Status ShardBuild::place_in_stripes(const Before& before, Block& block, std::vector<bool>& enough) {
   const plan::LiveNodes& live = file_.client().live();
-  std::map<NodeIndex, service::FindPlacements> asked;
-  for (const Piece& piece : block.pieces) {
+  struct Asked {
+    service::FindPlacements request;
+    std::vector<std::uint32_t> pieces;
+    std::vector<std::uint32_t> placements;  // the block's numbers of those of the reply
+    std::vector<std::uint32_t> of;          // as in the reply
+  };
+  std::map<NodeIndex, Asked> asked;
+  std::vector<Asked*> of_placement(block.placements.size());
+  for (std::uint32_t i = 0; i < block.pieces.size(); ++i) {
+    const Piece& piece = block.pieces[i];
     if (piece.is_zero() || piece.is_unknown() || enough[piece.placement]) continue;
-    const plan::Placement& left = block.placements[piece.placement];
-    if (left.redundancy().is_lost()) continue;
-    // One that restore_lost() has brought back is on the node that it chose.
-    NodeIndex keeper = left.keeper(live);
-    if (keeper == kNoNode) keeper = left.new_keeper(live);
-    service::FindPlacements& request = asked[keeper];
-    request.identity = file_.identity();
-    request.attempt = attempt_;
-    request.fingerprints.push_back(piece.fingerprint);
+    Asked*& at = of_placement[piece.placement];
+    if (at == nullptr) {
+      const plan::Placement& left = block.placements[piece.placement];
+      if (left.redundancy().is_lost()) continue;
+      // One that restore_lost() has brought back is on the node that it chose.
+      NodeIndex keeper = left.keeper(live);
+      if (keeper == kNoNode) keeper = left.new_keeper(live);
+      at = &asked[keeper];
+      at->request = {file_.identity(), attempt_, std::move(at->request.fingerprints)};
+    }
+    at->request.fingerprints.push_back(piece.fingerprint);
+    at->pieces.push_back(i);
   }
   std::vector<service::Client::Pending<service::FindPlacements>> pending;
-  for (const auto& [node, request] : asked) {
-    pending.push_back(file_.client().start(node, request));
+  for (const auto& [node, one] : asked) {
+    pending.push_back(file_.client().start(node, one.request));
   }
-  Placements answers;
-  std::vector<plan::Placement> distinct;
+  std::map<plan::Placement, std::uint32_t> numbers;
+  for (std::uint32_t i = 0; i < block.placements.size(); ++i) {
+    numbers.try_emplace(block.placements[i], i);
+  }
+  const std::size_t known = block.placements.size();
   Status status;
-  auto next = asked.begin();
-  for (auto& one : pending) {
-    const std::vector<Fingerprint>& names = (next++)->second.fingerprints;
-    const auto reply = one.wait();
-    if (!reply.is_ok() || reply->of.size() != names.size()) {
+  std::size_t next = 0;
+  for (auto& [node, one] : asked) {
+    auto reply = pending[next++].wait();
+    if (!reply.is_ok() || reply->of.size() != one.pieces.size()) {
       status = reply.is_ok() ? Status(Code::kInternal, "a node answered for other chunks")
                              : reply.status();
       continue;
     }
-    const std::size_t first = distinct.size();
+    one.of = std::move(reply->of);
     for (const plan::Placement& placement : reply->placements) {
-      distinct.push_back(placement.surviving(live));
-    }
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      answers.emplace(names[i], distinct[first + reply->of[i]]);
+      const auto fresh = static_cast<std::uint32_t>(block.placements.size());
+      const auto [entry, is_new] = numbers.try_emplace(placement.surviving(live), fresh);
+      if (is_new) block.placements.push_back(entry->first);
+      one.placements.push_back(entry->second);
     }
   }
   DEDUP_TRY(status);
-  DEDUP_TRY(confirm(before, distinct));
-  std::erase_if(answers, [&](const auto& answer) { return !is_enough(answer.second); });
-  return answers;
+  DEDUP_TRY(confirm(before, std::span(block.placements).subspan(known)));
+  for (std::size_t i = known; i < block.placements.size(); ++i) {
+    enough.push_back(is_enough(block.placements[i]));
+  }
+  for (const auto& [node, one] : asked) {
+    for (std::size_t i = 0; i < one.pieces.size(); ++i) {
+      const std::uint32_t placement = one.placements[one.of[i]];
+      if (enough[placement]) block.pieces[one.pieces[i]].placement = placement;
+    }
+  }
+  return Status::ok();
 }
 
 RecipeFacts ShardBuild::facts() const {
@@ -427,17 +441,11 @@ Status ShardBuild::finish_block(Added added) {
     // If only some of its nodes have got it, the others get it when it is referred to.
     const plan::Placement& placement = it->second.placement;
     const auto [entry, is_new] =
-        numbers.emplace(placement, static_cast<std::uint32_t>(block.placements.size()));
+        numbers.try_emplace(placement, static_cast<std::uint32_t>(block.placements.size()));
     if (is_new) block.placements.push_back(placement);
     piece.placement = entry->second;
   }
-  for (const Piece& piece : block.pieces) {
-    if (piece.is_zero()) continue;
-    const plan::Placement& placement = block.placements[piece.placement];
-    if (placement.redundancy().is_lost()) continue;
-    facts_.lowest = std::min(facts_.lowest, placement.redundancy());
-    facts_.fatal_sets.insert(plan::fatal_set(placement));
-  }
+  count_placements(block);
   store::EncodedBlock encoded = store::with_checksum(added.number, store::encode_block(block));
   // Equal bytes mean the same with this record's stores, whatever was done to the block: if the
   // stores are not numbered as they were, or copies have come to other nodes, the bytes differ.
@@ -457,6 +465,19 @@ Status ShardBuild::finish_block(Added added) {
   }
   if (referrals_.is_much()) DEDUP_TRY(referrals_.send());
   return write(std::move(encoded), is_carried);
+}
+
+void ShardBuild::count_placements(const Block& block) {
+  std::vector<bool> is_used(block.placements.size());
+  for (const Piece& piece : block.pieces) {
+    if (!piece.is_zero()) is_used[piece.placement] = true;
+  }
+  for (std::size_t i = 0; i < is_used.size(); ++i) {
+    const plan::Placement& placement = block.placements[i];
+    if (!is_used[i] || placement.redundancy().is_lost()) continue;
+    facts_.lowest = std::min(facts_.lowest, placement.redundancy());
+    facts_.fatal_sets.insert(plan::fatal_set(placement));
+  }
 }
 
 // A chunk that is kept otherwise now is still on the nodes that both ways have.

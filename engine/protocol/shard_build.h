@@ -110,11 +110,9 @@ class ShardBuild {
   // Has repaired what is not kept well enough on the nodes of the job; placements become what is
   // there.
   Status begin_repair(Added& added);
-  // Of chunks that stripes should have been made of, how they are kept now, as the nodes say that
-  // take care of them.
-  using Placements = std::map<Fingerprint, plan::Placement>;
-  Result<Placements> ask_for_stripes(const Before& before, const Block& block,
-                                     const std::vector<bool>& enough);
+  // Chunks that stripes should have been made of are kept as those nodes say that take care of
+  // them. `enough`: of each of the block's placements.
+  Status place_in_stripes(const Before& before, Block& block, std::vector<bool>& enough);
   bool is_given_up(const plan::Placement& placement) const;
   bool is_enough(const plan::Placement& placement) const;
   Status confirm(const Before& before, std::span<const plan::Placement> placements);
@@ -122,6 +120,7 @@ class ShardBuild {
   Status finish_blocks(std::size_t ahead);
   Status finish_block(Added added);
   Status check_was_there(const Added& added, const Fingerprint& fingerprint) const;
+  void count_placements(const Block& block);
   // Counts what nodes are not referred to for any more: see plan::BlockChanges.
   void count_dropped(const Block& before, std::span<const std::uint32_t> gone, const Block& block,
                      std::span<const std::uint32_t> fresh);

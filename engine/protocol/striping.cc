@@ -1,26 +1,79 @@
 #include "engine/protocol/striping.h"
 
 #include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
 #include <utility>
 
+#include "base/fields.h"
 #include "engine/protocol/failpoint.h"
 
 namespace dedup::engine {
 namespace {
 
-constexpr std::size_t kStripesAtOnce = 64;
+constexpr std::size_t kUnitsAtOnce = 64;
 
-service::NewStripe new_stripe(const plan::Stripe& stripe) {
-  service::NewStripe made{Id128::random(), {}, {}};
-  for (const plan::Stripe::Unit& unit : stripe.units) {
-    made.units.push_back(unit.number);
-    made.nodes.push_back(unit.node);
+void note(Status& status, const Status& other) {
+  if (status.is_ok()) status = other;
+}
+
+// The same request to each node of a group that this rank speaks for, at the same time; calls
+// each(node, reply) for those that succeed.
+template <typename Request, typename Each>
+void ask_own(const JobFile& file, const StripeGroup& group, const Request& request, Status& status,
+             const Each& each) {
+  std::deque<std::pair<NodeIndex, service::Client::Pending<Request>>> pending;
+  for (const NodeIndex node : group.nodes) {
+    if (!file.ranks().speaks_for(node)) continue;
+    pending.emplace_back(node, file.client().start(node, request));
   }
-  made.nodes.insert(made.nodes.end(), stripe.parities.begin(), stripe.parities.end());
-  return made;
+  for (auto& [node, one] : pending) {
+    const auto reply = one.wait();
+    note(status, reply.status());
+    if (reply.is_ok()) each(node, *reply);
+  }
+}
+
+// Collective over the group's partners. What each has, in their order; none of one that has none.
+template <typename T>
+std::vector<std::optional<T>> tell_partners(const StripeGroup& group, const std::optional<T>& mine,
+                                            std::size_t partners) {
+  std::vector<Letter> out(group.partners.size());
+  std::vector<Letter> in;
+  for (std::size_t i = 0; i < partners; ++i) out[i].said = encoded(mine);
+  group.ranks->exchange_letters(group.partners, out, in);
+  std::vector<std::optional<T>> told;
+  for (const Letter& letter : in) {
+    told.push_back(decoded<std::optional<T>>(letter.said).value_or(std::nullopt));
+  }
+  return told;
+}
+
+// Of those that are made at the same time no two are the same, and whoever knows the first number
+// knows them all.
+Id128 numbered(Id128 first, std::uint32_t number) {
+  for (std::size_t i = 0; i < sizeof number; ++i) {
+    first.bytes[i] ^= static_cast<std::uint8_t>(number >> 8 * i);
+  }
+  return first;
+}
+
+Status not_understood() {
+  return {Code::kIo, "another node could not say what it has for stripes"};
 }
 
 }  // namespace
+
+// What a node has for stripes.
+struct Striping::Units {
+  NodeIndex node = kNoNode;
+  service::MakeUnitsReply made;
+};
+struct Striping::Told {
+  Id128 first;  // of the ids of stripes, as far as this rank is concerned
+  std::vector<Units> units;
+};
 
 Striping::Striping(JobFile& file, const Id128& attempt, bool looks_at_all)
     : file_(file), attempt_(attempt), looks_at_all_(looks_at_all) {
@@ -28,61 +81,60 @@ Striping::Striping(JobFile& file, const Id128& attempt, bool looks_at_all)
   if (const CommittedGeneration* const origin = view->origin()) stores_ = origin->store_of;
 }
 
+// Groups one after the other, in the same order on all ranks, and each to its end whatever fails in
+// it: a rank may speak for nodes of several.
 Status Striping::run() {
   const plan::StripeShape shape = file_.keeping().stripes;
   if (!shape.is_possible()) return Status::ok();
-  auto groups = plan::stripe_groups(file_.client().live(), shape, file_.hints.group);
-  std::erase_if(groups,
-                [&](const auto& group) { return !file_.ranks().speaks_for(group.front()); });
+  std::vector<StripeGroup> groups;
+  for (auto& nodes : plan::stripe_groups(file_.client().live(), shape, file_.hints.group)) {
+    StripeGroup group(std::move(nodes), file_.ranks());
+    if (group.has(file_.rank())) groups.push_back(std::move(group));
+  }
   Status status;
-  for (const auto& group : groups) {
-    if (status.is_ok()) status = find_sparse(group);
-  }
+  for (const StripeGroup& group : groups) find_sparse(group, status);
   DEDUP_TRY(share_sparse(status));
-  for (const auto& group : groups) {
-    if (status.is_ok()) status = stripe(group, shape);
-  }
+  for (const StripeGroup& group : groups) note(status, stripe(group, shape));
   failpoint("commit.striped");
   return file_.ranks().agree(status, Waiting::kPatient);
 }
 
 // A live chunk keeps its stripe, and the dead ones in it. Units of which nothing is told are needed
 // whole.
-Status Striping::find_sparse(std::span<const NodeIndex> group) {
-  std::vector<service::Client::Pending<service::ListShares>> pending;
-  for (const NodeIndex node : group) {
-    pending.push_back(file_.client().start(
-        node, service::ListShares{file_.identity(), attempt_, looks_at_all_, stores_}));
-  }
-  struct Told {
+void Striping::find_sparse(const StripeGroup& group, Status& status) {
+  std::vector<service::UnitShare> mine;
+  ask_own(file_, group, service::ListShares{file_.identity(), attempt_, looks_at_all_, stores_},
+          status, [&](NodeIndex, const service::ListSharesReply& reply) {
+            mine.insert(mine.end(), reply.shares.begin(), reply.shares.end());
+          });
+  // To one of them, who tells everybody.
+  const auto all = tell_partners<std::vector<service::UnitShare>>(group, mine, 1);
+  if (group.partners.front() != file_.rank()) return;
+  struct Sum {
     std::uint64_t live = 0;
     std::uint64_t bytes = 0;
     unsigned units = 0;
     unsigned data = 0;
   };
-  std::map<Id128, Told> stripes;
-  Status status;
-  for (auto& one : pending) {
-    const auto reply = one.wait();
-    if (!reply.is_ok()) {
-      status = reply.status();
+  std::map<Id128, Sum> stripes;
+  for (const auto& shares : all) {
+    if (!shares) {
+      note(status, not_understood());
       continue;
     }
-    for (const service::UnitShare& share : reply->shares) {
-      Told& told = stripes[share.stripe];
-      told.live += share.live;
-      told.bytes += share.bytes;
-      told.data = share.data;
-      ++told.units;
+    for (const service::UnitShare& share : *shares) {
+      Sum& sum = stripes[share.stripe];
+      sum.live += share.live;
+      sum.bytes += share.bytes;
+      sum.data = share.data;
+      ++sum.units;
     }
   }
-  DEDUP_TRY(status);
-  for (const auto& [stripe, told] : stripes) {
-    const unsigned others = told.data - std::min(told.data, told.units);
-    const std::uint64_t whole = told.bytes / told.units * others;
-    if (2 * (told.live + whole) < told.bytes + whole) sparse_.insert(stripe);
+  for (const auto& [stripe, sum] : stripes) {
+    const unsigned others = sum.data - std::min(sum.data, sum.units);
+    const std::uint64_t whole = sum.bytes / sum.units * others;
+    if (2 * (sum.live + whole) < sum.bytes + whole) sparse_.insert(stripe);
   }
-  return Status::ok();
 }
 
 // All ranks build parts of the recipe, and have to know.
@@ -95,7 +147,7 @@ Status Striping::share_sparse(Status status) {
     if (some) {
       all.insert(all.end(), some->begin(), some->end());
     } else {
-      status = {Code::kInternal, "a rank sent stripes that cannot be"};
+      note(status, not_understood());
     }
   }
   DEDUP_TRY(file_.ranks().agree(status, Waiting::kPatient));
@@ -104,16 +156,25 @@ Status Striping::share_sparse(Status status) {
   return Status::ok();
 }
 
-Status Striping::stripe(std::span<const NodeIndex> group, const plan::StripeShape& shape) {
-  DEDUP_ASSIGN(const std::vector<std::uint32_t> units, make_units(group, shape));
-  const std::vector<plan::Stripe> stripes = plan::make_stripes(group, units, shape, 0);
-  DEDUP_ASSIGN(const Joined joined, encode(stripes));
+Status Striping::stripe(const StripeGroup& group, const plan::StripeShape& shape) {
+  std::uint32_t longest = 0;
+  DEDUP_ASSIGN(const std::vector<NewStripe> stripes, plan_stripes(group, shape, longest));
+  StripeMaker::Options options{file_.identity(), attempt_};
+  // Who heals has time; an application that commits waits.
+  if (file_.on_loss != OnLoss::kGoOn) options.bytes_per_second = file_.hints.heal_rate;
+  const ChunkSource source(file_.client(), *file_.local, file_.identity());
+  StripeMaker maker(file_.client(), source, group, options);
+  const std::vector<bool> made = maker.make(stripes, longest);
+  figures_.stored_bytes += maker.figures().stored_bytes;
+  figures_.sent_bytes += maker.figures().sent_bytes;
   failpoint("commit.encoded");
-  return join(joined);
+  return join(stripes, made);
 }
 
-Result<std::vector<std::uint32_t>> Striping::make_units(std::span<const NodeIndex> group,
-                                                        const plan::StripeShape& shape) const {
+// The same on all partners: all of a group's units, or an error.
+Result<std::vector<NewStripe>> Striping::plan_stripes(const StripeGroup& group,
+                                                      const plan::StripeShape& shape,
+                                                      std::uint32_t& longest) const {
   const service::MakeUnits request{file_.identity(),
                                    attempt_,
                                    file_.redundancy().as_copies(),
@@ -121,75 +182,51 @@ Result<std::vector<std::uint32_t>> Striping::make_units(std::span<const NodeInde
                                    looks_at_all_,
                                    stores_,
                                    {sparse_.begin(), sparse_.end()}};
-  std::vector<service::Client::Pending<service::MakeUnits>> pending;
-  for (const NodeIndex node : group) pending.push_back(file_.client().start(node, request));
-  std::vector<std::uint32_t> units;
   Status status;
-  for (auto& one : pending) {
-    const auto reply = one.wait();
-    if (!reply.is_ok()) status = reply.status();
-    units.push_back(reply.is_ok() ? reply->units : 0);
+  std::optional<Told> mine = Told{Id128::random(), {}};
+  ask_own(file_, group, request, status, [&](NodeIndex node, const service::MakeUnitsReply& reply) {
+    mine->units.push_back({node, reply});
+  });
+  if (!status.is_ok()) mine.reset();
+  const auto all = tell_partners(group, mine, group.partners.size());
+  std::map<NodeIndex, std::uint32_t> units;
+  for (const auto& told : all) {
+    if (!told) return status.is_ok() ? not_understood() : status;
+    for (const Units& of_node : told->units) {
+      units[of_node.node] = of_node.made.units;
+      longest = std::max(longest, of_node.made.longest);
+    }
   }
-  DEDUP_TRY(status);
-  return units;
+  std::vector<std::uint32_t> counts;
+  for (const NodeIndex node : group.nodes) counts.push_back(units[node]);
+  std::vector<NewStripe> stripes;
+  for (const plan::Stripe& stripe : plan::make_stripes(group.nodes, counts, shape, 0)) {
+    const auto number = static_cast<std::uint32_t>(stripes.size());
+    NewStripe& made = stripes.emplace_back();
+    made.id = numbered(all.front()->first, number);
+    for (const plan::Stripe::Unit& unit : stripe.units) {
+      made.units.push_back(unit.number);
+      made.nodes.push_back(unit.node);
+    }
+    made.nodes.insert(made.nodes.end(), stripe.parities.begin(), stripe.parities.end());
+  }
+  return stripes;
 }
 
-Result<Striping::Joined> Striping::encode(const std::vector<plan::Stripe>& stripes) {
-  std::map<NodeIndex, std::vector<service::NewStripe>> by_maker;
-  for (const plan::Stripe& stripe : stripes) {
-    by_maker[stripe.parities.front()].push_back(new_stripe(stripe));
-  }
-  struct Sent {
-    service::EncodeStripes request;
-    service::Client::Pending<service::EncodeStripes> pending;
-  };
-  // To all nodes at the same time; each does one of its requests after the other anyway.
-  std::vector<Sent> sent;
-  for (auto& [node, made] : by_maker) {
-    for (std::size_t begin = 0; begin < made.size(); begin += kStripesAtOnce) {
-      const std::size_t end = std::min(made.size(), begin + kStripesAtOnce);
-      service::EncodeStripes request{file_.identity(),
-                                     attempt_,
-                                     {made.begin() + static_cast<std::ptrdiff_t>(begin),
-                                      made.begin() + static_cast<std::ptrdiff_t>(end)}};
-      // Who heals has time; an application that commits waits.
-      request.in_background = file_.on_loss != OnLoss::kGoOn;
-      request.bytes_per_second = file_.hints.heal_rate;
-      auto pending = file_.client().start(node, request);
-      sent.push_back({std::move(request), std::move(pending)});
+// Each rank tells its own nodes.
+Status Striping::join(std::span<const NewStripe> stripes, const std::vector<bool>& made) const {
+  std::map<NodeIndex, std::vector<service::JoinedUnit>> joined;
+  for (std::size_t i = 0; i < stripes.size(); ++i) {
+    const NewStripe& stripe = stripes[i];
+    for (std::size_t slot = 0; made[i] && slot < stripe.units.size(); ++slot) {
+      if (!file_.ranks().speaks_for(stripe.nodes[slot])) continue;
+      joined[stripe.nodes[slot]].push_back({stripe.units[slot], stripe.unit(slot)});
     }
   }
-  Joined joined;
-  Status status;
-  for (Sent& one : sent) {
-    const auto reply = one.pending.wait();
-    if (!reply.is_ok()) {
-      status = reply.status();
-      continue;
-    }
-    if (reply->failed.size() != one.request.stripes.size()) {
-      status = {Code::kInternal, "a node answered for other stripes than it was to make"};
-      continue;
-    }
-    figures_.stored_bytes += reply->stored_bytes;
-    figures_.sent_bytes += reply->sent_bytes;
-    for (std::size_t i = 0; i < one.request.stripes.size(); ++i) {
-      if (reply->failed[i] != 0) continue;
-      const service::NewStripe& stripe = one.request.stripes[i];
-      for (std::size_t slot = 0; slot < stripe.units.size(); ++slot) {
-        joined[stripe.nodes[slot]].push_back({stripe.units[slot], stripe.unit(slot)});
-      }
-    }
-  }
-  DEDUP_TRY(status);
-  return joined;
-}
-
-Status Striping::join(const Joined& joined) const {
   std::vector<service::Client::Pending<service::JoinStripes>> pending;
   for (const auto& [node, units] : joined) {
-    for (std::size_t begin = 0; begin < units.size(); begin += kStripesAtOnce) {
-      const std::size_t end = std::min(units.size(), begin + kStripesAtOnce);
+    for (std::size_t begin = 0; begin < units.size(); begin += kUnitsAtOnce) {
+      const std::size_t end = std::min(units.size(), begin + kUnitsAtOnce);
       pending.push_back(file_.client().start(
           node, service::JoinStripes{file_.identity(),
                                      attempt_,
@@ -198,10 +235,7 @@ Status Striping::join(const Joined& joined) const {
     }
   }
   Status status;
-  for (auto& one : pending) {
-    const auto reply = one.wait();
-    if (!reply.is_ok()) status = reply.status();
-  }
+  for (auto& one : pending) note(status, one.wait().status());
   return status;
 }
 

@@ -30,8 +30,7 @@ bool waits_for_others(Opcode opcode) {
 }
 
 bool is_handled_at_once(Opcode opcode) {
-  return opcode == Opcode::kRestore || opcode == Opcode::kEncodeStripes ||
-         opcode == Opcode::kPrepare;
+  return opcode == Opcode::kRestore || opcode == Opcode::kPrepare;
 }
 
 }  // namespace dedup::service

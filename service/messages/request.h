@@ -84,7 +84,6 @@ enum class Opcode : std::uint8_t {
   kListShares,
   kMakeUnits,
   kListUnits,
-  kEncodeStripes,
   kJoinStripes,
   kFindPlacements,
 };

@@ -336,6 +336,7 @@ struct ListShares {
 // what that generation has; and of what is in stripes that are `sparse`.
 struct MakeUnitsReply {
   std::uint32_t units = 0;
+  std::uint32_t longest = 0;  // bytes of the longest of them
 };
 struct MakeUnits {
   Id128 identity;
@@ -360,35 +361,6 @@ struct ListUnits {
   std::vector<std::uint32_t> units;
   static constexpr Opcode kOpcode = Opcode::kListUnits;
   using Reply = ListUnitsReply;
-};
-// This node makes the parities of these stripes, beside the service (executor.h): it is the first
-// node with one in each. It gets the units from their nodes, and gives the other nodes of parities
-// theirs. `in_background`, `bytes_per_second`: see Restore.
-struct NewStripe {
-  Id128 id;
-  std::vector<std::uint32_t> units;  // by slot: their numbers on their nodes
-  std::vector<NodeIndex> nodes;      // of these, then of the parities
-  plan::StripeUnit unit(std::size_t slot) const {
-    return {id, static_cast<std::uint8_t>(slot), static_cast<std::uint8_t>(units.size()), nodes};
-  }
-  bool possible() const {
-    return units.size() < nodes.size() && unit(0).possible() &&
-           std::find(nodes.begin(), nodes.end(), kNoNode) == nodes.end();
-  }
-};
-struct EncodeReply {
-  std::vector<std::uint8_t> failed;  // one per stripe: 1 if it was not made
-  std::uint64_t stored_bytes = 0;    // parities and tables, on all nodes
-  std::uint64_t sent_bytes = 0;      // from node to node
-};
-struct EncodeStripes {
-  Id128 identity;
-  Id128 attempt;
-  std::vector<NewStripe> stripes;
-  bool in_background = false;
-  std::uint64_t bytes_per_second = 0;
-  static constexpr Opcode kOpcode = Opcode::kEncodeStripes;
-  using Reply = EncodeReply;
 };
 // Units of this node are in these stripes now, whose parities are made: their chunks are kept so.
 struct JoinedUnit {

@@ -456,9 +456,7 @@ class DirectTransport final : public service::Transport {
       nodes_[request->node].handler->handle(request->opcode, request->body,
                                             std::make_unique<DirectResponder>(request));
     });
-    const bool is_task = request->opcode == service::Opcode::kRestore ||
-                         request->opcode == service::Opcode::kEncodeStripes;
-    if (is_task) {
+    if (request->opcode == service::Opcode::kRestore) {
       auto step = std::make_shared<Request>();
       step->node = request->node;
       step->is_step = true;

@@ -30,6 +30,7 @@ simulation_tests_SOURCES = \
   test/simulation/replacement_test.cc \
   test/simulation/requests_test.cc \
   test/simulation/sharing_test.cc \
-  test/simulation/simulation_test.cc
+  test/simulation/simulation_test.cc \
+  test/simulation/stripe_maker_test.cc
 simulation_tests_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
 simulation_tests_LDADD = $(simulation_libraries) $(GTEST_LIBS)

@@ -33,7 +33,7 @@ class RankOfMany final : public Ranks {
 
   int rank() const override { return rank_; }
   int size() const override { return 4; }
-  bool speaks_for(NodeIndex node) const override { return node == rank_; }
+  int speaker_for(NodeIndex node) const override { return node; }
   // Nobody else is there, and no step here fails.
   Status combine(Combining, std::span<std::uint64_t>, Waiting) const override {
     return Status::ok();
@@ -49,6 +49,10 @@ class RankOfMany final : public Ranks {
   void broadcast(Id128&) const override { ADD_FAILURE() << "no step here needs it"; }
   std::vector<Bytes> gather(const Bytes& mine) const override { return {mine}; }
   std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override { return to; }
+  void exchange_letters(std::span<const int>, std::span<const Letter>,
+                        std::vector<Letter>&) const override {
+    ADD_FAILURE() << "nothing here needs it";
+  }
 
   // Whether it was told all that rank 0 told.
   bool heard_all() const { return rank_ == 0 || heard_ == told_.size(); }

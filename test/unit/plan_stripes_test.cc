@@ -82,6 +82,23 @@ TEST(PlanStripes, OfANodeThatHasMuchMoreBecomeCopies) {
             48);
 }
 
+TEST(PlanStripes, AreMadeInRounds) {
+  using Rounds = std::vector<std::vector<std::uint32_t>>;
+  const std::vector<NodeIndex> encoders{3, 1, 3, 3, 2, 1, 3};
+  EXPECT_EQ(encoding_rounds(encoders, 1), (Rounds{{0, 1, 4}, {2, 5}, {3}, {6}}));
+  EXPECT_EQ(encoding_rounds(encoders, 2), (Rounds{{0, 1, 2, 4, 5}, {3, 6}}));
+  EXPECT_EQ(encoding_rounds(encoders, 100), (Rounds{{0, 1, 2, 3, 4, 5, 6}}));
+  EXPECT_EQ(encoding_rounds({}, 1), Rounds{});
+  // Of what all nodes have alike each makes as much in each round.
+  std::vector<NodeIndex> nodes(10);
+  std::iota(nodes.begin(), nodes.end(), NodeIndex{0});
+  std::vector<NodeIndex> of_even;
+  for (const Stripe& stripe : make_stripes(nodes, std::vector<std::uint32_t>(10, 80), {8, 2}, 0)) {
+    of_even.push_back(stripe.parities.front());
+  }
+  EXPECT_EQ(of_even.size(), 100u);
+  EXPECT_LE(encoding_rounds(of_even, 1).size(), 12u);
+}
 TEST(PlanStripes, ShrinkToTheNodes) {
   const StripeShape shape{8, 2};
   EXPECT_EQ(shape.within(100).data, 8u);

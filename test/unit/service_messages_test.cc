@@ -286,16 +286,6 @@ class Random {
     fill(request.looks_at_all);
     fill(request.stores);
   }
-  void fill(NewStripe& stripe) {
-    plan::StripeUnit unit;
-    fill(unit);
-    stripe.id = unit.stripe;
-    // None of its nodes is gone.
-    for (NodeIndex i = 0; i < unit.nodes.size(); ++i) {
-      stripe.nodes.push_back(static_cast<NodeIndex>(10 * i + up_to(10)));
-    }
-    for (unsigned slot = 0; slot < unit.data; ++slot) fill(stripe.units.emplace_back());
-  }
   void fill(UnitShare& share) {
     fill(share.stripe);
     share.data = static_cast<std::uint8_t>(1 + up_to(60));
@@ -348,7 +338,7 @@ using Requests =
          Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register, Release,
          ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard,
          PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, RecallLease, Restore,
-         ListShares, MakeUnits, ListUnits, EncodeStripes, JoinStripes, FindPlacements>;
+         ListShares, MakeUnits, ListUnits, JoinStripes, FindPlacements>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
@@ -458,7 +448,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 59u);
+  EXPECT_EQ(all.size(), 58u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

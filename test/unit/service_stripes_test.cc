@@ -132,22 +132,40 @@ class ServiceStripes : public testing::Test {
 
   // One stripe of all that the nodes 0 … 3 have; parities are on 4 and 5.
   plan::StripeUnit make_stripe() {
-    NewStripe stripe{test::random_id(random_), {}, {}};
+    plan::StripeUnit stripe{test::random_id(random_), 0, kData, {0, 1, 2, 3, 4, 5}};
+    std::vector<plan::UnitChunks> units;
+    std::vector<Bytes> bytes;
+    std::size_t longest = 0;
     for (NodeIndex n = 0; n < kData; ++n) {
       fill(n, 5 + 3 * n);
       EXPECT_EQ(make_units(n), 1u);
-      stripe.units.push_back(0);
-      stripe.nodes.push_back(n);
+      units.push_back(ask(n, ListUnits{identity_, attempt_, {0}}).units.at(0));
+      const ChunksReply reply = ask(n, GetChunks{identity_, units.back()});
+      Bytes& unit = bytes.emplace_back();
+      for (const auto& chunk : reply.chunks(units.back())) {
+        unit.insert(unit.end(), chunk.begin(), chunk.end());
+      }
+      longest = std::max(longest, unit.size());
+    }
+    std::vector<Bytes> parities(kParities, Bytes(longest));
+    const std::vector<std::span<std::byte>> spans(parities.begin(), parities.end());
+    for (unsigned n = 0; n < kData; ++n) {
+      ErasureCode(kData, kParities).add(n, bytes[n], spans);
+      stripe.unit = static_cast<std::uint8_t>(n);
+      ask(static_cast<NodeIndex>(n), JoinStripes{identity_, attempt_, {{0, stripe}}});
     }
     for (unsigned p = 0; p < kParities; ++p) {
-      stripe.nodes.push_back(static_cast<NodeIndex>(kData + p));
+      const unsigned slot = kData + p;
+      PutChunks put{identity_, {plan::placement_of_parts(stripe)}, {}};
+      put.chunks.push_back(
+          PutChunk::sealed(plan::part_name(stripe.stripe, plan::Part::kWholeTable, slot), 0,
+                           plan::encode_stripe_table(units)));
+      put.chunks.push_back(PutChunk::sealed(
+          plan::part_name(stripe.stripe, plan::Part::kParity, slot), 0, parities[p]));
+      EXPECT_EQ(ask(static_cast<NodeIndex>(slot), put).stored, 2u);
     }
-    const EncodeReply reply = ask(kData, EncodeStripes{identity_, attempt_, {stripe}, false, 0});
-    EXPECT_EQ(reply.failed, std::vector<std::uint8_t>{0});
-    for (unsigned slot = 0; slot < kData; ++slot) {
-      ask(stripe.nodes[slot], JoinStripes{identity_, attempt_, {{0, stripe.unit(slot)}}});
-    }
-    return stripe.unit(0);
+    stripe.unit = 0;
+    return stripe;
   }
 
   // How many of a node's chunks come out right, and that none comes out wrong.
@@ -226,28 +244,6 @@ TEST_F(ServiceStripes, NodesSayHowTheirChunksAreKept) {
   // They are kept well enough now.
   EXPECT_EQ(make_units(2), 0u);
   EXPECT_FALSE(client_->call(2, ListUnits{identity_, attempt_, {0}}).is_ok());
-}
-
-TEST_F(ServiceStripes, AStripeWithoutOneOfItsUnitsIsNotMade) {
-  NewStripe good{test::random_id(random_), {0, 0}, {0, 1, 4, 5}};
-  NewStripe bad{test::random_id(random_), {1, 0}, {0, 2, 4, 5}};  // no such unit
-  NewStripe gone{test::random_id(random_), {0, 0}, {0, 3, 4, 5}};
-  for (const NodeIndex n : {0, 1, 2, 3}) {
-    fill(static_cast<NodeIndex>(n), 4);
-    make_units(static_cast<NodeIndex>(n));
-  }
-  lost = {3};
-  const EncodeReply reply = ask(4, EncodeStripes{identity_, attempt_, {bad, good, gone}, false, 0});
-  EXPECT_EQ(reply.failed, (std::vector<std::uint8_t>{1, 0, 1}));
-  for (const NodeIndex parity : {4, 5}) {
-    EXPECT_TRUE(has(parity, plan::part_name(good.id, plan::Part::kParity, parity - 2u)));
-    EXPECT_FALSE(has(parity, plan::part_name(bad.id, plan::Part::kParity, parity - 2u)));
-  }
-  // Nor one whose parity a node does not take.
-  lost = {5};
-  NewStripe halved{test::random_id(random_), {0, 0}, {0, 1, 4, 5}};
-  EXPECT_EQ(ask(4, EncodeStripes{identity_, attempt_, {halved}, false, 0}).failed,
-            std::vector<std::uint8_t>{1});
 }
 
 TEST_F(ServiceStripes, WhatIsLostIsMadeAgainWhereItIsToBe) {

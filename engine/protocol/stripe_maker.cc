@@ -1,0 +1,326 @@
+#include "engine/protocol/stripe_maker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/fields.h"
+#include "engine/protocol/failpoint.h"
+#include "store/segment.h"
+
+namespace dedup::engine {
+
+StripeGroup::StripeGroup(std::vector<NodeIndex> the_nodes, const Ranks& the_ranks)
+    : nodes(std::move(the_nodes)), ranks(&the_ranks) {
+  for (const NodeIndex node : nodes) partners.push_back(ranks->speaker_for(node));
+  std::sort(partners.begin(), partners.end());
+  partners.erase(std::unique(partners.begin(), partners.end()), partners.end());
+}
+
+std::size_t StripeGroup::partner_of_rank(int rank) const {
+  const auto it = std::lower_bound(partners.begin(), partners.end(), rank);
+  const bool is_one = it != partners.end() && *it == rank;
+  return is_one ? static_cast<std::size_t>(it - partners.begin()) : partners.size();
+}
+
+std::size_t StripeGroup::partner_of(NodeIndex node) const {
+  return partner_of_rank(ranks->speaker_for(node));
+}
+
+// ---- Letters ----------------------------------------------------------------------------------
+// Of both, the bytes are in the bulk, in the order in which they are named.
+
+// Without chunks: the node did not give it.
+struct StripeMaker::SentUnit {
+  std::uint32_t stripe = 0;
+  std::uint8_t slot = 0;
+  std::uint32_t bytes = 0;
+  std::vector<NamedChunk> chunks;
+  std::vector<store::ChunkSeal> seals;
+};
+
+struct StripeMaker::SentParity {
+  std::uint32_t stripe = 0;
+  std::uint8_t slot = 0;
+  std::uint32_t bytes = 0;
+  std::uint64_t seal = 0;
+  service::PutChunk table;
+};
+
+struct StripeMaker::Said {
+  std::vector<SentUnit> units;
+  std::vector<SentParity> parities;
+};
+
+// ---- Units ------------------------------------------------------------------------------------
+
+// A unit of a node that this rank speaks for, on its way into the letter to whoever encodes it.
+struct StripeMaker::Reading {
+  NodeIndex node = kNoNode;
+  std::uint32_t unit = 0;
+  std::size_t partner = 0;
+  SentUnit sent;
+};
+
+std::vector<bool> StripeMaker::make(std::span<const NewStripe> stripes, std::uint32_t longest) {
+  std::vector<NodeIndex> encoders;
+  std::size_t data = 1;
+  for (const NewStripe& stripe : stripes) {
+    encoders.push_back(stripe.encoder());
+    data = std::max(data, stripe.units.size());
+  }
+  const std::size_t at_once =
+      std::max<std::size_t>(1, kBytesAtOnce / data / std::max<std::uint32_t>(1, longest));
+  std::vector<std::vector<std::uint32_t>> rounds = plan::encoding_rounds(encoders, at_once);
+  // In the last one the parities of the one before it are sent.
+  if (!rounds.empty()) rounds.emplace_back();
+  auto due = std::chrono::steady_clock::now();
+  out_.resize(group_.partners.size());
+  for (const std::vector<std::uint32_t>& round : rounds) {
+    for (Letter& letter : out_) letter.said.clear();
+    const std::uint64_t sent_before = figures_.sent_bytes;
+    send_units(stripes, round);
+    group_.ranks->exchange_letters(group_.partners, out_, in_);
+    failpoint("commit.encoding");
+    receive(stripes, round);
+    if (options_.bytes_per_second > 0) {
+      const double seconds = static_cast<double>(figures_.sent_bytes - sent_before) /
+                             static_cast<double>(options_.bytes_per_second);
+      due += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+          std::chrono::duration<double>(seconds));
+      std::this_thread::sleep_until(due);
+    }
+  }
+  end_puts();
+  return all_stored(stripes);
+}
+
+// Those of a round, and the parities of the round before, in one letter for each partner.
+void StripeMaker::send_units(std::span<const NewStripe> stripes,
+                             std::span<const std::uint32_t> round) {
+  std::vector<Reading> units;
+  for (const std::uint32_t number : round) {
+    const NewStripe& stripe = stripes[number];
+    for (std::size_t slot = 0; slot < stripe.units.size(); ++slot) {
+      if (!group_.ranks->speaks_for(stripe.nodes[slot])) continue;
+      units.push_back({stripe.nodes[slot],
+                       stripe.units[slot],
+                       group_.partner_of(stripe.encoder()),
+                       {number, static_cast<std::uint8_t>(slot), 0, {}, {}}});
+    }
+  }
+  list(units);
+  std::vector<Said> said(out_.size());
+  std::vector<std::uint64_t> bytes(out_.size());
+  for (const Reading& unit : units) bytes[unit.partner] += unit.sent.bytes;
+  for (const Made& made : made_) {
+    for (std::size_t p = 1; p < made.parities.size(); ++p) {
+      bytes[partner_of_parity(stripes, made, p)] += made.parities[p].data.size();
+    }
+  }
+  for (std::size_t i = 0; i < out_.size(); ++i) out_[i].bulk.resize(bytes[i]);
+  std::vector<std::byte*> at;
+  for (Letter& letter : out_) at.push_back(letter.bulk.data());
+  read(units, at);
+  for (Reading& unit : units) {
+    const NewStripe& stripe = stripes[unit.sent.stripe];
+    if (unit.node != stripe.encoder()) figures_.sent_bytes += unit.sent.bytes;
+    said[unit.partner].units.push_back(std::move(unit.sent));
+  }
+  for (Made& made : std::exchange(made_, {})) {
+    for (std::size_t p = 1; p < made.parities.size(); ++p) {
+      const std::size_t partner = partner_of_parity(stripes, made, p);
+      const service::PutChunk& parity = made.parities[p];
+      at[partner] = std::copy(parity.data.begin(), parity.data.end(), at[partner]);
+      figures_.sent_bytes += parity.data.size() + made.tables[p].data.size();
+      said[partner].parities.push_back(
+          {made.stripe, static_cast<std::uint8_t>(stripes[made.stripe].units.size() + p),
+           static_cast<std::uint32_t>(parity.data.size()), parity.seal, std::move(made.tables[p])});
+    }
+  }
+  for (std::size_t i = 0; i < out_.size(); ++i) out_[i].said = encoded(said[i]);
+}
+
+std::size_t StripeMaker::partner_of_parity(std::span<const NewStripe> stripes, const Made& made,
+                                           std::size_t parity) const {
+  const NewStripe& stripe = stripes[made.stripe];
+  return group_.partner_of(stripe.nodes[stripe.units.size() + parity]);
+}
+
+// What they consist of, and how long they are.
+void StripeMaker::list(std::span<Reading> units) {
+  std::map<NodeIndex, std::vector<Reading*>> by_node;
+  for (Reading& unit : units) by_node[unit.node].push_back(&unit);
+  std::deque<service::Client::Pending<service::ListUnits>> pending;
+  for (const auto& [node, of_node] : by_node) {
+    service::ListUnits request{options_.identity, options_.attempt, {}};
+    for (const Reading* const unit : of_node) request.units.push_back(unit->unit);
+    pending.push_back(client_.start(node, request));
+  }
+  for (const auto& [node, of_node] : by_node) {
+    auto reply = pending.front().wait();
+    pending.pop_front();
+    if (!reply.is_ok() || reply->units.size() != of_node.size()) continue;
+    for (std::size_t i = 0; i < of_node.size(); ++i) {
+      SentUnit& sent = of_node[i]->sent;
+      sent.chunks = std::move(reply->units[i]);
+      sent.bytes = plan::unit_length(sent.chunks);
+    }
+  }
+}
+
+// Into the letters, from `at` on, by partner.
+void StripeMaker::read(std::span<Reading> units, std::span<std::byte*> at) {
+  std::vector<WantedChunk> wanted;
+  std::vector<std::size_t> unit_of;
+  ChunkSource::ByNode by_node;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    SentUnit& sent = units[u].sent;
+    sent.seals.resize(sent.chunks.size());
+    std::byte*& to = at[units[u].partner];
+    for (std::size_t i = 0; i < sent.chunks.size(); ++i) {
+      const NamedChunk& chunk = sent.chunks[i];
+      by_node[units[u].node].push_back(wanted.size());
+      wanted.push_back({chunk.fingerprint, chunk.length, nullptr, to, &sent.seals[i]});
+      unit_of.push_back(u);
+      to += chunk.length;
+    }
+  }
+  for (const std::size_t i : source_.try_nodes(wanted, std::move(by_node))) {
+    units[unit_of[i]].sent.chunks.clear();
+    units[unit_of[i]].sent.seals.clear();
+  }
+}
+
+// ---- Stripes ----------------------------------------------------------------------------------
+
+void StripeMaker::receive(std::span<const NewStripe> stripes,
+                          std::span<const std::uint32_t> round) {
+  end_puts();
+  std::map<std::uint32_t, std::vector<Arrived>> arrived;  // by stripe, its units
+  for (const std::uint32_t number : round) {
+    if (group_.ranks->speaks_for(stripes[number].encoder())) {
+      arrived[number].resize(stripes[number].units.size());
+    }
+  }
+  std::vector<Said> said(in_.size());
+  for (std::size_t i = 0; i < in_.size(); ++i) {
+    std::span<const std::byte> left(in_[i].bulk);
+    const auto take = [&](std::uint32_t bytes) {
+      const auto taken = left.first(std::min<std::size_t>(bytes, left.size()));
+      left = left.subspan(taken.size());
+      return taken;
+    };
+    // What it does not say is missing below.
+    said[i] = decoded<Said>(in_[i].said).value_or(Said{});
+    for (SentUnit& unit : said[i].units) {
+      const auto bytes = take(unit.bytes);
+      const auto stripe = arrived.find(unit.stripe);
+      if (stripe == arrived.end() || unit.slot >= stripe->second.size()) continue;
+      if (holds(unit, bytes)) stripe->second[unit.slot] = {std::move(unit.chunks), bytes};
+    }
+    for (SentParity& parity : said[i].parities) {
+      const auto bytes = take(parity.bytes);
+      if (parity.stripe >= stripes.size()) continue;
+      const NewStripe& stripe = stripes[parity.stripe];
+      put(stripe, parity.stripe, parity.slot, std::move(parity.table),
+          {plan::part_name(stripe.id, plan::Part::kParity, parity.slot), 0, parity.seal,
+           Bytes(bytes.begin(), bytes.end())});
+    }
+  }
+  for (const auto& [number, units] : arrived) {
+    if (std::any_of(units.begin(), units.end(),
+                    [](const Arrived& unit) { return unit.chunks.empty(); })) {
+      continue;
+    }
+    made_.push_back(encode(stripes[number], number, units));
+    Made& made = made_.back();
+    put(stripes[number], number, static_cast<unsigned>(units.size()), std::move(made.tables[0]),
+        std::move(made.parities[0]));
+  }
+}
+
+// Whether these are the bytes of its chunks, each as it was sealed.
+bool StripeMaker::holds(const SentUnit& unit, std::span<const std::byte> bytes) {
+  if (unit.chunks.empty() || unit.seals.size() != unit.chunks.size() ||
+      plan::unit_length(unit.chunks) != bytes.size()) {
+    return false;
+  }
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < unit.chunks.size(); ++i) {
+    const NamedChunk& chunk = unit.chunks[i];
+    if (!store::holds(unit.seals[i], {chunk.fingerprint, bytes.subspan(at, chunk.length)})) {
+      return false;
+    }
+    at += chunk.length;
+  }
+  return true;
+}
+
+StripeMaker::Made StripeMaker::encode(const NewStripe& stripe, std::uint32_t number,
+                                      std::span<const Arrived> units) {
+  const ErasureCode code(static_cast<unsigned>(units.size()),
+                         static_cast<unsigned>(stripe.nodes.size() - units.size()));
+  std::size_t longest = 0;
+  std::vector<plan::UnitChunks> chunks;
+  for (const Arrived& unit : units) {
+    longest = std::max(longest, unit.bytes.size());
+    chunks.push_back(unit.chunks);
+  }
+  std::vector<Bytes> parities(code.m(), Bytes(longest));
+  const std::vector<std::span<std::byte>> spans(parities.begin(), parities.end());
+  for (unsigned slot = 0; slot < code.k(); ++slot) code.add(slot, units[slot].bytes, spans);
+  const Bytes table = plan::encode_stripe_table(chunks);
+  Made made{number, {}, {}};
+  for (unsigned p = 0; p < code.m(); ++p) {
+    const unsigned slot = code.k() + p;
+    made.tables.push_back(service::PutChunk::sealed(
+        plan::part_name(stripe.id, plan::Part::kWholeTable, slot), 0, table));
+    made.parities.push_back(service::PutChunk::sealed(
+        plan::part_name(stripe.id, plan::Part::kParity, slot), 0, std::move(parities[p])));
+  }
+  return made;
+}
+
+// To the node of that slot.
+void StripeMaker::put(const NewStripe& stripe, std::uint32_t number, unsigned slot,
+                      service::PutChunk table, service::PutChunk parity) {
+  service::PutChunks request{options_.identity, {plan::placement_of_parts(stripe.unit(0))}, {}};
+  const std::uint64_t bytes = table.data.size() + parity.data.size();
+  request.chunks.push_back(std::move(table));
+  request.chunks.push_back(std::move(parity));
+  puts_.push_back({number, bytes, client_.start(stripe.nodes.at(slot), request)});
+}
+
+void StripeMaker::end_puts() {
+  for (Putting& put : puts_) {
+    if (!put.pending.wait().is_ok()) continue;
+    figures_.stored_bytes += put.bytes;
+    ++stored_[put.stripe];
+  }
+  puts_.clear();
+}
+
+// Which stripes have all their parities: what nobody says it has stored is not there.
+std::vector<bool> StripeMaker::all_stored(std::span<const NewStripe> stripes) {
+  for (Letter& letter : out_) {
+    letter = {encoded(Stored(stored_.begin(), stored_.end())), {}};
+  }
+  group_.ranks->exchange_letters(group_.partners, out_, in_);
+  std::vector<std::uint32_t> parities(stripes.size());
+  for (const Letter& letter : in_) {
+    for (const auto& [stripe, count] : decoded<Stored>(letter.said).value_or(Stored{})) {
+      if (stripe < parities.size()) parities[stripe] += count;
+    }
+  }
+  std::vector<bool> made;
+  for (std::size_t i = 0; i < stripes.size(); ++i) {
+    made.push_back(parities[i] == stripes[i].nodes.size() - stripes[i].units.size());
+  }
+  return made;
+}
+
+}  // namespace dedup::engine

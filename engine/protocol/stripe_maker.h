@@ -1,0 +1,131 @@
+// Makes stripes of units that are on several nodes: moves each unit to where the parities of its
+// stripe are made, makes them, and moves these to where they are kept.
+//
+// As with copies, the bytes go from rank to rank, and not through the services: those of a node go
+// to its store by the rank that speaks for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/erasure.h"
+#include "base/ranks.h"
+#include "base/status.h"
+#include "base/types.h"
+#include "engine/protocol/chunk_source.h"
+#include "plan/stripe_content.h"
+#include "plan/stripes.h"
+#include "service/client.h"
+#include "service/messages/store_node.h"
+
+namespace dedup::engine {
+
+// The nodes of one group, and the ranks that speak for them.
+struct StripeGroup {
+  StripeGroup(std::vector<NodeIndex> the_nodes, const Ranks& the_ranks);
+
+  bool has(int rank) const { return partner_of_rank(rank) != partners.size(); }
+  std::size_t partner_of_rank(int rank) const;  // its position; partners.size(): it is none
+  std::size_t partner_of(NodeIndex node) const;
+
+  std::vector<NodeIndex> nodes;
+  std::vector<int> partners;  // ranks, ascending
+  const Ranks* ranks;
+};
+
+// A stripe to be made.
+struct NewStripe {
+  Id128 id;
+  std::vector<std::uint32_t> units;  // by slot: their numbers on their nodes (MakeUnits)
+  std::vector<NodeIndex> nodes;      // of these, then of the parities; the first of these encodes
+
+  NodeIndex encoder() const { return nodes[units.size()]; }
+  plan::StripeUnit unit(std::size_t slot) const {
+    return {id, static_cast<std::uint8_t>(slot), static_cast<std::uint8_t>(units.size()), nodes};
+  }
+};
+
+// Of one group and one attempt. One thread.
+class StripeMaker {
+ public:
+  struct Options {
+    Id128 identity;
+    Id128 attempt;
+    // How fast a node goes on, in bytes of units; 0: as fast as it can.
+    std::uint64_t bytes_per_second = 0;
+  };
+  struct Figures {
+    std::uint64_t stored_bytes = 0;  // parities and tables, on this rank's nodes
+    std::uint64_t sent_bytes = 0;    // units, parities and tables, to other nodes, from this rank's
+  };
+
+  // All must outlive it.
+  StripeMaker(service::Client& client, const ChunkSource& source, const StripeGroup& group,
+              const Options& options)
+      : client_(client), source_(source), group_(group), options_(options) {}
+
+  // Collective over the group's partners: the same stripes on all. `longest`: bytes of their
+  // longest unit. Which of them were made, the same on all; one is not if a node does not give its
+  // unit whole, by the seal of each chunk, or does not take its parity. Memory, for each node that
+  // this rank speaks for: to send and to receive, kBytesAtOnce each, or as much as there is of one
+  // stripe of each encoder; and the parities made of these.
+  std::vector<bool> make(std::span<const NewStripe> stripes, std::uint32_t longest);
+  const Figures& figures() const { return figures_; }
+
+  static constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20;
+
+ private:
+  // What is made of a stripe, on its encoder, until it was sent.
+  struct Made {
+    std::uint32_t stripe = 0;
+    std::vector<service::PutChunk> tables;    // by parity; of the first, and the
+    std::vector<service::PutChunk> parities;  // first, nothing is left: the encoder keeps them
+  };
+  // A unit that came.
+  struct Arrived {
+    plan::UnitChunks chunks;
+    std::span<const std::byte> bytes;
+  };
+  struct SentUnit;
+  struct SentParity;
+  struct Said;
+  struct Reading;
+
+  void send_units(std::span<const NewStripe> stripes, std::span<const std::uint32_t> round);
+  std::size_t partner_of_parity(std::span<const NewStripe> stripes, const Made& made,
+                                std::size_t parity) const;
+  void list(std::span<Reading> units);
+  void read(std::span<Reading> units, std::span<std::byte*> at);
+  void receive(std::span<const NewStripe> stripes, std::span<const std::uint32_t> round);
+  static bool holds(const SentUnit& unit, std::span<const std::byte> bytes);
+  static Made encode(const NewStripe& stripe, std::uint32_t number, std::span<const Arrived> units);
+  void put(const NewStripe& stripe, std::uint32_t number, unsigned slot, service::PutChunk table,
+           service::PutChunk parity);
+  void end_puts();
+  std::vector<bool> all_stored(std::span<const NewStripe> stripes);
+
+  using Stored = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  struct Putting {
+    std::uint32_t stripe = 0;
+    std::uint64_t bytes = 0;
+    service::Client::Pending<service::PutChunks> pending;
+  };
+
+  service::Client& client_;
+  const ChunkSource& source_;
+  const StripeGroup& group_;
+  const Options options_;
+  Figures figures_;
+  std::map<std::uint32_t, std::uint32_t> stored_;  // parities, by stripe, by this rank's nodes
+  std::vector<Made> made_;
+  std::deque<Putting> puts_;
+  std::vector<Letter> out_;
+  std::vector<Letter> in_;
+};
+
+}  // namespace dedup::engine
