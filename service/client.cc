@@ -177,8 +177,7 @@ class TcpTransport : public Transport {
     return index_is_local(node) || has_pulse_at(*nodes_[node]);
   }
   bool has_missed() const override { return has_missed_; }
-  std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
-                             std::span<const std::byte> body) override;
+  std::unique_ptr<Call> send(NodeIndex node, Opcode opcode, Bytes body) override;
 
  private:
   class TcpCall;
@@ -307,12 +306,13 @@ class TcpTransport : public Transport {
 class TcpTransport::TcpCall : public Transport::Call {
  public:
   // `body`: kept if the request may be repeated.
-  TcpCall(TcpTransport& transport, Node& node, Opcode opcode, std::span<const std::byte> body)
+  TcpCall(TcpTransport& transport, Node& node, Opcode opcode, Bytes body)
       : transport_(transport),
         node_(node),
         opcode_(opcode),
-        body_(may_repeat(opcode) ? Bytes(body.begin(), body.end()) : Bytes()),
-        connection_(transport.dispatch(node, opcode, body)) {}
+        connection_(transport.dispatch(node, opcode, body)) {
+    if (may_repeat(opcode)) body_ = std::move(body);
+  }
   Result<Bytes> receive() override;
 
  private:
@@ -341,8 +341,7 @@ class FailedCall : public Transport::Call {
   Status status_;
 };
 
-std::unique_ptr<Transport::Call> TcpTransport::send(NodeIndex index, Opcode opcode,
-                                                    std::span<const std::byte> body) {
+std::unique_ptr<Transport::Call> TcpTransport::send(NodeIndex index, Opcode opcode, Bytes body) {
   if (index >= nodes_.size()) {
     return std::make_unique<FailedCall>("a request to node number " + std::to_string(index) +
                                         ", which the job does not have");
@@ -356,9 +355,9 @@ std::unique_ptr<Transport::Call> TcpTransport::send(NodeIndex index, Opcode opco
     if (waits_for_others(opcode)) {
       waited.why_stop = [this] { return why_stop_waiting_for_others(); };
     }
-    return local_->send(opcode, body, std::move(waited));
+    return local_->send(opcode, std::move(body), std::move(waited));
   }
-  return std::make_unique<TcpCall>(*this, *nodes_[index], opcode, body);
+  return std::make_unique<TcpCall>(*this, *nodes_[index], opcode, std::move(body));
 }
 
 Result<Connection> TcpTransport::dispatch(Node& node, Opcode opcode,
@@ -424,9 +423,9 @@ Client::Client(std::vector<Peer> peers, NodeIndex self, const Secret& secret, Lo
                std::chrono::seconds patience)
     : Client(std::make_unique<TcpTransport>(std::move(peers), self, secret, local, patience)) {}
 
-std::unique_ptr<Transport::Call> Client::send(NodeIndex node, Opcode opcode, const Bytes& body) {
+std::unique_ptr<Transport::Call> Client::send(NodeIndex node, Opcode opcode, Bytes body) {
   if (has_ended()) return std::make_unique<FailedCall>(why_ended_);
-  return transport_->send(node, opcode, body);
+  return transport_->send(node, opcode, std::move(body));
 }
 
 void Client::end(const std::string& why) {

@@ -66,8 +66,7 @@ class Transport {
   // Whether some node could not be reached.
   virtual bool has_missed() const { return false; }
   // Without waiting; failures surface in receive().
-  virtual std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
-                                     std::span<const std::byte> body) = 0;
+  virtual std::unique_ptr<Call> send(NodeIndex node, Opcode opcode, Bytes body) = 0;
 };
 
 class Client {
@@ -134,7 +133,7 @@ class Client {
   }
 
  private:
-  std::unique_ptr<Transport::Call> send(NodeIndex node, Opcode opcode, const Bytes& body);
+  std::unique_ptr<Transport::Call> send(NodeIndex node, Opcode opcode, Bytes body);
   bool has_ended() const { return has_ended_.load(std::memory_order_acquire); }
   Status bad_reply(NodeIndex node) const;
 

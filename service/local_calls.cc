@@ -43,11 +43,8 @@ class LocalCalls::LocalResponder : public Responder {
 
 class LocalCalls::Call : public Transport::Call {
  public:
-  Call(LocalCalls& calls, Opcode opcode, std::span<const std::byte> body, Waited waited)
-      : calls_(calls),
-        opcode_(opcode),
-        body_(body.begin(), body.end()),
-        waited_(std::move(waited)) {
+  Call(LocalCalls& calls, Opcode opcode, Bytes body, Waited waited)
+      : calls_(calls), opcode_(opcode), body_(std::move(body)), waited_(std::move(waited)) {
     if (!is_handled_at_once(opcode)) return;
     const std::lock_guard lock(calls_.mutex_);
     begin();
@@ -109,9 +106,8 @@ class LocalCalls::Call : public Transport::Call {
   bool received_ = false;
 };
 
-std::unique_ptr<Transport::Call> LocalCalls::send(Opcode opcode, std::span<const std::byte> body,
-                                                  Waited waited) {
-  return std::make_unique<Call>(*this, opcode, body, std::move(waited));
+std::unique_ptr<Transport::Call> LocalCalls::send(Opcode opcode, Bytes body, Waited waited) {
+  return std::make_unique<Call>(*this, opcode, std::move(body), std::move(waited));
 }
 
 }  // namespace dedup::service

@@ -32,8 +32,7 @@ class LocalCalls {
 
   // A request is handled in receive(), so that others to other nodes are on their way meanwhile;
   // some at once (is_handled_at_once). Until `waited` says why to wait no longer.
-  std::unique_ptr<Transport::Call> send(Opcode opcode, std::span<const std::byte> body,
-                                        Waited waited = {});
+  std::unique_ptr<Transport::Call> send(Opcode opcode, Bytes body, Waited waited = {});
 
  private:
   class Call;

@@ -12,6 +12,12 @@
 #include "store/segment.h"
 
 namespace dedup::engine {
+namespace {
+
+// So much of all parities of a stripe is made at once: it stays in a core's cache meanwhile.
+constexpr std::size_t kStretch = std::size_t{32} << 10;
+
+}  // namespace
 
 StripeGroup::StripeGroup(std::vector<NodeIndex> the_nodes, const Ranks& the_ranks)
     : nodes(std::move(the_nodes)), ranks(&the_ranks) {
@@ -271,8 +277,16 @@ StripeMaker::Made StripeMaker::encode(const NewStripe& stripe, std::uint32_t num
     chunks.push_back(unit.chunks);
   }
   std::vector<Bytes> parities(code.m(), Bytes(longest));
-  const std::vector<std::span<std::byte>> spans(parities.begin(), parities.end());
-  for (unsigned slot = 0; slot < code.k(); ++slot) code.add(slot, units[slot].bytes, spans);
+  for (std::size_t begin = 0; begin < longest; begin += kStretch) {
+    const std::size_t end = std::min(longest, begin + kStretch);
+    std::vector<std::span<std::byte>> to;
+    for (Bytes& parity : parities) to.push_back(std::span(parity).subspan(begin, end - begin));
+    for (unsigned slot = 0; slot < code.k(); ++slot) {
+      const std::span<const std::byte> bytes = units[slot].bytes;
+      if (bytes.size() <= begin) continue;
+      code.add(slot, bytes.subspan(begin, std::min(bytes.size(), end) - begin), to);
+    }
+  }
   const Bytes table = plan::encode_stripe_table(chunks);
   Made made{number, {}, {}};
   for (unsigned p = 0; p < code.m(); ++p) {

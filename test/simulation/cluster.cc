@@ -354,12 +354,11 @@ class DirectTransport final : public service::Transport {
   NodeIndex self() const override { return 0; }
   const std::string& node_name(NodeIndex node) const override { return nodes_[node].name; }
 
-  std::unique_ptr<Call> send(NodeIndex node, service::Opcode opcode,
-                             std::span<const std::byte> body) override {
+  std::unique_ptr<Call> send(NodeIndex node, service::Opcode opcode, Bytes body) override {
     auto request = std::make_shared<Request>();
     request->node = node;
     request->opcode = opcode;
-    request->body.assign(body.begin(), body.end());
+    request->body = std::move(body);
     waiting_.push_back(request);
     return std::make_unique<DirectCall>(*this, std::move(request));
   }
@@ -372,9 +371,8 @@ class DirectTransport final : public service::Transport {
     NodeIndex nodes() const override { return all_.nodes(); }
     NodeIndex self() const override { return self_; }
     const std::string& node_name(NodeIndex node) const override { return all_.node_name(node); }
-    std::unique_ptr<Call> send(NodeIndex node, service::Opcode opcode,
-                               std::span<const std::byte> body) override {
-      return all_.send(node, opcode, body);
+    std::unique_ptr<Call> send(NodeIndex node, service::Opcode opcode, Bytes body) override {
+      return all_.send(node, opcode, std::move(body));
     }
 
    private:

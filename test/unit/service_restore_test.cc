@@ -45,15 +45,14 @@ class ServiceRestore : public testing::Test {
     NodeIndex nodes() const override { return kNodes; }
     NodeIndex self() const override { return self_; }
     const std::string& node_name(NodeIndex) const override { return name_; }
-    std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
-                               std::span<const std::byte> body) override {
+    std::unique_ptr<Call> send(NodeIndex node, Opcode opcode, Bytes body) override {
       EXPECT_NE(node, self_) << "a node that asks itself";
       EXPECT_EQ(opcode, Opcode::kGetChunks) << "what a service may be made to wait for";
       ++test_.asked[node];
       auto& under_way = test_.under_way[self_];
       EXPECT_TRUE(under_way.insert(node).second) << "two requests to one node";
       test_.most_under_way = std::max(test_.most_under_way, under_way.size());
-      return std::make_unique<Asked>(*this, node, Bytes(body.begin(), body.end()));
+      return std::make_unique<Asked>(*this, node, std::move(body));
     }
 
    private:

@@ -47,9 +47,8 @@ class ServiceStripes : public testing::Test {
     NodeIndex nodes() const override { return kNodes; }
     NodeIndex self() const override { return self_; }
     const std::string& node_name(NodeIndex) const override { return name_; }
-    std::unique_ptr<Call> send(NodeIndex node, Opcode opcode,
-                               std::span<const std::byte> body) override {
-      return std::make_unique<Asked>(test_, node, opcode, Bytes(body.begin(), body.end()));
+    std::unique_ptr<Call> send(NodeIndex node, Opcode opcode, Bytes body) override {
+      return std::make_unique<Asked>(test_, node, opcode, std::move(body));
     }
 
    private:
