@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -58,9 +59,10 @@ class Ranks {
   virtual std::vector<Bytes> exchange(const std::vector<Bytes>& to) const = 0;
   // Collective over `partners` alone, the same ranks, ascending, on each, this one among them.
   // to[i] goes to partners[i], and from[i] comes from there; what it had before is memory to be
-  // used.
+  // used. `meanwhile` is called once, while they are on their way, if that takes time.
   virtual void exchange_letters(std::span<const int> partners, std::span<const Letter> to,
-                                std::vector<Letter>& from) const = 0;
+                                std::vector<Letter>& from,
+                                const std::function<void()>& meanwhile) const = 0;
 
   // Where a rank cannot be reached, these leave the values as they were: who goes on agrees.
   void sum(std::span<std::uint64_t> values) const;
@@ -110,9 +112,10 @@ class OneRank final : public Ranks {
   void broadcast(Id128&) const override {}
   std::vector<Bytes> gather(const Bytes& mine) const override { return {mine}; }
   std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override { return to; }
-  void exchange_letters(std::span<const int>, std::span<const Letter> to,
-                        std::vector<Letter>& from) const override {
+  void exchange_letters(std::span<const int>, std::span<const Letter> to, std::vector<Letter>& from,
+                        const std::function<void()>& meanwhile) const override {
     from.assign(to.begin(), to.end());
+    meanwhile();
   }
 };
 

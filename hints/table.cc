@@ -231,8 +231,8 @@ const std::vector<Entry>& entries() {
        "`copies`, `xor:k`, or `rs:k+m`, with m up to 8 and k + m up to 64",
        "how chunks are kept that fewer than K nodes have: as copies on K nodes; or in stripes of k "
        "nodes with one parity on another (`xor:7`) or m on m others (`rs:8+2`), of which any one "
-       "or "
-       "m may be lost. K is m + 1 then, unless `dedup_replication` says more",
+       "or m may be lost. K is m + 1 then, unless `dedup_replication` says more, and what K nodes "
+       "have stays on m + 1 of them; with K above the number of nodes all is in stripes, once",
        false, Agreement::kAll, parse_redundancy, print_redundancy},
       {"dedup_threshold", "131072", "1 to 16777216",
        "F: how many fingerprints the collective reduction carries at most", true, Agreement::kAll,

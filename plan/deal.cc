@@ -308,15 +308,14 @@ bool Dealer::deal_from(std::span<const Designated> designated, std::uint64_t sal
     if (d.has_data) ++senders;
   }
   const std::uint32_t kept = out.placement.redundancy().as_copies();
-  if (kept >= copies_) return true;
-  if (!copies_what_is_rare_ && kept > 0) {
-    const NodeIndex node = choose_one(designated, salt, out.placement);
-    out.placement.clear();
-    out.placement.add_copy(node);
+  if (left_alone_ != 0 && kept > 0) {
+    out.placement = Placement::copies_on(
+        choose(kept >= copies_ ? left_alone_ : 1, designated, salt, out.placement));
     return true;
   }
+  if (kept >= copies_) return true;
   if (senders == 0) return false;
-  const std::size_t missing = (copies_what_is_rare_ ? copies_ : 1) - kept;
+  const std::size_t missing = (left_alone_ == 0 ? copies_ : 1) - kept;
   for (std::size_t i = 0; i < missing; ++i) {
     std::size_t turn = (salt + i) % senders;
     const Designated* sender = designated.data();
@@ -329,15 +328,24 @@ bool Dealer::deal_from(std::span<const Designated> designated, std::uint64_t sal
   return true;
 }
 
-// Of those that are to have the chunk; one that has it already costs nothing.
-NodeIndex Dealer::choose_one(std::span<const Designated> designated, std::uint64_t salt,
-                             const Placement& placement) {
+// So many of those that are to have the chunk: first who has it already, which costs nothing, then
+// in turn.
+NodeSet Dealer::choose(std::size_t count, std::span<const Designated> designated,
+                       std::uint64_t salt, const Placement& placement) {
   NodeSet held;
+  NodeSet others;
   for (const Designated& d : designated) {
-    if (d.held) held.push_back(d.node);
+    if (placement.is_on(d.node)) (d.held ? held : others).push_back(d.node);
   }
-  const NodeSet& among = held.empty() ? placement.nodes() : held;
-  return among[salt % among.size()];
+  NodeSet chosen;
+  for (NodeSet* const from : {&held, &others}) {
+    if (from->empty()) continue;
+    std::rotate(from->begin(), from->begin() + static_cast<std::ptrdiff_t>(salt % from->size()),
+                from->end());
+    chosen.insert(chosen.end(), from->begin(), from->end());
+  }
+  chosen.resize(std::min(count, chosen.size()));
+  return chosen;
 }
 
 bool Dealer::deal_unique(NodeIndex node, bool held, std::uint32_t part, Deal& out) const {
@@ -395,7 +403,8 @@ void Dealer::encode(Encoder& e) const {
   e.put(copies_);
   e.put(grouping_.least);
   e.put(grouping_.turn);
-  e.put(static_cast<std::uint8_t>((is_parted_ ? 1 : 0) | (copies_what_is_rare_ ? 2 : 0)));
+  e.put(left_alone_);
+  e.put(static_cast<std::uint8_t>(is_parted_ ? 1 : 0));
   e.put(static_cast<std::uint32_t>(grouping_.domains.size()));
   for (const std::uint32_t domain : grouping_.domains) e.put(domain);
   e.put(static_cast<std::uint32_t>(order_.size()));
@@ -410,7 +419,8 @@ Dealer Dealer::decode(Decoder& d) {
   Grouping grouping;
   grouping.least = d.get<std::uint32_t>();
   grouping.turn = d.get<std::uint32_t>();
-  const auto ways = d.get<std::uint8_t>();
+  const auto left_alone = d.get<std::uint32_t>();
+  const bool is_parted = d.get<std::uint8_t>() != 0;
   grouping.domains.resize(d.get_count(sizeof(std::uint32_t)));
   for (std::uint32_t& domain : grouping.domains) domain = d.get<std::uint32_t>();
   const std::uint32_t count = d.get_count(3);
@@ -421,8 +431,8 @@ Dealer Dealer::decode(Decoder& d) {
     flags.push_back(d.get<std::uint8_t>());
   }
   Dealer dealer(order, copies, std::move(grouping));
-  dealer.is_parted_ = (ways & 1) != 0;
-  dealer.copies_what_is_rare_ = (ways & 2) != 0;
+  dealer.is_parted_ = is_parted;
+  dealer.left_alone_ = left_alone;
   for (std::uint32_t i = 0; i < count; ++i) {
     dealer.nodes_[order[i]].receives = (flags[i] & 1) != 0;
     dealer.nodes_[order[i]].keeps = (flags[i] & 2) != 0;
@@ -441,13 +451,13 @@ Dealing deal_all(const DealingInput& input) {
   Accountant accountant(input, end);
   // Who sends how much does not depend on the order, only to whom.
   Dealer first_dealer(std::move(given), input.copies);
-  if (!input.copies_what_is_rare) first_dealer.stop_copying();
+  first_dealer.stop_copying(input.left_alone);
   const Account loads = accountant.run(first_dealer);
   std::vector<NodeIndex> order = choose_order(input, loads);
   dealing.dealer = has_groups(input)
                        ? Dealer(std::move(order), input.copies, grouping_of(input, end))
                        : Dealer(std::move(order), input.copies);
-  if (!input.copies_what_is_rare) dealing.dealer.stop_copying();
+  dealing.dealer.stop_copying(input.left_alone);
   for (bool first = true;;) {
     Account account = accountant.run(dealing.dealer);
     if (dealing.dealer.is_parted() && is_short(input, account)) {

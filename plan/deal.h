@@ -124,9 +124,9 @@ class Dealer {
   }
   void stop_receiving(NodeIndex node) { nodes_[node].receives = false; }
   void stop_keeping(NodeIndex node) { nodes_[node] = {nodes_[node].position, false, false}; }
-  // From now on no copies are made of a chunk that fewer than K nodes have: it stays on one of
-  // them, for a stripe to take care of.
-  void stop_copying() { copies_what_is_rare_ = false; }
+  // From now on no copies are made: a chunk that K nodes have, or more, stays on `left_alone` of
+  // them, 1 to K; any other on one, for a stripe to take care of. 0: they are made.
+  void stop_copying(unsigned left_alone) { left_alone_ = left_alone; }
   // From now on there is one part of each node's chunks: what each node receives can be told
   // exactly.
   void stop_parting() { is_parted_ = false; }
@@ -145,8 +145,8 @@ class Dealer {
   std::uint32_t domain_of(NodeIndex node) const;
   bool deal_from(std::span<const Designated> designated, std::uint64_t salt, std::uint64_t part,
                  Deal& out) const;
-  static NodeIndex choose_one(std::span<const Designated> designated, std::uint64_t salt,
-                              const Placement& placement);
+  static NodeSet choose(std::size_t count, std::span<const Designated> designated,
+                        std::uint64_t salt, const Placement& placement);
   // Who takes the `copy`-th of the copies that the node at `position` has to send of a chunk.
   NodeIndex partner(std::size_t position, std::uint64_t part, std::size_t copy,
                     const Placement& placement) const;
@@ -157,7 +157,7 @@ class Dealer {
   Grouping grouping_;  // least: 0 if there are no groups
   Groups groups_;
   bool is_parted_ = false;
-  bool copies_what_is_rare_ = true;
+  unsigned left_alone_ = 0;  // 0: copies are made
 };
 
 // What every leader is told of a node.
@@ -174,7 +174,7 @@ struct NodeState {
 };
 
 struct DealingInput {
-  unsigned copies = 1;               // K, at most nodes.size()
+  unsigned copies = 1;               // K, at most nodes.size() if copies are made
   bool ring = false;                 // order of `nodes`, whatever their load
   std::uint32_t chunk_overhead = 0;  // bytes that a chunk takes in a store beyond its data, at most
   // All nodes that take part. The order decides between equal loads.
@@ -187,7 +187,7 @@ struct DealingInput {
   std::uint32_t turn = 0;  // see Dealer::Grouping
   // No chunk is longer: what a part of a node's chunks takes at most goes by it.
   std::uint32_t longest_chunk = kMaxChunkSize;
-  bool copies_what_is_rare = true;  // see Dealer::stop_copying()
+  unsigned left_alone = 0;  // see Dealer::stop_copying(); 0: copies are made
 };
 
 // Chunks that one node sends to another.

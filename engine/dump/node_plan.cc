@@ -62,7 +62,7 @@ class Leader {
       if (!gather(nodes, totals, failed, states, failure)) return false;
       dealing = plan::deal_all({request_.copies, request_.ring, store::kMostBesideChunk, states,
                                 request_.result, order, request_.group, request_.turn,
-                                request_.longest_chunk, request_.copies_what_is_rare});
+                                request_.longest_chunk, request_.left_alone});
       if (dealing.feasible || unrepresented == 0 || guests_give_up_) break;
       guests_give_up_ = guests == unrepresented;
     }
@@ -110,7 +110,7 @@ class Leader {
     std::uint64_t shared = 0;
     for (const auto& element : request_.result->elements()) shared += element.length;
     const std::size_t leaders = topology_.nodes().size();
-    const unsigned copies = request_.copies_what_is_rare ? request_.copies : 1;
+    const unsigned copies = request_.left_alone == 0 ? request_.copies : 1;
     return kSpareBytes + copies * (mine.new_bytes + shared / leaders);
   }
 

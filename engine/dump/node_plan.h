@@ -15,7 +15,7 @@ namespace dedup::engine {
 
 struct DealingRequest {
   unsigned copies = 1;
-  bool copies_what_is_rare = true;  // see plan::DealingInput
+  unsigned left_alone = 0;  // see plan::DealingInput
   bool ring = false;
   unsigned group = 0;                 // see plan::DealingInput
   std::uint32_t turn = 0;             // of any rank: the same on all

@@ -163,7 +163,7 @@ std::vector<Bytes> exchange(MPI_Comm comm, const std::vector<Bytes>& to) {
 }
 
 void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<const Letter> to,
-                      std::vector<Letter>& from) {
+                      std::vector<Letter>& from, const std::function<void()>& meanwhile) {
   // What is said, then the bulk, of which the size alone is checked.
   using Envelopes = std::array<Envelope, 2>;
   int self = 0;
@@ -214,6 +214,7 @@ void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<co
   for (std::size_t i = 0; i < partners.size(); ++i) {
     if (partners[i] == self) from[i] = to[i];
   }
+  meanwhile();
   for (MPI_Request& request : received) wait(request);
   for (MPI_Request& request : sent) wait(request);
   each_other([&](std::size_t i, int /*partner*/) {

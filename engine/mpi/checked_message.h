@@ -67,7 +67,7 @@ std::vector<Bytes> exchange(MPI_Comm comm, const std::vector<Bytes>& to);
 
 // Collective over `partners`. See Ranks::exchange_letters().
 void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<const Letter> to,
-                      std::vector<Letter>& from);
+                      std::vector<Letter>& from, const std::function<void()>& meanwhile);
 
 // Collective. `bytes` of rank `root` on all ranks; in one message, if they are few. Ends the job on
 // a rank that does not get them.

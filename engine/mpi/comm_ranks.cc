@@ -57,8 +57,9 @@ std::vector<Bytes> CommRanks::exchange(const std::vector<Bytes>& to) const {
 }
 
 void CommRanks::exchange_letters(std::span<const int> partners, std::span<const Letter> to,
-                                 std::vector<Letter>& from) const {
-  engine::exchange_letters(comm_, partners, to, from);
+                                 std::vector<Letter>& from,
+                                 const std::function<void()>& meanwhile) const {
+  engine::exchange_letters(comm_, partners, to, from, meanwhile);
 }
 
 }  // namespace dedup::engine

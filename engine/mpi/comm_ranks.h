@@ -22,7 +22,8 @@ class CommRanks : public Ranks {
   std::vector<Bytes> gather(const Bytes& mine) const override;
   std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override;
   void exchange_letters(std::span<const int> partners, std::span<const Letter> to,
-                        std::vector<Letter>& from) const override;
+                        std::vector<Letter>& from,
+                        const std::function<void()>& meanwhile) const override;
 
  private:
   MPI_Comm comm_;

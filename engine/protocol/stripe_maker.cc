@@ -89,7 +89,7 @@ std::vector<bool> StripeMaker::make(std::span<const NewStripe> stripes, std::uin
     for (Letter& letter : out_) letter.said.clear();
     const std::uint64_t sent_before = figures_.sent_bytes;
     send_units(stripes, round);
-    group_.ranks->exchange_letters(group_.partners, out_, in_);
+    group_.ranks->exchange_letters(group_.partners, out_, in_, [&] { end_puts(); });
     failpoint("commit.encoding");
     receive(stripes, round);
     if (options_.bytes_per_second > 0) {
@@ -205,7 +205,6 @@ void StripeMaker::read(std::span<Reading> units, std::span<std::byte*> at) {
 
 void StripeMaker::receive(std::span<const NewStripe> stripes,
                           std::span<const std::uint32_t> round) {
-  end_puts();
   std::map<std::uint32_t, std::vector<Arrived>> arrived;  // by stripe, its units
   for (const std::uint32_t number : round) {
     if (group_.ranks->speaks_for(stripes[number].encoder())) {
@@ -323,7 +322,7 @@ std::vector<bool> StripeMaker::all_stored(std::span<const NewStripe> stripes) {
   for (Letter& letter : out_) {
     letter = {encoded(Stored(stored_.begin(), stored_.end())), {}};
   }
-  group_.ranks->exchange_letters(group_.partners, out_, in_);
+  group_.ranks->exchange_letters(group_.partners, out_, in_, [] {});
   std::vector<std::uint32_t> parities(stripes.size());
   for (const Letter& letter : in_) {
     for (const auto& [stripe, count] : decoded<Stored>(letter.said).value_or(Stored{})) {

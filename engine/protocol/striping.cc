@@ -42,7 +42,7 @@ std::vector<std::optional<T>> tell_partners(const StripeGroup& group, const std:
   std::vector<Letter> out(group.partners.size());
   std::vector<Letter> in;
   for (std::size_t i = 0; i < partners; ++i) out[i].said = encoded(mine);
-  group.ranks->exchange_letters(group.partners, out, in);
+  group.ranks->exchange_letters(group.partners, out, in, [] {});
   std::vector<std::optional<T>> told;
   for (const Letter& letter : in) {
     told.push_back(decoded<std::optional<T>>(letter.said).value_or(std::nullopt));

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 
 #include "base/codec.h"
@@ -128,7 +129,10 @@ Status begin_pace(MPI_Comm world, MPI_Comm node, const Id128& job) {
   const std::string name = "/dedup-pace-" + job.hex() + "-" + std::to_string(rank);
   DEDUP_ASSIGN(Devices* const devices, share(node, name));
   auto* const made = new NodePace(*parsed, *devices);
-  store::use_system(*new store::PacedSystem(store::system(), made->store()));
+  // The clock that file systems take the time of a change from.
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  store::use_system(*new store::PacedSystem(store::system(), made->store(), now));
   the_pace = made;
   return Status::ok();
 }

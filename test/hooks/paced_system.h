@@ -1,6 +1,11 @@
 // A System whose reads and writes take time at a given rate: for measurements (doc/testing.md,
-// "Pacing"). All else is as fast as it is.
+// "Pacing"). All else is as fast as it is, and what was written a moment ago is read from memory.
 #pragma once
+
+#include <sys/stat.h>
+
+#include <ctime>
+#include <tuple>
 
 #include "test/hooks/forwarding_system.h"
 #include "test/hooks/paced_device.h"
@@ -9,12 +14,13 @@ namespace dedup::store {
 
 class PacedSystem final : public ForwardingSystem {
  public:
-  // Both must outlive it.
-  PacedSystem(System& below, const PacedDevice& device)
-      : ForwardingSystem(below), device_(device) {}
+  // Both must outlive it. Files that change at `since` or later are kept in memory.
+  PacedSystem(System& below, const PacedDevice& device, const timespec& since)
+      : ForwardingSystem(below), device_(device), since_(since) {}
 
   ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) override {
-    return passed(below_.preadv(fd, parts, count, offset));
+    const ssize_t bytes = below_.preadv(fd, parts, count, offset);
+    return bytes > 0 && is_in_memory(fd) ? bytes : passed(bytes);
   }
   ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) override {
     return passed(below_.pwritev(fd, parts, count, offset));
@@ -27,7 +33,14 @@ class PacedSystem final : public ForwardingSystem {
     return bytes;
   }
 
+  bool is_in_memory(int fd) const {
+    struct stat about {};
+    return below_.fstat(fd, &about) == 0 && std::tie(about.st_mtim.tv_sec, about.st_mtim.tv_nsec) >=
+                                                std::tie(since_.tv_sec, since_.tv_nsec);
+  }
+
   const PacedDevice& device_;
+  const timespec since_;
 };
 
 }  // namespace dedup::store

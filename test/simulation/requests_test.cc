@@ -49,8 +49,8 @@ class RankOfMany final : public Ranks {
   void broadcast(Id128&) const override { ADD_FAILURE() << "no step here needs it"; }
   std::vector<Bytes> gather(const Bytes& mine) const override { return {mine}; }
   std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override { return to; }
-  void exchange_letters(std::span<const int>, std::span<const Letter>,
-                        std::vector<Letter>&) const override {
+  void exchange_letters(std::span<const int>, std::span<const Letter>, std::vector<Letter>&,
+                        const std::function<void()>&) const override {
     ADD_FAILURE() << "nothing here needs it";
   }
 

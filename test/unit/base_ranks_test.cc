@@ -52,8 +52,8 @@ class ThreadRanks final : public Ranks {
   void broadcast(Id128&) const override { ADD_FAILURE() << "nothing here needs it"; }
   std::vector<Bytes> gather(const Bytes&) const override { return {}; }
   std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override { return to; }
-  void exchange_letters(std::span<const int>, std::span<const Letter>,
-                        std::vector<Letter>&) const override {
+  void exchange_letters(std::span<const int>, std::span<const Letter>, std::vector<Letter>&,
+                        const std::function<void()>&) const override {
     ADD_FAILURE() << "nothing here needs it";
   }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <limits>
+
 #include "store/fs.h"
 #include "test/unit/hand_clock.h"
 #include "test/unit/temp_dir.h"
@@ -19,7 +22,8 @@ class PacedSystemTest : public ::testing::Test {
   test::HandClock clock;
   std::atomic<std::int64_t> busy_until{0};
   PacedDevice device{1000, busy_until, clock};
-  PacedSystem paced{kernel(), device};
+  // Beyond all times that a file has.
+  PacedSystem paced{kernel(), device, {std::numeric_limits<time_t>::max(), 0}};
   System& before = use_system(paced);
   test::TempDir directory;
 };
@@ -34,6 +38,19 @@ TEST_F(PacedSystemTest, BytesReadAndWrittenTakeTime) {
   ASSERT_TRUE(fs::read_at(*file, 100, back).is_ok());
   EXPECT_EQ(clock.time, 6 * kSecond);
   EXPECT_EQ(back, Bytes(2000, std::byte{7}));
+}
+
+TEST_F(PacedSystemTest, WhatWasWrittenLateIsReadFromMemory) {
+  PacedSystem late(kernel(), device, {1, 0});
+  use_system(late);
+  auto file = fs::create_new(directory / "file");
+  ASSERT_TRUE(file.is_ok());
+  ASSERT_TRUE(fs::write_at(*file, 0, Bytes(500)).is_ok());
+  const std::int64_t written = clock.time;
+  EXPECT_GT(written, kSecond);
+  Bytes back(500);
+  ASSERT_TRUE(fs::read_at(*file, 0, back).is_ok());
+  EXPECT_EQ(clock.time, written);
 }
 
 TEST_F(PacedSystemTest, OnlyWhatWentThroughTakesTime) {

@@ -128,7 +128,7 @@ TEST(PlanDeal, CopiesAreDealtRoundRobin) {
 // What stripes will be made of stays where it is, on one node.
 TEST(PlanDeal, WhatIsRareIsNotCopiedIfItIsNotToBe) {
   Dealer dealer({0, 1, 2, 3}, 3);
-  dealer.stop_copying();
+  dealer.stop_copying(3);
   Encoder e;
   dealer.encode(e);
   const Bytes bytes = e.take();
@@ -166,6 +166,36 @@ TEST(PlanDeal, WhatIsRareIsNotCopiedIfItIsNotToBe) {
   ASSERT_TRUE(dealer.deal_unique(2, false, 0, deal));
   ASSERT_EQ(deal.copies.size(), 1u);
   EXPECT_EQ(deal.placement.nodes(), NodeSet{deal.copies.front().to});
+}
+
+// K says how many nodes must have a chunk to be left alone, not how many keep it then.
+TEST(PlanDeal, OfWhatEnoughNodesHaveSomeKeepIt) {
+  std::vector<NodeIndex> nodes(8);
+  std::iota(nodes.begin(), nodes.end(), NodeIndex{0});
+  Dealer dealer(nodes, 5);
+  dealer.stop_copying(3);
+  Dealer::Deal deal;
+  std::map<NodeIndex, int> keepers;
+  for (std::uint64_t salt = 0; salt < 50; ++salt) {
+    const std::vector<Designated> enough{
+        {0, false, true}, {1, false, true}, {3, false, true}, {4, true, true}, {7, false, true}};
+    ASSERT_TRUE(dealer.deal(enough, salt, deal));
+    EXPECT_TRUE(deal.copies.empty());
+    ASSERT_EQ(deal.placement.nodes().size(), 3u);
+    EXPECT_TRUE(deal.placement.is_on(4));
+    for (const NodeIndex node : deal.placement.nodes()) ++keepers[node];
+    const std::span fewer = std::span(enough).first(4);
+    ASSERT_TRUE(dealer.deal(fewer, salt, deal));
+    EXPECT_EQ(deal.placement, Placement::copies_on({4}));
+  }
+  EXPECT_EQ(keepers.size(), 5u);
+  // More than there are: no chunk is left alone.
+  Dealer none({0, 1, 2}, 11);
+  none.stop_copying(3);
+  const std::vector<Designated> all{{0, false, true}, {1, false, true}, {2, false, true}};
+  ASSERT_TRUE(none.deal(all, 1, deal));
+  EXPECT_EQ(deal.placement.nodes().size(), 1u);
+  EXPECT_TRUE(deal.copies.empty());
 }
 
 TEST(PlanDeal, OrderIsKeptUnlessLoadChangesMuch) {
