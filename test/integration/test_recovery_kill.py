@@ -7,7 +7,7 @@ import pytest
 from stores import Model, Script, Site, fault_library, noise, parts
 
 SEED = 42
-STRIPE_STEPS = ["commit.encoded", "commit.striped"]
+STRIPE_STEPS = ["commit.encoding", "commit.encoded", "commit.striped"]
 STEPS = ["write.dumped", "commit.begin", "commit.dumped", *STRIPE_STEPS, "commit.shards", "commit.indexed",
          "commit.prepared", "commit.renamed", "commit.unfenced", "commit.fenced",
          "commit.installed", "commit.collected", "close.committed"]
