@@ -83,7 +83,8 @@ class Dealer {
     bool operator==(const Copy&) const = default;
   };
   struct Deal {
-    Placement placement;       // after all copies: on K nodes, or more if more hold it anyway
+    Placement placement;  // after all copies: on K nodes, or more if more hold it anyway; see also
+                          // stop_copying()
     std::vector<Copy> copies;  // in the order of dealing
   };
 
@@ -174,7 +175,7 @@ struct NodeState {
 };
 
 struct DealingInput {
-  unsigned copies = 1;               // K, at most nodes.size() if copies are made
+  unsigned copies = 1;               // K, at most nodes.size()
   bool ring = false;                 // order of `nodes`, whatever their load
   std::uint32_t chunk_overhead = 0;  // bytes that a chunk takes in a store beyond its data, at most
   // All nodes that take part. The order decides between equal loads.

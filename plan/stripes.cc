@@ -2,12 +2,20 @@
 
 #include <algorithm>
 #include <cassert>
+#include <deque>
+#include <iterator>
 #include <map>
 #include <numeric>
 
 #include "plan/deal.h"
 
 namespace dedup::plan {
+namespace {
+
+// Rounds that stripes may still go to: in a round there is room for others than the last ones.
+constexpr std::size_t kOpenRounds = 8;
+
+}  // namespace
 
 StripeShape StripeShape::within(std::size_t nodes) const {
   if (parities == 0 || nodes < parities + std::size_t{2}) return {0, parities};
@@ -72,14 +80,42 @@ std::vector<Stripe> make_stripes(std::span<const NodeIndex> nodes,
   }
 }
 
-std::vector<std::vector<std::uint32_t>> encoding_rounds(std::span<const NodeIndex> encoders,
-                                                        std::size_t at_once) {
-  std::map<NodeIndex, std::size_t> made;
+std::vector<std::vector<std::uint32_t>> stripe_rounds(std::span<const StripeMoves> stripes,
+                                                      std::size_t partners, std::size_t most) {
+  // Of rounds that are not full yet.
+  struct Round {
+    std::uint32_t number;
+    std::vector<std::size_t> sent;
+    std::vector<std::size_t> received;
+  };
+  std::deque<Round> open;
   std::vector<std::vector<std::uint32_t>> rounds;
-  for (std::uint32_t i = 0; i < encoders.size(); ++i) {
-    const std::size_t round = made[encoders[i]]++ / at_once;
-    if (rounds.size() <= round) rounds.resize(round + 1);
-    rounds[round].push_back(i);
+  for (std::uint32_t i = 0; i < stripes.size(); ++i) {
+    const StripeMoves& moves = stripes[i];
+    const auto fits = [&](const Round& round) {
+      std::map<std::uint32_t, std::size_t> sent{{moves.encoder, moves.to.size()}};
+      std::map<std::uint32_t, std::size_t> received{{moves.encoder, moves.from.size()}};
+      for (const std::uint32_t partner : moves.from) ++sent[partner];
+      for (const std::uint32_t partner : moves.to) ++received[partner];
+      const auto all_fit = [&](const auto& more, const std::vector<std::size_t>& load) {
+        return std::all_of(more.begin(), more.end(),
+                           [&](const auto& one) { return load[one.first] + one.second <= most; });
+      };
+      return all_fit(sent, round.sent) && all_fit(received, round.received);
+    };
+    auto round = std::find_if(open.begin(), open.end(), fits);
+    if (round == open.end()) {
+      if (open.size() == kOpenRounds) open.pop_front();
+      open.push_back({static_cast<std::uint32_t>(rounds.size()), std::vector<std::size_t>(partners),
+                      std::vector<std::size_t>(partners)});
+      rounds.emplace_back();
+      round = std::prev(open.end());
+    }
+    rounds[round->number].push_back(i);
+    round->sent[moves.encoder] += moves.to.size();
+    round->received[moves.encoder] += moves.from.size();
+    for (const std::uint32_t partner : moves.from) ++round->sent[partner];
+    for (const std::uint32_t partner : moves.to) ++round->received[partner];
   }
   return rounds;
 }

@@ -44,9 +44,18 @@ std::vector<Stripe> make_stripes(std::span<const NodeIndex> nodes,
                                  std::span<const std::uint32_t> units, const StripeShape& shape,
                                  std::uint32_t turn);
 
-// Stripes are made in rounds, in each of which a node makes `at_once` at most. encoders[i] makes
-// the i-th stripe. By round, the numbers of its stripes, ascending.
-std::vector<std::vector<std::uint32_t>> encoding_rounds(std::span<const NodeIndex> encoders,
-                                                        std::size_t at_once);
+// What is moved for one stripe: its units to who makes the parities, and these to who keeps them.
+struct StripeMoves {
+  std::vector<std::uint32_t>
+      from;  // partners, by number, one for each unit; the same may be there often
+  std::uint32_t encoder = 0;
+  std::vector<std::uint32_t> to;  // one for each parity but the encoder's
+};
+
+// Stripes are moved in rounds, so that in each a partner sends and receives `most` units and
+// parities at most, of each, or what a single stripe takes. By round, the numbers of its stripes.
+// Time: for each stripe, linear in its units.
+std::vector<std::vector<std::uint32_t>> stripe_rounds(std::span<const StripeMoves> stripes,
+                                                      std::size_t partners, std::size_t most);
 
 }  // namespace dedup::plan

@@ -91,7 +91,7 @@ NodePlan make_plan(DumpState& state, const NodeView& view, const NamedChunks& ch
                    const plan::FrequentSet& frequent, std::size_t longest, FirstError& error) {
   DealingRequest request;
   request.copies = state.keeping.copies;
-  request.left_alone = state.keeping.left_alone();
+  request.left_alone = state.keeping.left_alone;
   request.ring = !state.is_collective() || state.hints.partners == hints::Partners::kRing;
   request.group = !request.ring && state.hints.group > 1 ? state.hints.group : 0;
   request.turn = static_cast<std::uint32_t>(state.round.number);

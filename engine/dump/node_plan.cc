@@ -110,8 +110,9 @@ class Leader {
     std::uint64_t shared = 0;
     for (const auto& element : request_.result->elements()) shared += element.length;
     const std::size_t leaders = topology_.nodes().size();
-    const unsigned copies = request_.left_alone == 0 ? request_.copies : 1;
-    return kSpareBytes + copies * (mine.new_bytes + shared / leaders);
+    shared /= leaders;
+    if (request_.left_alone == 0) return kSpareBytes + request_.copies * (mine.new_bytes + shared);
+    return kSpareBytes + mine.new_bytes + request_.left_alone * shared;
   }
 
   bool gather(const std::vector<NodeIndex>& nodes, const ChunkTotals& totals, bool failed,
@@ -159,8 +160,9 @@ class Leader {
   }
 
   Status no_space(const plan::Dealing& dealing) const {
-    std::string text = "the stores have no room for " + std::to_string(request_.copies) +
-                       " copies: " + std::to_string(dealing.bytes_short) + " bytes short in all";
+    std::string text = "the stores have no room";
+    if (request_.left_alone == 0) text += " for " + std::to_string(request_.copies) + " copies";
+    text += ": " + std::to_string(dealing.bytes_short) + " bytes short in all";
     if (dealing.tightest != kNoNode) {
       text += ", " + std::to_string(dealing.tightest_short) + " of them on node " +
               client_.node_name(dealing.tightest);

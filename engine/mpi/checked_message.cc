@@ -200,8 +200,8 @@ void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<co
   each_other([&](std::size_t i, int partner) {
     wait(announced[i]);
     for (const Envelope& envelope : in[i]) envelope.check();
-    from[i].said.resize(in[i][0].size);
-    from[i].bulk.resize(in[i][1].size);
+    make_size(from[i].said, in[i][0].size);
+    make_size(from[i].bulk, in[i][1].size);
     incoming += sizeof(Envelopes) + in[i][0].size + in[i][1].size;
     for (Bytes* const bytes : {&from[i].said, &from[i].bulk}) {
       in_pieces(bytes->data(), bytes->size(), [&](std::byte* at, int count) {

@@ -1,9 +1,6 @@
 #include "engine/protocol/stripe_maker.h"
 
 #include <algorithm>
-#include <chrono>
-#include <map>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -72,31 +69,19 @@ struct StripeMaker::Reading {
 };
 
 std::vector<bool> StripeMaker::make(std::span<const NewStripe> stripes, std::uint32_t longest) {
-  std::vector<NodeIndex> encoders;
-  std::size_t data = 1;
-  for (const NewStripe& stripe : stripes) {
-    encoders.push_back(stripe.encoder());
-    data = std::max(data, stripe.units.size());
-  }
-  const std::size_t at_once =
-      std::max<std::size_t>(1, kBytesAtOnce / data / std::max<std::uint32_t>(1, longest));
-  std::vector<std::vector<std::uint32_t>> rounds = plan::encoding_rounds(encoders, at_once);
+  longest_ = longest;
+  std::vector<std::vector<std::uint32_t>> rounds = rounds_of(stripes);
   // In the last one the parities of the one before it are sent.
   if (!rounds.empty()) rounds.emplace_back();
   auto due = std::chrono::steady_clock::now();
   out_.resize(group_.partners.size());
   for (const std::vector<std::uint32_t>& round : rounds) {
-    for (Letter& letter : out_) letter.said.clear();
-    const std::uint64_t sent_before = figures_.sent_bytes;
-    send_units(stripes, round);
+    send(stripes, round);
     group_.ranks->exchange_letters(group_.partners, out_, in_, [&] { end_puts(); });
     failpoint("commit.encoding");
     receive(stripes, round);
     if (options_.bytes_per_second > 0) {
-      const double seconds = static_cast<double>(figures_.sent_bytes - sent_before) /
-                             static_cast<double>(options_.bytes_per_second);
-      due += std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-          std::chrono::duration<double>(seconds));
+      due += time_of_round();
       std::this_thread::sleep_until(due);
     }
   }
@@ -104,9 +89,43 @@ std::vector<bool> StripeMaker::make(std::span<const NewStripe> stripes, std::uin
   return all_stored(stripes);
 }
 
+std::vector<std::vector<std::uint32_t>> StripeMaker::rounds_of(
+    std::span<const NewStripe> stripes) const {
+  std::vector<plan::StripeMoves> moves;
+  for (const NewStripe& stripe : stripes) {
+    plan::StripeMoves& one = moves.emplace_back();
+    for (std::size_t slot = 0; slot < stripe.nodes.size(); ++slot) {
+      const auto partner = static_cast<std::uint32_t>(group_.partner_of(stripe.nodes[slot]));
+      if (slot < stripe.units.size()) {
+        one.from.push_back(partner);
+      } else if (slot == stripe.units.size()) {
+        one.encoder = partner;
+      } else {
+        one.to.push_back(partner);
+      }
+    }
+  }
+  const std::size_t most = kBytesAtOnce / std::max<std::uint32_t>(1, longest_) + 1;
+  return plan::stripe_rounds(moves, group_.partners.size(), most);
+}
+
+// Of what a node sent or received in the last round, at the rate that it is to keep to; on average
+// over the nodes of this rank.
+std::chrono::steady_clock::duration StripeMaker::time_of_round() const {
+  std::size_t sent = 0;
+  std::size_t received = 0;
+  for (const Letter& letter : out_) sent += letter.bulk.size();
+  for (const Letter& letter : in_) received += letter.bulk.size();
+  const auto nodes = std::count_if(group_.nodes.begin(), group_.nodes.end(),
+                                   [&](NodeIndex node) { return group_.ranks->speaks_for(node); });
+  const std::chrono::duration<double> time(static_cast<double>(std::max(sent, received)) /
+                                           static_cast<double>(options_.bytes_per_second) /
+                                           static_cast<double>(nodes));
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(time);
+}
+
 // Those of a round, and the parities of the round before, in one letter for each partner.
-void StripeMaker::send_units(std::span<const NewStripe> stripes,
-                             std::span<const std::uint32_t> round) {
+void StripeMaker::send(std::span<const NewStripe> stripes, std::span<const std::uint32_t> round) {
   std::vector<Reading> units;
   for (const std::uint32_t number : round) {
     const NewStripe& stripe = stripes[number];
@@ -127,13 +146,12 @@ void StripeMaker::send_units(std::span<const NewStripe> stripes,
       bytes[partner_of_parity(stripes, made, p)] += made.parities[p].data.size();
     }
   }
-  for (std::size_t i = 0; i < out_.size(); ++i) out_[i].bulk.resize(bytes[i]);
+  for (std::size_t i = 0; i < out_.size(); ++i) make_size(out_[i].bulk, bytes[i]);
   std::vector<std::byte*> at;
   for (Letter& letter : out_) at.push_back(letter.bulk.data());
   read(units, at);
   for (Reading& unit : units) {
-    const NewStripe& stripe = stripes[unit.sent.stripe];
-    if (unit.node != stripe.encoder()) figures_.sent_bytes += unit.sent.bytes;
+    figures_.sent_bytes += unit.sent.bytes;
     said[unit.partner].units.push_back(std::move(unit.sent));
   }
   for (Made& made : std::exchange(made_, {})) {
@@ -171,6 +189,7 @@ void StripeMaker::list(std::span<Reading> units) {
     pending.pop_front();
     if (!reply.is_ok() || reply->units.size() != of_node.size()) continue;
     for (std::size_t i = 0; i < of_node.size(); ++i) {
+      if (!is_possible(reply->units[i])) continue;
       SentUnit& sent = of_node[i]->sent;
       sent.chunks = std::move(reply->units[i]);
       sent.bytes = plan::unit_length(sent.chunks);
@@ -229,7 +248,7 @@ void StripeMaker::receive(std::span<const NewStripe> stripes,
     }
     for (SentParity& parity : said[i].parities) {
       const auto bytes = take(parity.bytes);
-      if (parity.stripe >= stripes.size()) continue;
+      if (!is_kept_here(stripes, parity)) continue;
       const NewStripe& stripe = stripes[parity.stripe];
       put(stripe, parity.stripe, parity.slot, std::move(parity.table),
           {plan::part_name(stripe.id, plan::Part::kParity, parity.slot), 0, parity.seal,
@@ -246,11 +265,26 @@ void StripeMaker::receive(std::span<const NewStripe> stripes,
     put(stripes[number], number, static_cast<unsigned>(units.size()), std::move(made.tables[0]),
         std::move(made.parities[0]));
   }
+  begin_puts();
+}
+
+// Whether a node can have such a unit: none is longer than the longest of all.
+bool StripeMaker::is_possible(const plan::UnitChunks& unit) const {
+  std::uint64_t bytes = 0;
+  for (const NamedChunk& chunk : unit) bytes += chunk.length;
+  return bytes <= longest_;
+}
+
+bool StripeMaker::is_kept_here(std::span<const NewStripe> stripes, const SentParity& parity) const {
+  if (parity.stripe >= stripes.size()) return false;
+  const NewStripe& stripe = stripes[parity.stripe];
+  return parity.slot > stripe.units.size() && parity.slot < stripe.nodes.size() &&
+         group_.ranks->speaks_for(stripe.nodes[parity.slot]);
 }
 
 // Whether these are the bytes of its chunks, each as it was sealed.
-bool StripeMaker::holds(const SentUnit& unit, std::span<const std::byte> bytes) {
-  if (unit.chunks.empty() || unit.seals.size() != unit.chunks.size() ||
+bool StripeMaker::holds(const SentUnit& unit, std::span<const std::byte> bytes) const {
+  if (unit.chunks.empty() || unit.seals.size() != unit.chunks.size() || !is_possible(unit.chunks) ||
       plan::unit_length(unit.chunks) != bytes.size()) {
     return false;
   }
@@ -298,21 +332,41 @@ StripeMaker::Made StripeMaker::encode(const NewStripe& stripe, std::uint32_t num
   return made;
 }
 
-// To the node of that slot.
+// To the node of that slot, with others of the round.
 void StripeMaker::put(const NewStripe& stripe, std::uint32_t number, unsigned slot,
                       service::PutChunk table, service::PutChunk parity) {
-  service::PutChunks request{options_.identity, {plan::placement_of_parts(stripe.unit(0))}, {}};
-  const std::uint64_t bytes = table.data.size() + parity.data.size();
-  request.chunks.push_back(std::move(table));
-  request.chunks.push_back(std::move(parity));
-  puts_.push_back({number, bytes, client_.start(stripe.nodes.at(slot), request)});
+  const NodeIndex node = stripe.nodes[slot];
+  const std::size_t bytes = table.data.size() + parity.data.size();
+  Putting* last = nullptr;
+  for (Putting& put : puts_) {
+    if (put.node == node && !put.pending) last = &put;
+  }
+  if (last == nullptr || last->bytes + bytes > service::kPayload) {
+    last = &puts_.emplace_back();
+    last->node = node;
+    last->request.identity = options_.identity;
+  }
+  const auto placement = static_cast<std::uint32_t>(last->request.placements.size());
+  last->request.placements.push_back(plan::placement_of_parts(stripe.unit(0)));
+  table.placement = parity.placement = placement;
+  last->request.chunks.push_back(std::move(table));
+  last->request.chunks.push_back(std::move(parity));
+  last->stripes.push_back(number);
+  last->bytes += bytes;
+}
+
+void StripeMaker::begin_puts() {
+  for (Putting& put : puts_) {
+    put.pending.emplace(client_.start(put.node, put.request));
+    put.request = {};
+  }
 }
 
 void StripeMaker::end_puts() {
   for (Putting& put : puts_) {
-    if (!put.pending.wait().is_ok()) continue;
+    if (!put.pending->wait().is_ok()) continue;
     figures_.stored_bytes += put.bytes;
-    ++stored_[put.stripe];
+    for (const std::uint32_t stripe : put.stripes) ++stored_[stripe];
   }
   puts_.clear();
 }

@@ -5,10 +5,12 @@
 // to its store by the rank that speaks for it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -56,7 +58,8 @@ class StripeMaker {
   struct Options {
     Id128 identity;
     Id128 attempt;
-    // How fast a node goes on, in bytes of units; 0: as fast as it can.
+    // How many bytes of units and parities a node sends, or receives, if that is more; 0: as many
+    // as it can.
     std::uint64_t bytes_per_second = 0;
   };
   struct Figures {
@@ -71,9 +74,9 @@ class StripeMaker {
 
   // Collective over the group's partners: the same stripes on all. `longest`: bytes of their
   // longest unit. Which of them were made, the same on all; one is not if a node does not give its
-  // unit whole, by the seal of each chunk, or does not take its parity. Memory, for each node that
-  // this rank speaks for: to send and to receive, kBytesAtOnce each, or as much as there is of one
-  // stripe of each encoder; and the parities made of these.
+  // unit whole, by the seal of each chunk, or does not take its parity. Memory: to send,
+  // to receive and of parities that are being stored kBytesAtOnce each, or as much as one stripe
+  // takes; some 150 bytes for each of the group's stripes.
   std::vector<bool> make(std::span<const NewStripe> stripes, std::uint32_t longest);
   const Figures& figures() const { return figures_; }
 
@@ -96,30 +99,39 @@ class StripeMaker {
   struct Said;
   struct Reading;
 
-  void send_units(std::span<const NewStripe> stripes, std::span<const std::uint32_t> round);
+  // Of one node, until it has answered.
+  struct Putting {
+    NodeIndex node = kNoNode;
+    service::PutChunks request;
+    std::vector<std::uint32_t> stripes;  // one for each parity
+    std::size_t bytes = 0;
+    std::optional<service::Client::Pending<service::PutChunks>> pending;  // once it was begun
+  };
+  using Stored = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+  std::vector<std::vector<std::uint32_t>> rounds_of(std::span<const NewStripe> stripes) const;
+  std::chrono::steady_clock::duration time_of_round() const;
+  void send(std::span<const NewStripe> stripes, std::span<const std::uint32_t> round);
   std::size_t partner_of_parity(std::span<const NewStripe> stripes, const Made& made,
                                 std::size_t parity) const;
   void list(std::span<Reading> units);
   void read(std::span<Reading> units, std::span<std::byte*> at);
   void receive(std::span<const NewStripe> stripes, std::span<const std::uint32_t> round);
-  static bool holds(const SentUnit& unit, std::span<const std::byte> bytes);
+  bool is_possible(const plan::UnitChunks& unit) const;
+  bool is_kept_here(std::span<const NewStripe> stripes, const SentParity& parity) const;
+  bool holds(const SentUnit& unit, std::span<const std::byte> bytes) const;
   static Made encode(const NewStripe& stripe, std::uint32_t number, std::span<const Arrived> units);
   void put(const NewStripe& stripe, std::uint32_t number, unsigned slot, service::PutChunk table,
            service::PutChunk parity);
+  void begin_puts();
   void end_puts();
   std::vector<bool> all_stored(std::span<const NewStripe> stripes);
-
-  using Stored = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
-  struct Putting {
-    std::uint32_t stripe = 0;
-    std::uint64_t bytes = 0;
-    service::Client::Pending<service::PutChunks> pending;
-  };
 
   service::Client& client_;
   const ChunkSource& source_;
   const StripeGroup& group_;
   const Options options_;
+  std::uint32_t longest_ = 0;  // bytes of the longest unit
   Figures figures_;
   std::map<std::uint32_t, std::uint32_t> stored_;  // parities, by stripe, by this rank's nodes
   std::vector<Made> made_;

@@ -46,7 +46,7 @@ class StripeMakerTest : public testing::Test {
     return reply->units;
   }
 
-  // Unit `unit` of nodes 0 to 2, each with the next node's parities, or as `first` says.
+  // Of unit `unit` of three nodes, from `first` on; the next two keep the parities.
   engine::NewStripe stripe(std::uint32_t unit, NodeIndex first = 0) const {
     engine::NewStripe made{Id128::random(), {}, {}};
     for (unsigned i = 0; i < kData + kParities; ++i) {

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <tuple>
+#include <utility>
 
 namespace dedup::plan {
 namespace {
@@ -82,22 +84,65 @@ TEST(PlanStripes, OfANodeThatHasMuchMoreBecomeCopies) {
             48);
 }
 
-TEST(PlanStripes, AreMadeInRounds) {
-  using Rounds = std::vector<std::vector<std::uint32_t>>;
-  const std::vector<NodeIndex> encoders{3, 1, 3, 3, 2, 1, 3};
-  EXPECT_EQ(encoding_rounds(encoders, 1), (Rounds{{0, 1, 4}, {2, 5}, {3}, {6}}));
-  EXPECT_EQ(encoding_rounds(encoders, 2), (Rounds{{0, 1, 2, 4, 5}, {3, 6}}));
-  EXPECT_EQ(encoding_rounds(encoders, 100), (Rounds{{0, 1, 2, 3, 4, 5, 6}}));
-  EXPECT_EQ(encoding_rounds({}, 1), Rounds{});
-  // Of what all nodes have alike each makes as much in each round.
+// What the busiest partner sends and receives in any round.
+std::pair<std::size_t, std::size_t> busiest(const std::vector<StripeMoves>& moves,
+                                            const std::vector<std::vector<std::uint32_t>>& rounds) {
+  std::size_t most_sent = 0;
+  std::size_t most_received = 0;
+  std::set<std::uint32_t> seen;
+  for (const auto& round : rounds) {
+    EXPECT_FALSE(round.empty());
+    std::map<std::uint32_t, std::size_t> sent;
+    std::map<std::uint32_t, std::size_t> received;
+    for (const std::uint32_t i : round) {
+      EXPECT_TRUE(seen.insert(i).second);
+      for (const std::uint32_t partner : moves[i].from) ++sent[partner];
+      for (const std::uint32_t partner : moves[i].to) ++received[partner];
+      sent[moves[i].encoder] += moves[i].to.size();
+      received[moves[i].encoder] += moves[i].from.size();
+    }
+    for (const auto& [partner, units] : sent) most_sent = std::max(most_sent, units);
+    for (const auto& [partner, units] : received) most_received = std::max(most_received, units);
+  }
+  EXPECT_EQ(seen.size(), moves.size());
+  return {most_sent, most_received};
+}
+TEST(PlanStripes, AreMovedInRounds) {
+  // Each node is a partner.
+  const auto moves_of = [](const std::vector<Stripe>& stripes) {
+    std::vector<StripeMoves> moves;
+    for (const Stripe& stripe : stripes) {
+      StripeMoves& one = moves.emplace_back();
+      for (const Stripe::Unit& unit : stripe.units) one.from.push_back(unit.node);
+      one.encoder = stripe.parities.front();
+      one.to.assign(stripe.parities.begin() + 1, stripe.parities.end());
+    }
+    return moves;
+  };
   std::vector<NodeIndex> nodes(10);
   std::iota(nodes.begin(), nodes.end(), NodeIndex{0});
-  std::vector<NodeIndex> of_even;
-  for (const Stripe& stripe : make_stripes(nodes, std::vector<std::uint32_t>(10, 80), {8, 2}, 0)) {
-    of_even.push_back(stripe.parities.front());
-  }
-  EXPECT_EQ(of_even.size(), 100u);
-  EXPECT_LE(encoding_rounds(of_even, 1).size(), 12u);
+  // All have alike: each makes about one stripe a round.
+  const std::vector<StripeMoves> even =
+      moves_of(make_stripes(nodes, std::vector<std::uint32_t>(10, 80), {8, 2}, 0));
+  ASSERT_EQ(even.size(), 100u);
+  auto rounds = stripe_rounds(even, 10, 9);
+  EXPECT_LE(rounds.size(), 13u);
+  auto [sent, received] = busiest(even, rounds);
+  EXPECT_LE(sent, 9u);
+  EXPECT_LE(received, 9u);
+  // One has it all, and does not have to send it at once.
+  std::vector<std::uint32_t> of_one(10);
+  of_one[3] = 200;
+  const std::vector<StripeMoves> uneven = moves_of(make_stripes(nodes, of_one, {8, 2}, 0));
+  rounds = stripe_rounds(uneven, 10, 8);
+  EXPECT_EQ(rounds.size(), 25u);
+  std::tie(sent, received) = busiest(uneven, rounds);
+  EXPECT_EQ(sent, 8u);
+  // One rank moves it all to itself; a stripe that is more than what may be is a round.
+  std::vector<StripeMoves> own(5, {{0, 0, 0}, 0, {0}});
+  EXPECT_EQ(stripe_rounds(own, 1, 2).size(), 5u);
+  EXPECT_EQ(stripe_rounds(own, 1, 8).size(), 3u);
+  EXPECT_TRUE(stripe_rounds({}, 1, 8).empty());
 }
 TEST(PlanStripes, ShrinkToTheNodes) {
   const StripeShape shape{8, 2};
