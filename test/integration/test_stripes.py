@@ -114,6 +114,23 @@ def test_duplicates_on_enough_nodes_are_left_alone(site):
     file.expect_without_any()
 
 
+@pytest.mark.parametrize("enough,kept", [(4, {3: 2 * 64, 1: 64}), (6, {3: 64, 1: 2 * 64}), (9, {1: 3 * 64})])
+def test_how_many_nodes_with_a_duplicate_are_enough(site, enough, kept):
+    """Three of them keep it, whatever more have it; with more than there are, none is left alone."""
+    nodes = 6
+    file = File(site, "rs:4+2", nodes, replication=enough)
+    pieces = {rank: [(rank * 192 * CHUNK, b"".join(noise(have, 64 * CHUNK) if rank < have else bytes(64 * CHUNK)
+                                                   for have in (6, 4, 3)))] for rank in range(nodes)}
+    file.write(pieces)
+    found = {}
+    for chunk in site.walk()["files"][0]["chunks"]:
+        found[len(chunk["named"])] = found.get(len(chunk["named"]), 0) + 1
+    assert found == kept
+    file.expect_without_any()
+    file.rewrite(1)
+    file.expect_without_any(most=3)
+
+
 def test_after_a_part_was_rewritten(site):
     file = File(site, "rs:4+2", 6)
     file.fill(1, 1 << 20)
