@@ -121,8 +121,7 @@ void ChunkSource::try_own_store(std::span<const WantedChunk> wanted,
   std::vector<store::ChunkTarget> targets;
   targets.reserve(which.size());
   for (const std::size_t i : which) {
-    targets.push_back(
-        {wanted[i].fingerprint, {wanted[i].out, wanted[i].length}, wanted[i].seal});
+    targets.push_back({wanted[i].fingerprint, {wanted[i].out, wanted[i].length}, wanted[i].seal});
   }
   std::vector<std::size_t> failed = OwnStore(*client_, *local_, identity_).read(targets);
   for (std::size_t& position : failed) position = which[position];
