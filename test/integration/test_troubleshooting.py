@@ -1,0 +1,54 @@
+"""doc/troubleshooting.md: every message is one that the software gives, in these words, every command and hint is there."""
+
+import pathlib
+import re
+import subprocess
+
+import form
+from conftest import only_dedup
+
+pytestmark = only_dedup
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "doc" / "troubleshooting.md").read_text(encoding="utf-8")
+ROOMS = ("base", "hints", "store", "service", "engine", "adio")
+OTHERS = ("iofstypeunsupported",)  # MPICH's
+
+
+def messages():
+    return [line[2:] for line in PAGE.splitlines() if line.startswith("> ")]
+
+
+def sources():
+    """All texts in the sources, those that are cut over several lines put together."""
+    text = "".join(path.read_text(encoding="utf-8") for room in ROOMS for path in (ROOT / room).rglob("*.c*"))
+    return re.sub(r'"\s*"', "", text)
+
+
+def test_messages_are_the_softwares():
+    text = sources()
+    assert len(messages()) > 20
+    for message in messages():
+        parts = [part for part in re.split("…", message) if len(part) > 4]
+        assert parts, message
+        for part in parts:
+            assert part.strip() in OTHERS or part.strip(": ,;()") in text, (message, part)
+
+
+def test_what_is_to_be_done_can_be_done():
+    helps = {}
+    for command, option in re.findall(r"`dedupctl ([a-z]+)(?: (--[a-z-]+))?", PAGE):
+        if command not in helps:
+            helps[command] = subprocess.run([form.TEST_BUILD / "bin" / "dedupctl", command, "--help"], check=True,
+                                            capture_output=True, text=True).stdout
+        assert option in helps[command]
+    hints = (ROOT / "hints" / "table.cc").read_text(encoding="utf-8")
+    for hint in re.findall(r"`(dedup_[a-z_]+)", PAGE):
+        assert f'"{hint}"' in hints
+
+
+def test_without_the_driver_mpich_says_so(tmp_path, programs):
+    done = subprocess.run(["mpiexec.mpich", "-n", "1", programs("modes"), f"dedup:{tmp_path}/file"], check=False,
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0
+    assert "iofstypeunsupported" in done.stdout + done.stderr
