@@ -50,29 +50,51 @@ bool ErasureCode::restore(std::span<const unsigned> which,
     std::copy_n(same.begin(), std::min(same.size(), out.size()), out.begin());
     return same.size() == out.size();
   }
-  // The first k of them, as the units give them; turned round, the units as these give them.
-  std::vector<std::uint8_t> given;
   std::vector<unsigned char*> in;
   for (unsigned i = 0; i < k_; ++i) {
-    if (which[i] >= k_ + m_ || bytes[i].size() != out.size()) return false;
-    const auto row = matrix_.begin() + static_cast<std::ptrdiff_t>(std::size_t{which[i]} * k_);
-    given.insert(given.end(), row, row + k_);
+    if (bytes[i].size() != out.size()) return false;
     in.push_back(pointer(bytes[i]));
   }
+  const std::optional<Sum> sum = sum_of(which.first(k_), wanted);
+  if (!sum) return false;
+  unsigned char* to = reinterpret_cast<unsigned char*>(out.data());
+  ec_encode_data(static_cast<int>(out.size()), static_cast<int>(k_), 1,
+                 const_cast<unsigned char*>(sum->tables_.data()), in.data(), &to);
+  return true;
+}
+
+std::optional<ErasureCode::Sum> ErasureCode::sum_of(std::span<const unsigned> which,
+                                                    unsigned wanted) const {
+  if (which.size() != k_ || wanted >= k_ + m_) return std::nullopt;
+  // As the units give them; turned round, the units as these give them.
+  std::vector<std::uint8_t> given;
+  for (const unsigned one : which) {
+    if (one >= k_ + m_) return std::nullopt;
+    const auto row = matrix_.begin() + static_cast<std::ptrdiff_t>(std::size_t{one} * k_);
+    given.insert(given.end(), row, row + k_);
+  }
   std::vector<std::uint8_t> units(given.size());
-  if (gf_invert_matrix(given.data(), units.data(), static_cast<int>(k_)) != 0) return false;
+  if (gf_invert_matrix(given.data(), units.data(), static_cast<int>(k_)) != 0) return std::nullopt;
   std::vector<std::uint8_t> row(k_);
   for (unsigned c = 0; c < k_; ++c) {
     for (unsigned i = 0; i < k_; ++i) {
       row[c] ^= gf_mul(matrix_[std::size_t{wanted} * k_ + i], units[std::size_t{i} * k_ + c]);
     }
   }
-  std::vector<std::uint8_t> tables(kTable * k_);
-  ec_init_tables(static_cast<int>(k_), 1, row.data(), tables.data());
+  Sum sum;
+  sum.tables_.resize(kTable * k_);
+  ec_init_tables(static_cast<int>(k_), 1, row.data(), sum.tables_.data());
+  return sum;
+}
+
+void ErasureCode::Sum::add(std::size_t position, std::span<const std::byte> bytes,
+                           std::span<std::byte> out) const {
+  assert(position < tables_.size() / kTable && bytes.size() <= out.size());
+  if (bytes.empty()) return;
   unsigned char* to = reinterpret_cast<unsigned char*>(out.data());
-  ec_encode_data(static_cast<int>(out.size()), static_cast<int>(k_), 1, tables.data(), in.data(),
-                 &to);
-  return true;
+  ec_encode_data_update(static_cast<int>(bytes.size()), static_cast<int>(tables_.size() / kTable),
+                        1, static_cast<int>(position), const_cast<unsigned char*>(tables_.data()),
+                        pointer(bytes), &to);
 }
 
 }  // namespace dedup

@@ -31,6 +31,21 @@ class ErasureCode {
   void add(unsigned unit, std::span<const std::byte> bytes,
            std::span<const std::span<std::byte>> parities) const;
 
+  // How k units and parities give another one: as a sum, to which each is added when it comes.
+  class Sum {
+   public:
+    // The part of the `position`-th of the k: of a shorter one zeros are missing. `out` begins as
+    // zeros.
+    void add(std::size_t position, std::span<const std::byte> bytes,
+             std::span<std::byte> out) const;
+
+   private:
+    friend class ErasureCode;
+    std::vector<std::uint8_t> tables_;  // as ISA-L wants them
+  };
+  // `which`: k different ones, without the `wanted`-th. None if it cannot be told from these.
+  std::optional<Sum> sum_of(std::span<const unsigned> which, unsigned wanted) const;
+
   // Of k units and parities that are there, all of one length, the `wanted`-th of the k + m.
   // `which`: their numbers, ascending, none twice. False if it cannot be told from these.
   bool restore(std::span<const unsigned> which, std::span<const std::span<const std::byte>> bytes,

@@ -15,6 +15,46 @@ constexpr unsigned kSlots = StripeUnit::kMostNodes - 1;  // the bits of one
 constexpr std::size_t kTableEntry = sizeof(Fingerprint) + sizeof(std::uint32_t);
 constexpr std::size_t kMostTableBytes = std::size_t{512} << 10;
 
+std::uint32_t longest(std::span<const UnitChunks> units) {
+  std::uint32_t length = 0;
+  for (const UnitChunks& unit : units) length = std::max(length, unit_length(unit));
+  return length;
+}
+
+// Those of a unit that a stretch is in.
+std::pair<std::size_t, std::size_t> chunks_in(const UnitChunks& chunks,
+                                              StripeRebuild::Stretch stretch) {
+  std::size_t first = 0;
+  std::uint32_t begin = 0;
+  while (first < chunks.size() && begin + chunks[first].length <= stretch.begin) {
+    begin += chunks[first++].length;
+  }
+  std::size_t second = first;
+  while (second < chunks.size() && begin < stretch.end) begin += chunks[second++].length;
+  return {first, second};
+}
+
+// Calls each(where in the stretch, bytes) for what these chunks have of it, which chunks_in() says;
+// those that stand together at once.
+template <typename Each>
+void for_each_part(const UnitChunks& unit, StripeRebuild::Stretch stretch,
+                   std::span<const std::span<const std::byte>> chunks, const Each& each) {
+  const auto [first, second] = chunks_in(unit, stretch);
+  assert(chunks.size() == second - first);
+  std::uint32_t begin = stretch_of(unit, first, first).begin;
+  for (std::size_t i = 0; i < chunks.size();) {
+    std::span<const std::byte> bytes = chunks[i++];
+    while (i < chunks.size() && chunks[i].data() == bytes.data() + bytes.size()) {
+      bytes = {bytes.data(), bytes.size() + chunks[i++].size()};
+    }
+    const auto end = begin + static_cast<std::uint32_t>(bytes.size());
+    const std::uint32_t from = std::max(begin, stretch.begin);
+    const std::uint32_t to = std::min(end, stretch.end);
+    if (from < to) each(from - stretch.begin, bytes.subspan(from - begin, to - from));
+    begin = end;
+  }
+}
+
 }  // namespace
 
 std::uint32_t unit_length(const UnitChunks& unit) {
@@ -99,15 +139,7 @@ StripeRebuild::StripeRebuild(std::span<const UnitChunks> units, std::size_t node
       stretch_(stretch) {}
 
 std::pair<std::size_t, std::size_t> StripeRebuild::chunks_of(unsigned unit) const {
-  const UnitChunks& chunks = units_[unit];
-  std::size_t first = 0;
-  std::uint32_t begin = 0;
-  while (first < chunks.size() && begin + chunks[first].length <= stretch_.begin) {
-    begin += chunks[first++].length;
-  }
-  std::size_t second = first;
-  while (second < chunks.size() && begin < stretch_.end) begin += chunks[second++].length;
-  return {first, second};
+  return chunks_in(units_[unit], stretch_);
 }
 
 void StripeRebuild::add(Given given) {
@@ -117,27 +149,16 @@ void StripeRebuild::add(Given given) {
 }
 
 void StripeRebuild::give_chunks(unsigned unit, std::span<const std::span<const std::byte>> chunks) {
-  const auto [first, second] = chunks_of(unit);
-  assert(chunks.size() == second - first);
   Given given{unit, Bytes(stretch_.size())};
-  std::uint32_t begin = stretch_of(units_[unit], first, first).begin;
-  for (const std::span<const std::byte> chunk : chunks) {
-    const auto end = begin + static_cast<std::uint32_t>(chunk.size());
-    const std::uint32_t from = std::max(begin, stretch_.begin);
-    const std::uint32_t to = std::min(end, stretch_.end);
-    if (from < to) {
-      std::memcpy(given.bytes.data() + (from - stretch_.begin), chunk.data() + (from - begin),
-                  to - from);
-    }
-    begin = end;
-  }
+  for_each_part(units_[unit], stretch_, chunks,
+                [&](std::size_t at, std::span<const std::byte> bytes) {
+                  std::memcpy(given.bytes.data() + at, bytes.data(), bytes.size());
+                });
   add(std::move(given));
 }
 
 bool StripeRebuild::give_parity(unsigned slot, std::span<const std::byte> bytes) {
-  std::uint32_t length = 0;
-  for (const UnitChunks& unit : units_) length = std::max(length, unit_length(unit));
-  if (bytes.size() != length) return false;
+  if (bytes.size() != longest(units_)) return false;
   const auto part = bytes.subspan(stretch_.begin, stretch_.size());
   add({slot, Bytes(part.begin(), part.end())});
   return true;
@@ -154,6 +175,38 @@ std::optional<Bytes> StripeRebuild::rebuild(std::optional<std::size_t> left_out)
   Bytes out(stretch_.size());
   if (which.size() < data() || !code_.restore(which, bytes, slot_, out)) return std::nullopt;
   return out;
+}
+
+std::optional<StripeSum> StripeSum::of(std::span<const UnitChunks> units, std::size_t nodes,
+                                       unsigned slot, StripeRebuild::Stretch stretch,
+                                       std::vector<unsigned> slots) {
+  const ErasureCode code(static_cast<unsigned>(units.size()),
+                         static_cast<unsigned>(nodes - units.size()));
+  auto sum = code.sum_of(slots, slot);
+  if (!sum) return std::nullopt;
+  return StripeSum(units, stretch, std::move(slots), *std::move(sum));
+}
+
+std::size_t StripeSum::position_of(unsigned slot) const {
+  const auto at = std::find(slots_.begin(), slots_.end(), slot);
+  assert(at != slots_.end());
+  return static_cast<std::size_t>(at - slots_.begin());
+}
+
+void StripeSum::add_chunks(unsigned unit, std::span<const std::span<const std::byte>> chunks) {
+  const std::size_t position = position_of(unit);
+  for_each_part(units_[unit], stretch_, chunks,
+                [&](std::size_t at, std::span<const std::byte> bytes) {
+                  sum_.add(position, bytes, std::span(bytes_).subspan(at));
+                });
+  --missing_;
+}
+
+bool StripeSum::add_parity(unsigned slot, std::span<const std::byte> bytes) {
+  if (bytes.size() != longest(units_)) return false;
+  sum_.add(position_of(slot), bytes.subspan(stretch_.begin, stretch_.size()), bytes_);
+  --missing_;
+  return true;
 }
 
 }  // namespace dedup::plan

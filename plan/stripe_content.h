@@ -96,6 +96,40 @@ class StripeRebuild {
   std::vector<Given> given_;  // ascending by slot
 };
 
+// The same from exactly k slots, which are known before: nothing of what comes is kept.
+class StripeSum {
+ public:
+  // `slots`: k, without the wanted one. None if it cannot be told from these.
+  static std::optional<StripeSum> of(std::span<const UnitChunks> units, std::size_t nodes,
+                                     unsigned slot, StripeRebuild::Stretch stretch,
+                                     std::vector<unsigned> slots);
+
+  // As StripeRebuild has them; of one of these slots, once.
+  void add_chunks(unsigned unit, std::span<const std::span<const std::byte>> chunks);
+  bool add_parity(unsigned slot, std::span<const std::byte> bytes);
+  // Only when all have been added it is what was wanted.
+  bool is_complete() const { return missing_ == 0; }
+  const Bytes& bytes() const { return bytes_; }
+
+ private:
+  StripeSum(std::span<const UnitChunks> units, StripeRebuild::Stretch stretch,
+            std::vector<unsigned> slots, ErasureCode::Sum sum)
+      : units_(units),
+        stretch_(stretch),
+        slots_(std::move(slots)),
+        sum_(std::move(sum)),
+        bytes_(stretch.size()),
+        missing_(slots_.size()) {}
+  std::size_t position_of(unsigned slot) const;
+
+  std::span<const UnitChunks> units_;
+  StripeRebuild::Stretch stretch_;
+  std::vector<unsigned> slots_;
+  ErasureCode::Sum sum_;
+  Bytes bytes_;
+  std::size_t missing_;
+};
+
 // Chunks [first, second) of a unit take these bytes of it.
 StripeRebuild::Stretch stretch_of(const UnitChunks& unit, std::size_t first, std::size_t second);
 

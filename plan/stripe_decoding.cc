@@ -62,13 +62,19 @@ void StripeDecoding::take(std::size_t question,
   if (!has_units()) {
     take_table(slot, chunks[0]);
   } else if (stripe_.is_parity(slot)) {
-    (void)rebuild_->give_parity(slot, chunks[0]);
+    (void)(sum_ ? sum_->add_parity(slot, chunks[0]) : rebuild_->give_parity(slot, chunks[0]));
+  } else if (sum_) {
+    sum_->add_chunks(slot, chunks);
   } else {
     rebuild_->give_chunks(slot, chunks);
   }
 }
 
 void StripeDecoding::go_on() {
+  if (sum_) {
+    if (sum_group()) return next_group();
+    return gather();
+  }
   if (rebuild_) return gather();
   if (!has_units() && std::all_of(tables_.begin(), tables_.end(),
                                   [](const auto& table) { return table.has_value(); })) {
@@ -114,7 +120,36 @@ void StripeDecoding::begin_next_group() {
   rebuild_.emplace(*units_, stripe_.nodes.size(), slot_, all);
   next_ = 0;
   wanted_ = stripe_.data;
-  gather();
+  if (!begin_sum(all)) gather();
+}
+
+// Asks the first k that can give something. False if there are no such.
+bool StripeDecoding::begin_sum(StripeRebuild::Stretch stretch) {
+  std::vector<unsigned> slots;
+  for (unsigned slot = 0; slot < stripe_.nodes.size() && slots.size() < stripe_.data; ++slot) {
+    if (can_give(slot)) slots.push_back(slot);
+  }
+  if (slots.size() < stripe_.data) return false;
+  sum_ = StripeSum::of(*units_, stripe_.nodes.size(), slot_, stretch, slots);
+  if (!sum_) return false;
+  for (const unsigned slot : slots) {
+    std::vector<NamedChunk> chunks = needed_of(slot);
+    if (chunks.empty()) {
+      sum_->add_chunks(slot, {});
+    } else {
+      questions_.push_back({slot, std::move(chunks)});
+    }
+  }
+  if (!questions_.empty()) return true;
+  sum_.reset();
+  return false;
+}
+
+// Whether the group is made. If not, everybody is asked once more, and what comes is kept.
+bool StripeDecoding::sum_group() {
+  const bool is_made = sum_->is_complete() && make_group(sum_->bytes());
+  sum_.reset();
+  return is_made;
 }
 
 // Nothing of a unit that ends before the stretch: there are zeros, whoever has it.
@@ -151,15 +186,21 @@ void StripeDecoding::gather() {
 }
 
 void StripeDecoding::end_group() {
-  bool is_made = make_group(std::nullopt);
+  bool is_made = make_group(rebuild_->rebuild());
   if (!is_made && rebuild_->given() >= stripe_.data) {
     // What came is as it was stored, and still wrong: something was damaged before that.
     if (wanted_ < stripe_.nodes.size()) {
       wanted_ = stripe_.nodes.size();
       return gather();
     }
-    for (std::size_t out = 0; out < rebuild_->given() && !is_made; ++out) is_made = make_group(out);
+    for (std::size_t out = 0; out < rebuild_->given() && !is_made; ++out) {
+      is_made = make_group(rebuild_->rebuild(out));
+    }
   }
+  next_group();
+}
+
+void StripeDecoding::next_group() {
   const Group group = std::move(groups_.front());
   groups_.pop_front();
   // Of a part of the stretch more may be left than of all of it.
@@ -169,9 +210,8 @@ void StripeDecoding::end_group() {
   begin_next_group();
 }
 
-// From k of what came; whether all of the group is there now.
-bool StripeDecoding::make_group(std::optional<std::size_t> left_out) {
-  const auto bytes = rebuild_->rebuild(left_out);
+// From what the stretch may be; whether all of the group is there now.
+bool StripeDecoding::make_group(const std::optional<Bytes>& bytes) {
   bool is_made = bytes.has_value();
   const std::uint32_t begin = rebuild_->stretch().begin;
   for (const std::size_t i : groups_.front()) {

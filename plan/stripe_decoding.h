@@ -60,12 +60,15 @@ class StripeDecoding {
   void take_table(unsigned slot, std::span<const std::byte> bytes);
   void begin_making();
   void begin_next_group();
+  bool begin_sum(StripeRebuild::Stretch stretch);
+  bool sum_group();
+  void next_group();
   StripeRebuild::Stretch stretch_of_lost(std::size_t number) const;
   std::vector<NamedChunk> needed_of(unsigned slot) const;
   bool can_give(unsigned slot) const;
   void gather();
   void end_group();
-  bool make_group(std::optional<std::size_t> left_out);
+  bool make_group(const std::optional<Bytes>& bytes);
 
   StripeUnit stripe_;
   std::vector<bool> can_ask_;
@@ -79,6 +82,8 @@ class StripeDecoding {
   std::uint32_t longest_ = 0;                      // unit
   std::deque<Group> groups_;                       // the first is being made
   std::size_t wanted_ = 0;                         // of how many slots
+  // Tried first: it takes no more memory than what is made.
+  std::optional<StripeSum> sum_;
   std::optional<StripeRebuild> rebuild_;
   FingerprintCheck check_;
 };

@@ -38,6 +38,17 @@ void expect_restored(const ErasureCode& code, const std::vector<Bytes>& all, std
     Bytes out(all[0].size());
     ASSERT_TRUE(code.restore(which, bytes, wanted, out));
     ASSERT_EQ(out, all[wanted]) << "the " << wanted << "-th of those that are there: " << there;
+    if ((there >> wanted & 1) != 0) continue;
+    // In the order in which they come, without their zeros at the end.
+    const auto sum = code.sum_of(std::span(which).first(code.k()), wanted);
+    ASSERT_TRUE(sum);
+    Bytes added(all[0].size());
+    for (std::size_t i = code.k(); i-- > 0;) {
+      const auto zeros = std::find_if(bytes[i].rbegin(), bytes[i].rend(),
+                                      [](std::byte byte) { return byte != std::byte{0}; });
+      sum->add(i, bytes[i].first(static_cast<std::size_t>(bytes[i].rend() - zeros)), added);
+    }
+    ASSERT_EQ(added, all[wanted]);
   }
 }
 
@@ -100,6 +111,15 @@ TEST(Erasure, ShorterUnitsEndInZeros) {
     expect_restored(code, all, 0b110011);
     expect_restored(code, all, 0b111100);
   }
+}
+
+TEST(Erasure, ASumIsOfExactlyK) {
+  const ErasureCode code(3, 2);
+  EXPECT_FALSE(code.sum_of(std::vector<unsigned>{0, 1}, 2));
+  EXPECT_FALSE(code.sum_of(std::vector<unsigned>{0, 1, 3, 4}, 2));
+  EXPECT_FALSE(code.sum_of(std::vector<unsigned>{0, 1, 5}, 2));
+  EXPECT_FALSE(code.sum_of(std::vector<unsigned>{0, 1, 3}, 5));
+  EXPECT_FALSE(code.sum_of(std::vector<unsigned>{0, 1, 1}, 2));
 }
 
 TEST(Erasure, FewerThanKTellNothing) {

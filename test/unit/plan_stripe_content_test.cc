@@ -62,11 +62,22 @@ TEST(StripeContent, AnyPartIsMadeFromAnyKOthers) {
           StripeRebuild::Stretch stretch{0, static_cast<std::uint32_t>(stripe.bytes[slot].size())};
           if (slot < k) stretch = stretch_of(stripe.units[slot], first, count);
           StripeRebuild rebuild(stripe.units, stripe.nodes(), slot, stretch);
-          for (unsigned other = k + m; other-- > 0;) {
-            if ((mask >> other & 1) != 0) stripe.give(rebuild, other);
+          std::vector<unsigned> others;
+          for (unsigned other = 0; other < k + m; ++other) {
+            if ((mask >> other & 1) != 0) others.push_back(other);
+          }
+          auto sum = StripeSum::of(stripe.units, stripe.nodes(), slot, stretch, others);
+          ASSERT_TRUE(sum);
+          std::reverse(others.begin(), others.end());
+          for (const unsigned other : others) {
+            EXPECT_FALSE(sum->is_complete());
+            stripe.add(*sum, rebuild, other);
+            stripe.give(rebuild, other);
           }
           const auto made = rebuild.rebuild();
           ASSERT_TRUE(made);
+          EXPECT_TRUE(sum->is_complete());
+          EXPECT_EQ(sum->bytes(), *made);
           const auto right = std::span(stripe.bytes[slot]).subspan(stretch.begin, stretch.size());
           ASSERT_TRUE(std::equal(right.begin(), right.end(), made->begin(), made->end()))
               << k << '+' << m << ", slot " << slot << " from " << mask;

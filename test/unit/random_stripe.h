@@ -49,10 +49,23 @@ struct RandomStripe {
       ASSERT_TRUE(rebuild.give_parity(slot, bytes[slot]));
       return;
     }
+    rebuild.give_chunks(slot, chunks_for(rebuild, slot));
+  }
+  void add(StripeSum& sum, const StripeRebuild& same, unsigned slot) const {
+    if (slot >= units.size()) {
+      ASSERT_TRUE(sum.add_parity(slot, bytes[slot]));
+    } else {
+      sum.add_chunks(slot, chunks_for(same, slot));
+    }
+  }
+
+ private:
+  std::vector<std::span<const std::byte>> chunks_for(const StripeRebuild& rebuild,
+                                                     unsigned slot) const {
     const auto [first, second] = rebuild.chunks_of(slot);
     std::vector<std::span<const std::byte>> chunks;
     for (std::size_t i = first; i < second; ++i) chunks.push_back(chunk(slot, i));
-    rebuild.give_chunks(slot, chunks);
+    return chunks;
   }
 };
 
