@@ -72,6 +72,7 @@ Result<StoreSurvey> survey(const Store& store) {
   out.uuid = store.uuid();
   out.directory = store.directory();
   DEDUP_ASSIGN(out.free_bytes, store.free_bytes());
+  DEDUP_ASSIGN(out.file_system_bytes, store.file_system_bytes());
   DEDUP_ASSIGN(out.disk_bytes, store.taken_bytes());
   DEDUP_ASSIGN(const auto marks, store.marks());
   for (const Id128& identity : marks) {

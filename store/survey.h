@@ -43,6 +43,7 @@ struct StoreSurvey {
   Id128 uuid;
   std::string directory;
   std::uint64_t free_bytes = 0;
+  std::uint64_t file_system_bytes = 0;  // its size
   std::uint64_t disk_bytes = 0;  // that all of the store takes
   std::vector<Mark> marks;
   std::vector<FileSurvey> files;

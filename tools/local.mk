@@ -33,6 +33,15 @@ libdedup_upkeep_la_SOURCES = \
   tools/dedupctl/whereabouts.cc \
   tools/dedupctl/whereabouts.h
 
+# What of dedupctl needs no store. Unit tests are linked with it, too.
+EXTRA_LTLIBRARIES += libdedup_ctl_plain.la
+libdedup_ctl_plain_la_SOURCES = \
+  tools/dedupctl/closest.cc \
+  tools/dedupctl/closest.h
+
+unit_tests_SOURCES += \
+  test/unit/dedupctl_closest_test.cc
+
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER
 bin_PROGRAMS += tools/dedupctl/dedupctl
@@ -76,7 +85,7 @@ libdedup_ctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
   -DMPICH_SKIP_MPICXX
 tools_dedupctl_dedupctl_SOURCES =
 nodist_EXTRA_tools_dedupctl_dedupctl_SOURCES = none.cc
-tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_mpi.la libdedup_upkeep.la libdedup_core.la \
+tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_ctl_plain.la libdedup_mpi.la libdedup_upkeep.la libdedup_core.la \
   $(MPI_LIBS)
 
 bashcompletiondir = $(datadir)/bash-completion/completions

@@ -189,6 +189,10 @@ Result<std::uint64_t> FileStore::free_bytes() const {
   return fs::free_bytes(layout_.root);
 }
 
+Result<std::uint64_t> FileStore::file_system_bytes() const {
+  return fs::file_system_bytes(layout_.root);
+}
+
 Result<std::uint64_t> FileStore::taken_bytes() const {
   return fs::allocated_below(layout_.root);
 }

@@ -483,6 +483,7 @@ class MemoryStore final : public store::Store {
   Result<std::uint64_t> free_bytes() const override {
     return disk_->limit - std::min(disk_->limit, disk_->taken());
   }
+  Result<std::uint64_t> file_system_bytes() const override { return disk_->limit; }
   Result<std::uint64_t> taken_bytes() const override { return disk_->taken(); }
   Result<std::uint64_t> taken_bytes(const Id128& identity) const override {
     const MemoryFile* const file = look(identity);

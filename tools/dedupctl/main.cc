@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/warn.h"
 #include "hints/hints.h"
 #include "hints/node.h"
+#include "tools/dedupctl/closest.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
 #include "tools/dedupctl/session.h"
@@ -130,7 +132,11 @@ void describe(CLI::App& app, Options& options, Run& run) {
       "ls", "list the files: generations, sizes, copies, nodes, what is missing", dedup::ctl::ls);
   add_files(command, "only these");
   command->add_flag("--generations", options.generations, "and older generations that are kept");
-  add("df", "show how much is in each store", dedup::ctl::df);
+  command =
+      add("df", "show how much is in each store, and how full its file system is", dedup::ctl::df);
+  // Hands that know df(1) type it.
+  command->set_help_flag("--help", "Print this help message and exit");
+  command->add_flag("-h,--human-readable")->description("sizes with units, as also without it");
   add_files(add("stat", "show what a file consists of, and each node's load", dedup::ctl::stat),
             kFile);
   command =
@@ -161,16 +167,41 @@ bool takes_driver(const CLI::App& app, const Options& options) {
          (app.got_subcommand("check") && options.repair);
 }
 
+bool is_first_rank() {
+  const char* rank = std::getenv("PMI_RANK");
+  return rank == nullptr || std::string(rank) == "0";
+}
+
+// What stands where a command should, if that is what is wrong; else empty.
+std::string unknown_command(const CLI::App& app) {
+  if (!app.get_subcommands().empty()) return {};
+  const std::vector<std::string> words = app.remaining();
+  const bool is_command = !words.empty() && !words.front().starts_with('-');
+  return is_command ? words.front() : std::string();
+}
+
+std::string text_of_unknown(const CLI::App& app, const std::string& command) {
+  std::vector<std::string> known;
+  for (const CLI::App* const one : app.get_subcommands({})) known.push_back(one->get_name());
+  const std::string meant = dedup::ctl::closest(command, known);
+  return "there is no command " + command + "; " +
+         (meant.empty() ? "dedupctl --help shows all of them" : "did you mean " + meant + "?");
+}
+
+// On rank 0: what was asked for, help or the version, or what is wrong with the arguments.
+ExitCode answer(const CLI::App& app, const CLI::ParseError& error) {
+  const bool is_error = error.get_exit_code() != 0;
+  const std::string unknown = is_error ? unknown_command(app) : std::string();
+  if (is_first_rank() && !unknown.empty()) dedup::say_error(text_of_unknown(app, unknown));
+  if (is_first_rank() && unknown.empty()) app.exit(error, std::cout, std::cerr);
+  return is_error ? dedup::ctl::kUsage : dedup::ctl::kFine;
+}
+
 ExitCode failed(const dedup::Status& status, bool is_told = true) {
   if (is_told) dedup::say_error(status.message());
   return status.code() == dedup::Code::kArgument     ? dedup::ctl::kUsage
          : status.code() == dedup::Code::kNoSuchFile ? dedup::ctl::kNoStore
                                                      : dedup::ctl::kFailed;
-}
-
-bool is_first_rank() {
-  const char* rank = std::getenv("PMI_RANK");
-  return rank == nullptr || std::string(rank) == "0";
 }
 
 // The node that this process is on. In a job the driver is told where its store is.
@@ -214,9 +245,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const bool is_error = e.get_exit_code() != 0;
-    if (is_first_rank()) app.exit(e, std::cout, std::cerr);
-    return is_error ? dedup::ctl::kUsage : dedup::ctl::kFine;
+    return answer(app, e);
   }
   sort_arguments(app, options);
   const bool in_job = dedup::ctl::is_mpi_rank();
