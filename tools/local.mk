@@ -37,10 +37,13 @@ libdedup_upkeep_la_SOURCES = \
 EXTRA_LTLIBRARIES += libdedup_ctl_plain.la
 libdedup_ctl_plain_la_SOURCES = \
   tools/dedupctl/closest.cc \
-  tools/dedupctl/closest.h
+  tools/dedupctl/closest.h \
+  tools/dedupctl/metrics.cc \
+  tools/dedupctl/metrics.h
 
 unit_tests_SOURCES += \
-  test/unit/dedupctl_closest_test.cc
+  test/unit/dedupctl_closest_test.cc \
+  test/unit/dedupctl_metrics_test.cc
 
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER
@@ -73,6 +76,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/output.h \
   tools/dedupctl/progress.cc \
   tools/dedupctl/progress.h \
+  tools/dedupctl/prometheus.cc \
+  tools/dedupctl/prometheus.h \
   tools/dedupctl/rm.cc \
   tools/dedupctl/select.cc \
   tools/dedupctl/select.h \

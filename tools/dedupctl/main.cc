@@ -137,8 +137,11 @@ void describe(CLI::App& app, Options& options, Run& run) {
   // Hands that know df(1) type it.
   command->set_help_flag("--help", "Print this help message and exit");
   command->add_flag("-h,--human-readable")->description("sizes with units, as also without it");
-  add_files(add("stat", "show what a file consists of, and each node's load", dedup::ctl::stat),
-            kFile);
+  command = add("stat", "show what a file consists of, and each node's load", dedup::ctl::stat);
+  add_files(command, kFile);
+  command->add_flag("--prometheus", options.prometheus,
+                    "figures of all stores, or of the files, for node_exporter's textfile "
+                    "collector");
   command =
       add("check",
           "compare every chunk with its fingerprint, every recipe with its record, and the number "

@@ -29,6 +29,7 @@ struct Options {
   std::string path;              // of these: the one on a real file system; the other is in `files`
   std::uint64_t generation = 0;  // export, cat, rm: of the file that is named; 0: not given
   bool generations = false;      // ls: those that are kept, too
+  bool prometheus = false;       // stat
   bool all = false;              // export
   std::vector<std::string> search;  // where moved placeholders may be
   bool force = false;               // export
