@@ -38,11 +38,14 @@ EXTRA_LTLIBRARIES += libdedup_ctl_plain.la
 libdedup_ctl_plain_la_SOURCES = \
   tools/dedupctl/closest.cc \
   tools/dedupctl/closest.h \
+  tools/dedupctl/expiry.cc \
+  tools/dedupctl/expiry.h \
   tools/dedupctl/metrics.cc \
   tools/dedupctl/metrics.h
 
 unit_tests_SOURCES += \
   test/unit/dedupctl_closest_test.cc \
+  test/unit/dedupctl_expiry_test.cc \
   test/unit/dedupctl_metrics_test.cc
 
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.

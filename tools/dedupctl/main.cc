@@ -11,6 +11,7 @@
 #include "hints/hints.h"
 #include "hints/node.h"
 #include "tools/dedupctl/closest.h"
+#include "tools/dedupctl/expiry.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
 #include "tools/dedupctl/session.h"
@@ -30,6 +31,39 @@ constexpr const char* kFile = "the file's real path, with or without dedup:, or 
 constexpr const char* kAcceptLoss =
     "go on although chunks have no good copy on these nodes, which gives them up";
 
+void add_rm(const auto& add, const auto& add_files, const auto& add_generation, Options& options) {
+  CLI::App* command =
+      add("rm", "remove files from the stores, and their placeholders", dedup::ctl::rm);
+  add_files(command, kFile);
+  CLI::Option* nodes =
+      command
+          ->add_option("--on", options.nodes,
+                       "only from these nodes' stores, leaving the rest and the placeholder")
+          ->type_name("NODE")
+          ->allow_extra_args(false);
+  CLI::Option* generation = add_generation(command, "only this older generation, which was kept");
+  CLI::Option* keep = command
+                          ->add_option("--keep", options.keep,
+                                       "only older generations, all but the newest N of them")
+                          ->type_name("N")
+                          ->check(CLI::NonNegativeNumber);
+  CLI::Option* older_than =
+      command
+          ->add_option("--older-than", options.older_than,
+                       "only what was committed at least so long ago: files, or older generations "
+                       "of those that stay; 90s, 30m, 12h, 7d")
+          ->type_name("AGE")
+          ->check([](const std::string& text) {
+            return dedup::ctl::parse_age(text)
+                       ? std::string()
+                       : "must be a whole number with s, m, h or d behind it: 12h";
+          });
+  for (CLI::Option* rule : {keep, older_than}) rule->excludes(nodes)->excludes(generation);
+  command->add_flag("--all", options.all, "with --keep or --older-than: of all files");
+  command->add_flag("-n,--dry-run", options.dry_run,
+                    "with --keep or --older-than: only say what would be removed");
+}
+
 // Those that make files, in the stores or elsewhere, and those that free space.
 void add_writing_commands(const auto& add, const auto& add_files, Options& options) {
   const auto add_replication = [&](CLI::App* command, const char* what) {
@@ -38,7 +72,7 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
         ->check(CLI::Range(1, 16));
   };
   const auto add_generation = [&](CLI::App* command, const char* what) {
-    command->add_option("--generation", options.generation, what)
+    return command->add_option("--generation", options.generation, what)
         ->type_name("N")
         ->check(CLI::PositiveNumber);
   };
@@ -87,14 +121,7 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
   add_generation(command, "an older generation, which was kept");
   add_incomplete(command);
 
-  command = add("rm", "remove files from the stores, and their placeholders", dedup::ctl::rm);
-  add_files(command, kFile)->required();
-  command
-      ->add_option("--on", options.nodes,
-                   "only from these nodes' stores, leaving the rest and the placeholder")
-      ->type_name("NODE")
-      ->allow_extra_args(false);
-  add_generation(command, "only this older generation, which was kept");
+  add_rm(add, add_files, add_generation, options);
 
   command = add("gc", "free what nothing refers to any more", dedup::ctl::gc);
   command->add_flag("--unnamed", options.unnamed,
@@ -255,7 +282,8 @@ int main(int argc, char** argv) {
   if (!in_job && takes_driver(app, options)) {
     return failed(dedup::ctl::run_in_job(options, {argv + 1, argv + argc}));
   }
-  const bool takes_away = app.got_subcommand("rm") || app.got_subcommand("gc");
+  const bool takes_away =
+      (app.got_subcommand("rm") && !options.dry_run) || app.got_subcommand("gc");
   const ExitCode code = in_job ? run_in_mpi(options, run, takes_away)
                                : run_together(dedup::OneRank(), options, run, false, takes_away);
   return std::fflush(stdout) == 0 ? code : dedup::ctl::kFailed;
