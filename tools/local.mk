@@ -36,17 +36,26 @@ libdedup_upkeep_la_SOURCES = \
 # What of dedupctl needs no store. Unit tests are linked with it, too.
 EXTRA_LTLIBRARIES += libdedup_ctl_plain.la
 libdedup_ctl_plain_la_SOURCES = \
+  tools/dedupctl/advice.cc \
+  tools/dedupctl/advice.h \
   tools/dedupctl/closest.cc \
   tools/dedupctl/closest.h \
   tools/dedupctl/expiry.cc \
   tools/dedupctl/expiry.h \
   tools/dedupctl/metrics.cc \
-  tools/dedupctl/metrics.h
+  tools/dedupctl/metrics.h \
+  tools/dedupctl/repetition.cc \
+  tools/dedupctl/repetition.h \
+  tools/dedupctl/sample.cc \
+  tools/dedupctl/sample.h
 
 unit_tests_SOURCES += \
+  test/unit/dedupctl_advice_test.cc \
   test/unit/dedupctl_closest_test.cc \
   test/unit/dedupctl_expiry_test.cc \
-  test/unit/dedupctl_metrics_test.cc
+  test/unit/dedupctl_metrics_test.cc \
+  test/unit/dedupctl_repetition_test.cc \
+  test/unit/dedupctl_sample_test.cc
 
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER
@@ -60,6 +69,7 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/content.h \
   tools/dedupctl/decode.cc \
   tools/dedupctl/decode.h \
+  tools/dedupctl/explain.cc \
   tools/dedupctl/export.cc \
   tools/dedupctl/gc.cc \
   tools/dedupctl/generation.cc \

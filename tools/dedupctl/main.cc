@@ -169,6 +169,10 @@ void describe(CLI::App& app, Options& options, Run& run) {
   command->add_flag("--prometheus", options.prometheus,
                     "figures of all stores, or of the files, for node_exporter's textfile "
                     "collector");
+  add_files(add("explain", "say why files deduplicate well or badly, and what to do about it",
+                dedup::ctl::explain),
+            kFile)
+      ->required();
   command =
       add("check",
           "compare every chunk with its fingerprint, every recipe with its record, and the number "

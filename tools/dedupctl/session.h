@@ -63,6 +63,7 @@ ExitCode fail(const Session& session, const Status& status);
 ExitCode ls(Session& session);
 ExitCode df(Session& session);
 ExitCode stat(Session& session);
+ExitCode explain(Session& session);
 ExitCode check(Session& session);
 ExitCode export_files(Session& session);
 ExitCode cat(Session& session);
