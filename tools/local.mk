@@ -107,4 +107,4 @@ tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_ctl_plain.la libdedup_m
   $(MPI_LIBS)
 
 bashcompletiondir = $(datadir)/bash-completion/completions
-dist_bashcompletion_DATA = tools/completion/dedupctl
+dist_bashcompletion_DATA = tools/completion/dedup-mpiexec tools/completion/dedupctl
