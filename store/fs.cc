@@ -444,6 +444,14 @@ Result<std::uint64_t> free_bytes(const std::string& path) {
   return static_cast<std::uint64_t>(s.f_bavail) * s.f_frsize;
 }
 
+Result<std::uint64_t> file_system_bytes(const std::string& path) {
+  struct statvfs s;
+  if (retried([&] { return system().statvfs(path.c_str(), &s); }) != 0) {
+    return failed("find the size of the file system of", path);
+  }
+  return static_cast<std::uint64_t>(s.f_blocks) * s.f_frsize;
+}
+
 Result<bool> try_lock(const File& file, bool exclusive) {
   const int operation = (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB;
   if (retried([&] { return file.system().flock(file.fd(), operation); }) == 0) return true;

@@ -165,8 +165,10 @@ Result<std::uint64_t> allocated_below(const std::string& path);
 // fsync of a directory: makes names in it durable.
 Status sync_directory(const std::string& path);
 Result<std::string> current_directory();
-// What an unprivileged user may still write.
+// Of the file system that `path` is on: what an unprivileged user may still write, and how large it
+// is.
 Result<std::uint64_t> free_bytes(const std::string& path);
+Result<std::uint64_t> file_system_bytes(const std::string& path);
 
 // --- Locks --------------------------------------------------------------------------------------
 // flock, freed when the file is closed or the process ends. False if somebody else has it.

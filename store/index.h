@@ -92,8 +92,9 @@ class IndexReader {
 
 struct SegmentSize {
   std::uint64_t segment;
-  std::uint64_t bytes;     // that it has, whatever they are
-  bool is_shared = false;  // another file has it, too
+  std::uint64_t bytes;        // that it has, whatever they are
+  bool is_shared = false;     // another file has it, too
+  std::uint64_t content = 0;  // which one it is, whatever files have it
 };
 
 }  // namespace dedup::store

@@ -244,6 +244,7 @@ class Store {
   // --- Space ------------------------------------------------------------------------------------
   virtual Result<std::uint64_t> free_bytes()
       const = 0;  // what an unprivileged user may still write
+  virtual Result<std::uint64_t> file_system_bytes() const = 0;  // that the store is on
   // What is taken, by all of the store and by one file, whatever it is for.
   virtual Result<std::uint64_t> taken_bytes() const = 0;
   virtual Result<std::uint64_t> taken_bytes(const Id128& identity) const = 0;

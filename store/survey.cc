@@ -1,10 +1,18 @@
 #include "store/survey.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace dedup::store {
 namespace {
+
+// The segments of a store, by SegmentSize::content.
+struct SegmentNeed {
+  std::uint64_t bytes = 0;
+  std::uint64_t live = 0;  // that the file needs that needs most of it
+};
+using SegmentNeeds = std::map<std::uint64_t, SegmentNeed>;
 
 // The attempts' part of a survey.
 Status add_attempts(const Store& store, const Store::Locked* locked, FileSurvey& out) {
@@ -24,24 +32,30 @@ Status add_attempts(const Store& store, const Store::Locked* locked, FileSurvey&
   return Status::ok();
 }
 
-void add_index(const Store& store, FileSurvey& out) {
-  if (out.newest.empty()) return;
+// The index's part, and the bytes that it needs of each segment.
+std::map<std::uint64_t, std::uint64_t> add_index(const Store& store, FileSurvey& out) {
+  if (out.newest.empty()) return {};
   const auto index = store.index(out.identity, out.newest.front().attempt);
   out.has_index = index.is_ok();
   if (!index.is_ok()) {
     if (index.status().code() != Code::kNotFound) out.index_damage = index.status().message();
-    return;
+    return {};
   }
   out.chunks = (*index)->size();
-  for (const auto& use : (*index)->segments()) out.live_bytes += use.live_bytes;
+  std::map<std::uint64_t, std::uint64_t> live;
+  for (const auto& use : (*index)->segments()) {
+    out.live_bytes += use.live_bytes;
+    live[use.segment] = use.live_bytes;
+  }
+  return live;
 }
 
 Result<FileSurvey> survey_with_locks(const Store& store, const Store::Locked* locked,
-                                     const Id128& identity) {
+                                     const Id128& identity, SegmentNeeds& needs) {
   FileSurvey out;
   out.identity = identity;
   DEDUP_TRY(add_attempts(store, locked, out));
-  add_index(store, out);
+  const auto live = add_index(store, out);
   if (out.newest.empty()) {
     DEDUP_ASSIGN(out.paths, store.paths(identity));
   }
@@ -49,6 +63,11 @@ Result<FileSurvey> survey_with_locks(const Store& store, const Store::Locked* lo
   for (const SegmentSize& segment : segments) {
     out.segment_bytes += segment.bytes;
     if (segment.is_shared) out.shared_bytes += segment.bytes;
+    SegmentNeed& need = needs[segment.content];
+    need.bytes = segment.bytes;
+    if (const auto of_it = live.find(segment.segment); of_it != live.end()) {
+      need.live = std::max(need.live, of_it->second);
+    }
   }
   DEDUP_ASSIGN(out.disk_bytes, store.taken_bytes(identity));
   DEDUP_ASSIGN(const auto logs, store.logs(identity));
@@ -64,7 +83,8 @@ Result<FileSurvey> survey_with_locks(const Store& store, const Store::Locked* lo
 }  // namespace
 
 Result<FileSurvey> survey_file(const Store& store, const Id128& identity) {
-  return survey_with_locks(store, nullptr, identity);
+  SegmentNeeds ignored;
+  return survey_with_locks(store, nullptr, identity, ignored);
 }
 
 Result<StoreSurvey> survey(const Store& store) {
@@ -72,6 +92,7 @@ Result<StoreSurvey> survey(const Store& store) {
   out.uuid = store.uuid();
   out.directory = store.directory();
   DEDUP_ASSIGN(out.free_bytes, store.free_bytes());
+  DEDUP_ASSIGN(out.file_system_bytes, store.file_system_bytes());
   DEDUP_ASSIGN(out.disk_bytes, store.taken_bytes());
   DEDUP_ASSIGN(const auto marks, store.marks());
   for (const Id128& identity : marks) {
@@ -84,9 +105,14 @@ Result<StoreSurvey> survey(const Store& store) {
   out.directories.assign(directories.begin(), directories.end());
   const auto locked = store.look_at_locks();
   DEDUP_ASSIGN(const auto identities, store.identities());
+  SegmentNeeds needs;
   for (const Id128& identity : identities) {
-    DEDUP_ASSIGN(FileSurvey file, survey_with_locks(store, locked.get(), identity));
+    DEDUP_ASSIGN(FileSurvey file, survey_with_locks(store, locked.get(), identity, needs));
     out.files.push_back(std::move(file));
+  }
+  for (const auto& [content, need] : needs) {
+    out.segment_bytes += need.bytes;
+    out.dead_bytes += need.bytes - std::min(need.bytes, need.live);
   }
   return out;
 }

@@ -33,6 +33,30 @@ libdedup_upkeep_la_SOURCES = \
   tools/dedupctl/whereabouts.cc \
   tools/dedupctl/whereabouts.h
 
+# What of dedupctl needs no store. Unit tests are linked with it, too.
+EXTRA_LTLIBRARIES += libdedup_ctl_plain.la
+libdedup_ctl_plain_la_SOURCES = \
+  tools/dedupctl/advice.cc \
+  tools/dedupctl/advice.h \
+  tools/dedupctl/closest.cc \
+  tools/dedupctl/closest.h \
+  tools/dedupctl/expiry.cc \
+  tools/dedupctl/expiry.h \
+  tools/dedupctl/metrics.cc \
+  tools/dedupctl/metrics.h \
+  tools/dedupctl/repetition.cc \
+  tools/dedupctl/repetition.h \
+  tools/dedupctl/sample.cc \
+  tools/dedupctl/sample.h
+
+unit_tests_SOURCES += \
+  test/unit/dedupctl_advice_test.cc \
+  test/unit/dedupctl_closest_test.cc \
+  test/unit/dedupctl_expiry_test.cc \
+  test/unit/dedupctl_metrics_test.cc \
+  test/unit/dedupctl_repetition_test.cc \
+  test/unit/dedupctl_sample_test.cc
+
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER
 bin_PROGRAMS += tools/dedupctl/dedupctl
@@ -45,6 +69,7 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/content.h \
   tools/dedupctl/decode.cc \
   tools/dedupctl/decode.h \
+  tools/dedupctl/explain.cc \
   tools/dedupctl/export.cc \
   tools/dedupctl/gc.cc \
   tools/dedupctl/generation.cc \
@@ -64,6 +89,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/output.h \
   tools/dedupctl/progress.cc \
   tools/dedupctl/progress.h \
+  tools/dedupctl/prometheus.cc \
+  tools/dedupctl/prometheus.h \
   tools/dedupctl/rm.cc \
   tools/dedupctl/select.cc \
   tools/dedupctl/select.h \
@@ -76,8 +103,8 @@ libdedup_ctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
   -DMPICH_SKIP_MPICXX
 tools_dedupctl_dedupctl_SOURCES =
 nodist_EXTRA_tools_dedupctl_dedupctl_SOURCES = none.cc
-tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_mpi.la libdedup_upkeep.la libdedup_core.la \
+tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_ctl_plain.la libdedup_mpi.la libdedup_upkeep.la libdedup_core.la \
   $(MPI_LIBS)
 
 bashcompletiondir = $(datadir)/bash-completion/completions
-dist_bashcompletion_DATA = tools/completion/dedupctl
+dist_bashcompletion_DATA = tools/completion/dedup-mpiexec tools/completion/dedupctl

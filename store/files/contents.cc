@@ -77,7 +77,7 @@ Result<std::vector<SegmentSize>> FileStore::segments(const Id128& identity) cons
     const auto about = fs::info(layout_.segment(identity, *number));
     if (about.status().code() == Code::kNoSuchFile) continue;  // a job has just removed it
     DEDUP_TRY(about.status());
-    sizes.push_back({*number, about->size, about->links > 1});
+    sizes.push_back({*number, about->size, about->links > 1, about->inode});
   }
   return sizes;
 }
@@ -187,6 +187,10 @@ std::unique_ptr<const Store::Locked> FileStore::look_at_locks() const {
 
 Result<std::uint64_t> FileStore::free_bytes() const {
   return fs::free_bytes(layout_.root);
+}
+
+Result<std::uint64_t> FileStore::file_system_bytes() const {
+  return fs::file_system_bytes(layout_.root);
 }
 
 Result<std::uint64_t> FileStore::taken_bytes() const {

@@ -97,6 +97,7 @@ class FileStore final : public Store {
                                 Prepared prepared) override;
 
   Result<std::uint64_t> free_bytes() const override;
+  Result<std::uint64_t> file_system_bytes() const override;
   Result<std::uint64_t> taken_bytes() const override;
   Result<std::uint64_t> taken_bytes(const Id128& identity) const override;
   Result<std::uint64_t> log_bytes(const Id128& identity, std::uint64_t number) const override;

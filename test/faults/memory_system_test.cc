@@ -113,6 +113,7 @@ TEST_F(Memory, AFullDiskCutsAWriteShort) {
   EXPECT_EQ(fs::write_at(*file, 100, Bytes(100'000)).code(), Code::kNoSpace);
   EXPECT_EQ(fs::info(*file)->size, 8u * 512);
   EXPECT_EQ(*fs::free_bytes("/n0"), 0u);
+  EXPECT_EQ(*fs::file_system_bytes("/n0"), 10u * 512);
   EXPECT_EQ(fs::create_new("/n0/b").status().code(), Code::kNoSpace);
   EXPECT_TRUE(fs::write_at(*file, 0, Bytes(100)).is_ok());  // there is something already
   ASSERT_TRUE(fs::truncate(*file, 512).is_ok());

@@ -143,6 +143,12 @@ def test_df(site, four, where):
         {"n0": 1, "n1": 1, "n2": 0, "n3": 1}
     assert 0 < rows["n0"]["live_bytes"] <= rows["n0"]["stored_bytes"] < rows["n0"]["free_bytes"]
     assert rows["n2"]["stored_bytes"] == 0
+    system = os.statvfs(site.stores)
+    assert rows["n0"]["file_system_bytes"] == system.f_blocks * system.f_frsize
+    text = dedupctl(site, "df", nodes=where(FOUR)).out
+    assert re.match(r"NODE +FILES +LIVE +STORED +LOGS +FREE +SIZE +STORE\n", text)
+    assert re.search(rf"^n0 +1 +\S+ KiB +\S+ [KM]iB +0 B +\S+ \wiB +\S+ \wiB +{site.store('n0')}$", text, re.M)
+    assert dedupctl(site, "df", "-h", nodes=where(FOUR)).out.splitlines()[0] == text.splitlines()[0]
 
 
 def test_stat_agrees_with_the_stores(site, four, where):
@@ -345,6 +351,21 @@ def test_usage(site, arguments):
     assert answer.code == USAGE and answer.err and not answer.out, answer
 
 
+@pytest.mark.parametrize("command, meant", [("exprot", "export"), ("hael", "heal"), ("lss", "ls")])
+def test_a_mistyped_command(site, command, meant):
+    answer = dedupctl(site, command, "x")
+    assert (answer.code, answer.err) == (USAGE, f"dedupctl: error: there is no command {command}; did you mean {meant}?\n")
+    answer = dedupctl(site, "--json", command, nodes=["n0", "n1"])
+    assert answer.code == USAGE and answer.err.count(f"did you mean {meant}?") == 1, answer
+
+
+def test_what_is_no_command(site):
+    answer = dedupctl(site, "frobnicate")
+    assert (answer.code, answer.err) == (
+        USAGE, "dedupctl: error: there is no command frobnicate; dedupctl --help shows all of them\n")
+    assert "did you mean" not in dedupctl(site, "--nonsense", "ls").err
+
+
 def test_help(site):
     answer = dedupctl(site, "--help")
     assert answer.code == FINE and "check" in answer.out, answer
@@ -364,7 +385,7 @@ def test_completion_knows_every_command_and_option(site):
 
     summary = dedupctl(site, "--help").out
     commands = set(re.findall(r"^  ([a-z]+) ", summary.partition("Subcommands")[2], re.M))
-    assert len(commands) == 10 and commands <= offered("")
+    assert len(commands) == 11 and commands <= offered("")
     for command in commands:
         options = set(re.findall(r"--[a-z-]+", dedupctl(site, command, "--help").out))
         missing = {o for o in options if o not in offered(command, "--")}

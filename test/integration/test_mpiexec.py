@@ -8,6 +8,7 @@ in test_simulated_nodes.py and test_yield.py.
 import collections
 import os
 import pathlib
+import re
 import shutil
 import signal
 import stat
@@ -470,3 +471,39 @@ def test_a_place_that_cannot_be_preloaded_from(run, tmp_path):
     result = run("-n", 1, "true", program=tree / "bin" / "dedup-mpiexec")
     assert result.returncode == 1
     assert "space" in result.stderr
+
+
+# ---- Completion ---------------------------------------------------------------------------------
+
+
+def offered(*words, before=""):
+    """What bash offers for the last word; `before`: commands in its shell."""
+    script = pathlib.Path(__file__).resolve().parents[2] / "tools" / "completion" / "dedup-mpiexec"
+    quoted = " ".join(f"'{word}'" for word in words)
+    text = (f"source '{script}'; compopt() {{ :; }}; {before}\nCOMP_WORDS=(dedup-mpiexec {quoted}); "
+            f"COMP_CWORD={len(words)}; _dedup_mpiexec; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
+    return set(subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True,
+                              timeout=TIMEOUT).stdout.split())
+
+
+def test_completion_knows_every_option():
+    summary = subprocess.run([BUILD / "bin" / "dedup-mpiexec", "--help"], capture_output=True, text=True,
+                             check=True, timeout=TIMEOUT).stdout
+    options = set(re.findall(r"^  (--[a-z-]+)", summary, re.M))
+    assert len(options) == 5 and options <= offered("-")
+    assert options <= offered("--store", "/tmp", "--nodes", "4", "--")
+
+
+def test_completion_of_what_is_mpiexecs_has_no_own_options():
+    assert "-n" in offered("-n", "4", "-") and "--nodes" not in offered("-n", "4", "-")
+    assert offered("--nodes", "") == set() == offered("-n", "")
+
+
+def test_completion_of_the_program(tmp_path):
+    (tmp_path / "simulation").touch()
+    assert str(tmp_path / "simulation") in offered("-n", "4", f"{tmp_path}/sim")
+    assert "bash" in offered("-genv", "A", "1", "bas")
+    assert offered("--store", f"{tmp_path}/") == set()
+    # The program's own completion, from its word on.
+    offset = "_command_offset() { COMPREPLY=(\"from-$1\"); }"
+    assert offered("--nodes", "2", "-n", "2", "dedupctl", "st", before=offset) == {"from-5"}

@@ -194,7 +194,8 @@ class MemoryStore final : public store::Store {
     std::vector<store::SegmentSize> sizes;
     if (const MemoryFile* const file = look(identity)) {
       for (const auto& [number, segment] : file->segments) {
-        sizes.push_back({number, segment->size, disk_->is_shared(segment)});
+        sizes.push_back({number, segment->size, disk_->is_shared(segment),
+                         reinterpret_cast<std::uintptr_t>(segment.get())});
       }
     }
     return sizes;
@@ -483,6 +484,7 @@ class MemoryStore final : public store::Store {
   Result<std::uint64_t> free_bytes() const override {
     return disk_->limit - std::min(disk_->limit, disk_->taken());
   }
+  Result<std::uint64_t> file_system_bytes() const override { return disk_->limit; }
   Result<std::uint64_t> taken_bytes() const override { return disk_->taken(); }
   Result<std::uint64_t> taken_bytes(const Id128& identity) const override {
     const MemoryFile* const file = look(identity);

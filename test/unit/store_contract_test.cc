@@ -781,6 +781,7 @@ TYPED_TEST(StoreContract, AFileThatIsDroppedLeavesNothing) {
 
 TYPED_TEST(StoreContract, SaysWhatIsTaken) {
   EXPECT_GT(*this->store_->free_bytes(), 0u);
+  EXPECT_GE(*this->store_->file_system_bytes(), *this->store_->free_bytes());
   const std::uint64_t before = *this->store_->taken_bytes(this->identity_);
   auto what = this->chunks({100000});
   this->put(*this->store_, 1, what);

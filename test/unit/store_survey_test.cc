@@ -80,6 +80,7 @@ TEST_F(StoreSurveyTest, AFileWithoutAGeneration) {
   EXPECT_EQ(survey.uuid, store_->uuid());
   EXPECT_EQ(survey.directory, store_->directory());
   EXPECT_GT(survey.free_bytes, 0u);
+  EXPECT_GE(survey.file_system_bytes, survey.free_bytes);
   ASSERT_EQ(survey.files.size(), 1u);
   EXPECT_EQ(survey.files[0].identity, identity_);
   EXPECT_TRUE(survey.files[0].newest.empty());

@@ -288,4 +288,11 @@ Result<Moved> move_content(
   return moved;
 }
 
+ReadBlock read_block(Generation& generation, const NumberedBlock& block) {
+  Batch batch(generation, {&block, 1});
+  batch.read();
+  const std::uint64_t lost_bytes = batch.lost_bytes();
+  return {std::move(batch.collect({0}).front()), lost_bytes};
+}
+
 }  // namespace dedup::ctl

@@ -26,4 +26,13 @@ Result<Moved> move_content(
     const std::function<Status(std::uint64_t offset, std::span<const std::byte>)>& write,
     const std::function<void(std::uint64_t bytes)>& done);
 
+// Of one block.
+struct ReadBlock {
+  Bytes content;  // up to the block's or the file's end; what is lost is zeros; on rank 0
+  std::uint64_t lost_bytes = 0;
+};
+
+// Collective, with the same block on all ranks, as walk() has it. Reads it as move_content() does.
+ReadBlock read_block(Generation& generation, const NumberedBlock& block);
+
 }  // namespace dedup::ctl

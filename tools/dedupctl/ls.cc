@@ -157,7 +157,8 @@ ExitCode ls(Session& session) {
 ExitCode df(Session& session) {
   if (!session.is_root()) return kFine;
   Json stores = Json::array();
-  Table table({"NODE", "FILES", "LIVE", "STORED", "LOGS", "FREE", "STORE"}, {1, 2, 3, 4, 5});
+  Table table({"NODE", "FILES", "LIVE", "STORED", "LOGS", "FREE", "SIZE", "STORE"},
+              {1, 2, 3, 4, 5, 6});
   for (const StoreRow& row : session.catalog.stores) {
     std::uint64_t live = 0;
     std::uint64_t stored = 0;
@@ -169,7 +170,7 @@ ExitCode df(Session& session) {
     }
     table.add({row.node, std::to_string(row.survey.files.size()), human(live),
                human(row.survey.disk_bytes), human(logs), human(row.survey.free_bytes),
-               row.survey.directory});
+               human(row.survey.file_system_bytes), row.survey.directory});
     stores.push_back({{"node", row.node},
                       {"uuid", row.survey.uuid.hex()},
                       {"directory", row.survey.directory},
@@ -178,7 +179,8 @@ ExitCode df(Session& session) {
                       {"stored_bytes", stored},
                       {"disk_bytes", row.survey.disk_bytes},
                       {"log_bytes", logs},
-                      {"free_bytes", row.survey.free_bytes}});
+                      {"free_bytes", row.survey.free_bytes},
+                      {"file_system_bytes", row.survey.file_system_bytes}});
   }
   if (session.options.json) {
     Json out = json_head(session, "df");

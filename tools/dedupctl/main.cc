@@ -5,10 +5,13 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/warn.h"
 #include "hints/hints.h"
 #include "hints/node.h"
+#include "tools/dedupctl/closest.h"
+#include "tools/dedupctl/expiry.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
 #include "tools/dedupctl/session.h"
@@ -28,6 +31,39 @@ constexpr const char* kFile = "the file's real path, with or without dedup:, or 
 constexpr const char* kAcceptLoss =
     "go on although chunks have no good copy on these nodes, which gives them up";
 
+void add_rm(const auto& add, const auto& add_files, const auto& add_generation, Options& options) {
+  CLI::App* command =
+      add("rm", "remove files from the stores, and their placeholders", dedup::ctl::rm);
+  add_files(command, kFile);
+  CLI::Option* nodes =
+      command
+          ->add_option("--on", options.nodes,
+                       "only from these nodes' stores, leaving the rest and the placeholder")
+          ->type_name("NODE")
+          ->allow_extra_args(false);
+  CLI::Option* generation = add_generation(command, "only this older generation, which was kept");
+  CLI::Option* keep = command
+                          ->add_option("--keep", options.keep,
+                                       "only older generations, all but the newest N of them")
+                          ->type_name("N")
+                          ->check(CLI::NonNegativeNumber);
+  CLI::Option* older_than =
+      command
+          ->add_option("--older-than", options.older_than,
+                       "only what was committed at least so long ago: files, or older generations "
+                       "of those that stay; 90s, 30m, 12h, 7d")
+          ->type_name("AGE")
+          ->check([](const std::string& text) {
+            return dedup::ctl::parse_age(text)
+                       ? std::string()
+                       : "must be a whole number with s, m, h or d behind it: 12h";
+          });
+  for (CLI::Option* rule : {keep, older_than}) rule->excludes(nodes)->excludes(generation);
+  command->add_flag("--all", options.all, "with --keep or --older-than: of all files");
+  command->add_flag("-n,--dry-run", options.dry_run,
+                    "with --keep or --older-than: only say what would be removed");
+}
+
 // Those that make files, in the stores or elsewhere, and those that free space.
 void add_writing_commands(const auto& add, const auto& add_files, Options& options) {
   const auto add_replication = [&](CLI::App* command, const char* what) {
@@ -36,7 +72,7 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
         ->check(CLI::Range(1, 16));
   };
   const auto add_generation = [&](CLI::App* command, const char* what) {
-    command->add_option("--generation", options.generation, what)
+    return command->add_option("--generation", options.generation, what)
         ->type_name("N")
         ->check(CLI::PositiveNumber);
   };
@@ -85,14 +121,7 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
   add_generation(command, "an older generation, which was kept");
   add_incomplete(command);
 
-  command = add("rm", "remove files from the stores, and their placeholders", dedup::ctl::rm);
-  add_files(command, kFile)->required();
-  command
-      ->add_option("--on", options.nodes,
-                   "only from these nodes' stores, leaving the rest and the placeholder")
-      ->type_name("NODE")
-      ->allow_extra_args(false);
-  add_generation(command, "only this older generation, which was kept");
+  add_rm(add, add_files, add_generation, options);
 
   command = add("gc", "free what nothing refers to any more", dedup::ctl::gc);
   command->add_flag("--unnamed", options.unnamed,
@@ -130,9 +159,20 @@ void describe(CLI::App& app, Options& options, Run& run) {
       "ls", "list the files: generations, sizes, copies, nodes, what is missing", dedup::ctl::ls);
   add_files(command, "only these");
   command->add_flag("--generations", options.generations, "and older generations that are kept");
-  add("df", "show how much is in each store", dedup::ctl::df);
-  add_files(add("stat", "show what a file consists of, and each node's load", dedup::ctl::stat),
-            kFile);
+  command =
+      add("df", "show how much is in each store, and how full its file system is", dedup::ctl::df);
+  // Hands that know df(1) type it.
+  command->set_help_flag("--help", "Print this help message and exit");
+  command->add_flag("-h,--human-readable")->description("sizes with units, as also without it");
+  command = add("stat", "show what a file consists of, and each node's load", dedup::ctl::stat);
+  add_files(command, kFile);
+  command->add_flag("--prometheus", options.prometheus,
+                    "figures of all stores, or of the files, for node_exporter's textfile "
+                    "collector");
+  add_files(add("explain", "say why files deduplicate well or badly, and what to do about it",
+                dedup::ctl::explain),
+            kFile)
+      ->required();
   command =
       add("check",
           "compare every chunk with its fingerprint, every recipe with its record, and the number "
@@ -161,16 +201,41 @@ bool takes_driver(const CLI::App& app, const Options& options) {
          (app.got_subcommand("check") && options.repair);
 }
 
+bool is_first_rank() {
+  const char* rank = std::getenv("PMI_RANK");
+  return rank == nullptr || std::string(rank) == "0";
+}
+
+// What stands where a command should, if that is what is wrong; else empty.
+std::string unknown_command(const CLI::App& app) {
+  if (!app.get_subcommands().empty()) return {};
+  const std::vector<std::string> words = app.remaining();
+  const bool is_command = !words.empty() && !words.front().starts_with('-');
+  return is_command ? words.front() : std::string();
+}
+
+std::string text_of_unknown(const CLI::App& app, const std::string& command) {
+  std::vector<std::string> known;
+  for (const CLI::App* const one : app.get_subcommands({})) known.push_back(one->get_name());
+  const std::string meant = dedup::ctl::closest(command, known);
+  return "there is no command " + command + "; " +
+         (meant.empty() ? "dedupctl --help shows all of them" : "did you mean " + meant + "?");
+}
+
+// On rank 0: what was asked for, help or the version, or what is wrong with the arguments.
+ExitCode answer(const CLI::App& app, const CLI::ParseError& error) {
+  const bool is_error = error.get_exit_code() != 0;
+  const std::string unknown = is_error ? unknown_command(app) : std::string();
+  if (is_first_rank() && !unknown.empty()) dedup::say_error(text_of_unknown(app, unknown));
+  if (is_first_rank() && unknown.empty()) app.exit(error, std::cout, std::cerr);
+  return is_error ? dedup::ctl::kUsage : dedup::ctl::kFine;
+}
+
 ExitCode failed(const dedup::Status& status, bool is_told = true) {
   if (is_told) dedup::say_error(status.message());
   return status.code() == dedup::Code::kArgument     ? dedup::ctl::kUsage
          : status.code() == dedup::Code::kNoSuchFile ? dedup::ctl::kNoStore
                                                      : dedup::ctl::kFailed;
-}
-
-bool is_first_rank() {
-  const char* rank = std::getenv("PMI_RANK");
-  return rank == nullptr || std::string(rank) == "0";
 }
 
 // The node that this process is on. In a job the driver is told where its store is.
@@ -214,16 +279,15 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const bool is_error = e.get_exit_code() != 0;
-    if (is_first_rank()) app.exit(e, std::cout, std::cerr);
-    return is_error ? dedup::ctl::kUsage : dedup::ctl::kFine;
+    return answer(app, e);
   }
   sort_arguments(app, options);
   const bool in_job = dedup::ctl::is_mpi_rank();
   if (!in_job && takes_driver(app, options)) {
     return failed(dedup::ctl::run_in_job(options, {argv + 1, argv + argc}));
   }
-  const bool takes_away = app.got_subcommand("rm") || app.got_subcommand("gc");
+  const bool takes_away =
+      (app.got_subcommand("rm") && !options.dry_run) || app.got_subcommand("gc");
   const ExitCode code = in_job ? run_in_mpi(options, run, takes_away)
                                : run_together(dedup::OneRank(), options, run, false, takes_away);
   return std::fflush(stdout) == 0 ? code : dedup::ctl::kFailed;

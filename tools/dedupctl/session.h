@@ -1,6 +1,8 @@
 // What all subcommands share: who works together, what was asked for, and the stores.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,18 +31,22 @@ struct Options {
   std::string path;              // of these: the one on a real file system; the other is in `files`
   std::uint64_t generation = 0;  // export, cat, rm: of the file that is named; 0: not given
   bool generations = false;      // ls: those that are kept, too
-  bool all = false;              // export
-  std::vector<std::string> search;  // where moved placeholders may be
-  bool force = false;               // export
-  bool incomplete = false;          // export, cat
-  bool repair = false;              // check
-  bool verify = false;              // heal
-  bool accept_loss = false;         // heal, check --repair
-  unsigned replication = 0;         // heal, import
-  std::string redundancy;           // import
-  std::vector<std::string> nodes;   // rm
-  bool unnamed = false;             // gc
-  bool yes = false;                 // gc --unnamed
+  bool prometheus = false;       // stat
+  bool all = false;              // export, rm
+  std::vector<std::string> search;    // where moved placeholders may be
+  bool force = false;                 // export
+  bool incomplete = false;            // export, cat
+  bool repair = false;                // check
+  bool verify = false;                // heal
+  bool accept_loss = false;           // heal, check --repair
+  unsigned replication = 0;           // heal, import
+  std::string redundancy;             // import
+  std::vector<std::string> nodes;     // rm
+  std::optional<std::uint64_t> keep;  // rm: older generations of a file
+  std::string older_than;             // rm: as parse_age() takes it; empty: not given
+  bool dry_run = false;               // rm
+  bool unnamed = false;               // gc
+  bool yes = false;                   // gc --unnamed
 };
 
 struct Session : Upkeep {
@@ -57,6 +63,7 @@ ExitCode fail(const Session& session, const Status& status);
 ExitCode ls(Session& session);
 ExitCode df(Session& session);
 ExitCode stat(Session& session);
+ExitCode explain(Session& session);
 ExitCode check(Session& session);
 ExitCode export_files(Session& session);
 ExitCode cat(Session& session);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "tools/dedupctl/holding.h"
 #include "tools/dedupctl/output.h"
+#include "tools/dedupctl/prometheus.h"
 #include "tools/dedupctl/select.h"
 #include "tools/dedupctl/session.h"
 
@@ -164,6 +165,7 @@ std::string text_of(const Session& session, const FileRow& file, const Holding& 
 }  // namespace
 
 ExitCode stat(Session& session) {
+  if (session.options.prometheus) return stat_for_prometheus(session);
   Json files = Json::array();
   std::string text;
   const ExitCode code =

@@ -1,0 +1,24 @@
+// What a user could do for a file to deduplicate better.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/dedupctl/sample.h"
+
+namespace dedup::ctl {
+
+struct Findings {
+  bool is_compared = true;  // false: it was written without deduplication
+  bool in_stripes = false;  // it is kept so
+  std::uint32_t chunk_size = 0;
+  std::uint64_t data_bytes = 0;    // of the file, without zeros
+  std::uint64_t unique_bytes = 0;  // of these, each different chunk once
+  SampleFigures sample;
+};
+
+// Sentences, those that promise most first; never none.
+std::vector<std::string> advice(const Findings& findings);
+
+}  // namespace dedup::ctl
