@@ -33,7 +33,7 @@ class GenerationCommit {
   // stands, and what was dumped is still there to be committed.
   Status run(const std::function<Status()>& wait_for_data);
 
-  const RecipeFacts& facts() const { return facts_; }        // of all, on rank 0
+  const RecipeFacts& facts() const { return facts_; }               // of all, on rank 0
   const StripeMaker::Figures& stripes() const { return stripes_; }  // that this rank had made
 
  private:
