@@ -85,7 +85,12 @@ StripeUnit decode_unit(Decoder& d) {
   d.get_raw(unit.stripe.bytes.data(), unit.stripe.bytes.size());
   unit.unit = d.get<std::uint8_t>();
   unit.data = d.get<std::uint8_t>();
-  unit.nodes.resize(std::min<std::size_t>(d.get<std::uint8_t>(), d.left()));
+  const std::size_t nodes = d.get<std::uint8_t>();
+  if (nodes > d.left()) {  // every node takes a byte at least
+    d.fail();
+    return unit;
+  }
+  unit.nodes.resize(nodes);
   for (NodeIndex& node : unit.nodes) {
     node = static_cast<NodeIndex>(get_varint_below(d, kNodeNumbers) - 1);  // 0: kNoNode
   }

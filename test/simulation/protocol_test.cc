@@ -196,6 +196,12 @@ TEST_F(Protocol, OnlyHealingAsksAgainForWhatWasLostBefore) {
     if (opcode == Opcode::kRestore) ++asked;
     return std::nullopt;
   };
+  // What was written since is not given up without being asked.
+  EXPECT_EQ(commit(*file).code(), Code::kIo);
+  file->on_loss = engine::OnLoss::kGiveUp;
+  EXPECT_TRUE(commit(*file).is_ok());
+  asked = 0;
+  file->on_loss = engine::OnLoss::kGoOn;
   for (int generation = 0; generation < 2; ++generation) {
     engine::RecipeFacts facts;
     const Status committed = commit(*file, &facts);

@@ -220,6 +220,12 @@ class Run {
     return true;
   }
 
+  // On how many nodes a dump has a chunk: what stripes are made of is on one until the commit.
+  static unsigned copies_before_commit(const engine::JobFile& file) {
+    const engine::Keeping keeping = file.keeping();
+    return keeping.stripes.is_possible() ? 1 : keeping.copies;
+  }
+
   // Whether a call failed in this step; what the job puts on that node does not count from then on.
   bool end_of_fault(Slot& slot) {
     cluster_.set_process(0);
@@ -230,8 +236,9 @@ class Run {
       if (index >= 0 && index < static_cast<int>(nodes.size())) {
         slot.faulty.insert(nodes[static_cast<std::size_t>(index)]);
       }
-      const auto copies = slot.job->file ? slot.job->file->keeping().copies : 1;
-      if (slot.faulty.size() >= copies) slot.complete = false;
+      if (slot.faulty.size() >= (slot.job->file ? copies_before_commit(*slot.job->file) : 1)) {
+        slot.complete = false;
+      }
     }
     cluster_.end_fault();
     return struck;
@@ -446,9 +453,7 @@ class Run {
     const auto bytes = cell_bytes(value);
     NodeSet nodes = file.client().live().list();
     std::shuffle(nodes.begin(), nodes.end(), slot.job->random());
-    // What stripes are made of is on one node until the commit.
-    const engine::Keeping keeping = file.keeping();
-    nodes.resize(keeping.stripes.is_possible() ? 1 : keeping.copies);
+    nodes.resize(copies_before_commit(file));
     return write_chunk(file, kCells[cell], {bytes.begin(), bytes.end()}, nodes).status();
   }
 
