@@ -81,7 +81,7 @@ std::string text_of_stores(const Catalog& catalog) {
               return known == nullptr || !known->is_kept();
             }));
       });
-  out += of_stores(catalog, "generations", "Committed generations of files, also older ones.",
+  out += of_stores(catalog, "generations", "Committed generations, also older ones.",
                    [](const StoreRow& row) {
                      std::uint64_t sum = 0;
                      for (const auto& file : row.survey.files) sum += file.committed.size();
