@@ -47,7 +47,7 @@ std::string of_stores(const Catalog& catalog, const std::string& name, const std
                       const std::function<std::uint64_t(const StoreRow&)>& value) {
   std::vector<Sample> samples;
   for (const StoreRow& row : catalog.stores) samples.push_back({labels_of(row), value(row)});
-  return gauge("dedup_store_" + name, help, samples);
+  return gauge(name, help, samples);
 }
 
 std::string text_of_stores(const Catalog& catalog) {
@@ -57,31 +57,35 @@ std::string text_of_stores(const Catalog& catalog) {
     return sum;
   };
   std::string out;
-  out += of_stores(catalog, "segment_bytes", "Bytes of segments, in which chunks are.",
+  out += of_stores(catalog, "dedup_store_segment_bytes", "Bytes of segments, in which chunks are.",
                    [](const StoreRow& row) { return row.survey.segment_bytes; });
   out += of_stores(
-      catalog, "live_bytes", "Of these, bytes that newest or kept generations need, at least.",
+      catalog, "dedup_store_live_bytes",
+      "Of these, bytes that newest or kept generations need, at least.",
       [](const StoreRow& row) { return row.survey.segment_bytes - row.survey.dead_bytes; });
-  out += of_stores(catalog, "dead_bytes", "Of these, bytes that none of them needs, at most.",
+  out += of_stores(catalog, "dedup_store_dead_bytes",
+                   "Of these, bytes that none of them needs, at most.",
                    [](const StoreRow& row) { return row.survey.dead_bytes; });
-  out += of_stores(catalog, "metadata_bytes",
+  out += of_stores(catalog, "dedup_store_metadata_bytes",
                    "Disk space beside segments and logs: records, recipes, indexes, directories.",
                    [&](const StoreRow& row) {
                      return rest_of(row.survey.disk_bytes, row.survey.segment_bytes, logs(row));
                    });
-  out += of_stores(catalog, "log_bytes", "Bytes of jobs' logs, not committed yet.", logs);
-  out += of_stores(catalog, "free_bytes", "Bytes that are free on the store's file system.",
-                   [](const StoreRow& row) { return row.survey.free_bytes; });
   out +=
-      of_stores(catalog, "files", "Files that the store has a part of.", [&](const StoreRow& row) {
-        const auto& files = row.survey.files;
-        return static_cast<std::uint64_t>(
-            std::count_if(files.begin(), files.end(), [&](const store::FileSurvey& file) {
-              const FileRow* const known = catalog.row_of(file.identity);
-              return known == nullptr || !known->is_kept();
-            }));
-      });
-  out += of_stores(catalog, "generations", "Committed generations, also older ones.",
+      of_stores(catalog, "dedup_store_log_bytes", "Bytes of jobs' logs, not committed yet.", logs);
+  out += of_stores(catalog, "dedup_store_free_bytes",
+                   "Bytes that are free on the store's file system.",
+                   [](const StoreRow& row) { return row.survey.free_bytes; });
+  out += of_stores(catalog, "dedup_store_files", "Files that the store has a part of.",
+                   [&](const StoreRow& row) {
+                     const auto& files = row.survey.files;
+                     return static_cast<std::uint64_t>(std::count_if(
+                         files.begin(), files.end(), [&](const store::FileSurvey& file) {
+                           const FileRow* const known = catalog.row_of(file.identity);
+                           return known == nullptr || !known->is_kept();
+                         }));
+                   });
+  out += of_stores(catalog, "dedup_store_generations", "Committed generations, also older ones.",
                    [](const StoreRow& row) {
                      std::uint64_t sum = 0;
                      for (const auto& file : row.survey.files) sum += file.committed.size();
