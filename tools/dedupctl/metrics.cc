@@ -30,10 +30,10 @@ std::string escaped(const std::string& text) {
 }  // namespace
 
 std::string gauge(const std::string& name, const std::string& help,
-                  const std::vector<Sample>& samples) {
+                  const std::vector<MetricSample>& samples) {
   if (samples.empty()) return {};
   std::string out = fmt::format("# HELP {} {}\n# TYPE {} gauge\n", name, help, name);
-  for (const Sample& sample : samples) {
+  for (const MetricSample& sample : samples) {
     std::string labels;
     for (const auto& [label, value] : sample.labels) {
       labels += fmt::format("{}{}=\"{}\"", labels.empty() ? "" : ",", label, escaped(value));

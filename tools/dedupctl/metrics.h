@@ -8,7 +8,7 @@
 
 namespace dedup::ctl {
 
-struct Sample {
+struct MetricSample {
   std::vector<std::pair<std::string, std::string>> labels;  // name, and value as it is
   std::uint64_t value = 0;
 };
@@ -17,6 +17,6 @@ struct Sample {
 // of which have the same labels. Values of labels are escaped, and what in them is not UTF-8, which
 // the format wants, is replaced by U+FFFD. `help` is one line. Nothing if there are no samples.
 std::string gauge(const std::string& name, const std::string& help,
-                  const std::vector<Sample>& samples);
+                  const std::vector<MetricSample>& samples);
 
 }  // namespace dedup::ctl

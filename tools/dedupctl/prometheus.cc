@@ -45,7 +45,7 @@ Labels labels_of(const StoreRow& row) {
 // One sample for each store.
 std::string of_stores(const Catalog& catalog, const std::string& name, const std::string& help,
                       const std::function<std::uint64_t(const StoreRow&)>& value) {
-  std::vector<Sample> samples;
+  std::vector<MetricSample> samples;
   for (const StoreRow& row : catalog.stores) samples.push_back({labels_of(row), value(row)});
   return gauge(name, help, samples);
 }
@@ -98,11 +98,11 @@ std::string text_of_stores(const Catalog& catalog) {
 
 // The samples of files that are named, one metric after the other.
 struct FileSamples {
-  std::vector<Sample> segments;
-  std::vector<Sample> live;
-  std::vector<Sample> dead;
-  std::vector<Sample> metadata;
-  std::vector<Sample> lost;
+  std::vector<MetricSample> segments;
+  std::vector<MetricSample> live;
+  std::vector<MetricSample> dead;
+  std::vector<MetricSample> metadata;
+  std::vector<MetricSample> lost;
 
   void add(const Catalog& catalog, const FileRow& file, const std::string& path, const Loss& loss) {
     const Labels name{{"file", path}, {"identity", file.identity.hex()}};
