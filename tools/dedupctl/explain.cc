@@ -192,14 +192,7 @@ ExitCode explain(Session& session) {
         }
         return explanation->left_out > 0 ? kProblems : kFine;
       });
-  if (!session.is_root()) return code;
-  if (session.options.json) {
-    Json out = json_head(session, "explain");
-    out["files"] = std::move(files);
-    print(out);
-  } else {
-    print(text);
-  }
+  if (session.is_root()) print_files(session, "explain", std::move(files), text);
   return code;
 }
 

@@ -74,6 +74,14 @@ Json json_head(const Session& session, const std::string& command) {
           {"unreadable_stores", std::move(unreadable)}};
 }
 
+void print_files(const Session& session, const std::string& command, Json files,
+                 const std::string& text) {
+  if (!session.options.json) return print(text);
+  Json out = json_head(session, command);
+  out["files"] = std::move(files);
+  print(out);
+}
+
 std::string redundancy_of(const store::CommitRecord& record) {
   hints::Hints hints;
   hints.stripe_data = record.stripes.data;

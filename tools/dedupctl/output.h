@@ -34,6 +34,9 @@ class Table {
 
 // What every answer in JSON begins with: the stores that were read, and those that could not be.
 Json json_head(const Session& session, const std::string& command);
+// The answer about files, on rank 0: in JSON, or the text.
+void print_files(const Session& session, const std::string& command, Json files,
+                 const std::string& text);
 // How its chunks are to be kept, as the hint dedup_redundancy says it: "copies", "rs:8+2".
 std::string redundancy_of(const store::CommitRecord& record);
 // How well a file's chunks are kept, and are to be: "every chunk is on 2 stores at least, 2

@@ -189,14 +189,7 @@ ExitCode stat(Session& session) {
         }
         return kFine;
       });
-  if (!session.is_root()) return code;
-  if (session.options.json) {
-    Json out = json_head(session, "stat");
-    out["files"] = std::move(files);
-    print(out);
-  } else {
-    print(text);
-  }
+  if (session.is_root()) print_files(session, "stat", std::move(files), text);
   return code;
 }
 
