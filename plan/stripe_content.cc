@@ -15,12 +15,6 @@ constexpr unsigned kSlots = StripeUnit::kMostNodes - 1;  // the bits of one
 constexpr std::size_t kTableEntry = sizeof(Fingerprint) + sizeof(std::uint32_t);
 constexpr std::size_t kMostTableBytes = std::size_t{512} << 10;
 
-std::uint32_t longest(std::span<const UnitChunks> units) {
-  std::uint32_t length = 0;
-  for (const UnitChunks& unit : units) length = std::max(length, unit_length(unit));
-  return length;
-}
-
 // Those of a unit that a stretch is in.
 std::pair<std::size_t, std::size_t> chunks_in(const UnitChunks& chunks,
                                               StripeRebuild::Stretch stretch) {
@@ -60,6 +54,12 @@ void for_each_part(const UnitChunks& unit, StripeRebuild::Stretch stretch,
 std::uint32_t unit_length(const UnitChunks& unit) {
   std::uint32_t length = 0;
   for (const NamedChunk& chunk : unit) length += chunk.length;
+  return length;
+}
+
+std::uint32_t longest_unit(std::span<const UnitChunks> units) {
+  std::uint32_t length = 0;
+  for (const UnitChunks& unit : units) length = std::max(length, unit_length(unit));
   return length;
 }
 
@@ -158,7 +158,7 @@ void StripeRebuild::give_chunks(unsigned unit, std::span<const std::span<const s
 }
 
 bool StripeRebuild::give_parity(unsigned slot, std::span<const std::byte> bytes) {
-  if (bytes.size() != longest(units_)) return false;
+  if (bytes.size() != longest_unit(units_)) return false;
   const auto part = bytes.subspan(stretch_.begin, stretch_.size());
   add({slot, Bytes(part.begin(), part.end())});
   return true;
@@ -203,7 +203,7 @@ void StripeSum::add_chunks(unsigned unit, std::span<const std::span<const std::b
 }
 
 bool StripeSum::add_parity(unsigned slot, std::span<const std::byte> bytes) {
-  if (bytes.size() != longest(units_)) return false;
+  if (bytes.size() != longest_unit(units_)) return false;
   sum_.add(position_of(slot), bytes.subspan(stretch_.begin, stretch_.size()), bytes_);
   --missing_;
   return true;

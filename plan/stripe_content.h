@@ -25,6 +25,7 @@ namespace dedup::plan {
 using UnitChunks = std::vector<NamedChunk>;
 
 std::uint32_t unit_length(const UnitChunks& unit);  // bytes
+std::uint32_t longest_unit(std::span<const UnitChunks> units);
 
 // How what is kept of a stripe beside its chunks is kept: the same for all of it.
 Placement placement_of_parts(StripeUnit stripe);

@@ -89,7 +89,7 @@ void StripeDecoding::go_on() {
 }
 
 void StripeDecoding::begin_making() {
-  for (const UnitChunks& unit : *units_) longest_ = std::max(longest_, unit_length(unit));
+  longest_ = longest_unit(*units_);
   Group known;
   for (std::size_t i = 0; i < lost_.size(); ++i) {
     if (stretch_of_lost(i).size() != 0) known.push_back(i);

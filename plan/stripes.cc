@@ -92,15 +92,15 @@ std::vector<std::vector<std::uint32_t>> stripe_rounds(std::span<const StripeMove
   std::vector<std::vector<std::uint32_t>> rounds;
   for (std::uint32_t i = 0; i < stripes.size(); ++i) {
     const StripeMoves& moves = stripes[i];
+    std::map<std::uint32_t, std::size_t> sent{{moves.encoder, moves.to.size()}};
+    std::map<std::uint32_t, std::size_t> received{{moves.encoder, moves.from.size()}};
+    for (const std::uint32_t partner : moves.from) ++sent[partner];
+    for (const std::uint32_t partner : moves.to) ++received[partner];
+    const auto all_fit = [&](const auto& more, const std::vector<std::size_t>& load) {
+      return std::all_of(more.begin(), more.end(),
+                         [&](const auto& one) { return load[one.first] + one.second <= most; });
+    };
     const auto fits = [&](const Round& round) {
-      std::map<std::uint32_t, std::size_t> sent{{moves.encoder, moves.to.size()}};
-      std::map<std::uint32_t, std::size_t> received{{moves.encoder, moves.from.size()}};
-      for (const std::uint32_t partner : moves.from) ++sent[partner];
-      for (const std::uint32_t partner : moves.to) ++received[partner];
-      const auto all_fit = [&](const auto& more, const std::vector<std::size_t>& load) {
-        return std::all_of(more.begin(), more.end(),
-                           [&](const auto& one) { return load[one.first] + one.second <= most; });
-      };
       return all_fit(sent, round.sent) && all_fit(received, round.received);
     };
     auto round = std::find_if(open.begin(), open.end(), fits);
@@ -112,10 +112,8 @@ std::vector<std::vector<std::uint32_t>> stripe_rounds(std::span<const StripeMove
       round = std::prev(open.end());
     }
     rounds[round->number].push_back(i);
-    round->sent[moves.encoder] += moves.to.size();
-    round->received[moves.encoder] += moves.from.size();
-    for (const std::uint32_t partner : moves.from) ++round->sent[partner];
-    for (const std::uint32_t partner : moves.to) ++round->received[partner];
+    for (const auto& [partner, units] : sent) round->sent[partner] += units;
+    for (const auto& [partner, units] : received) round->received[partner] += units;
   }
   return rounds;
 }

@@ -112,11 +112,7 @@ Result<MakeUnitsReply> StripeUnits::make_units(const MakeUnits& request, NodeInd
     DEDUP_TRY(add_committed(request, is_chosen, candidates));
   }
   cut(std::move(candidates), request.data);
-  MakeUnitsReply made{static_cast<std::uint32_t>(units_.size()), 0};
-  for (const plan::UnitChunks& unit : units_) {
-    made.longest = std::max(made.longest, plan::unit_length(unit));
-  }
-  return made;
+  return MakeUnitsReply{static_cast<std::uint32_t>(units_.size()), plan::longest_unit(units_)};
 }
 
 Status StripeUnits::add_committed(const MakeUnits& request, const Choice& is_chosen,

@@ -344,7 +344,8 @@ Status ShardBuild::place_in_stripes(const Before& before, Block& block, std::vec
       NodeIndex keeper = left.keeper(live);
       if (keeper == kNoNode) keeper = left.new_keeper(live);
       at = &asked[keeper];
-      at->request = {file_.identity(), attempt_, std::move(at->request.fingerprints)};
+      at->request.identity = file_.identity();
+      at->request.attempt = attempt_;
     }
     at->request.fingerprints.push_back(piece.fingerprint);
     at->pieces.push_back(i);
