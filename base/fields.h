@@ -21,7 +21,7 @@
 // Decoding takes untrusted bytes: whatever cannot be fails the Decoder, and a count is compared
 // with what is left, at the least size of an item, before anything is allocated. Nor does a count
 // alone allocate more memory than there are bytes left: what items take beyond that grows as they
-// are decoded. A struct has at most 18 fields, no base, no C array.
+// are decoded. A struct has at most 19 fields, no base, no C array.
 #pragma once
 
 #include <algorithm>
@@ -93,7 +93,7 @@ constexpr bool takes(std::index_sequence<I...>) {
 
 // How many fields T has: as many as it can be initialised with. A wrong number does not compile in
 // fields_of().
-template <typename T, std::size_t N = 18>
+template <typename T, std::size_t N = 19>
 constexpr std::size_t count() {
   if constexpr (N == 0 || takes<T>(std::make_index_sequence<N>())) {
     return N;
@@ -161,9 +161,12 @@ constexpr auto fields_of(T& m) {
   } else if constexpr (kCount == 17) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r] = m;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r);
-  } else {
+  } else if constexpr (kCount == 18) {
     auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s] = m;
     return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s);
+  } else {
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t] = m;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t);
   }
 }
 

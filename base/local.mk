@@ -1,4 +1,6 @@
 libdedup_core_la_SOURCES += \
+  base/byte_ranges.cc \
+  base/byte_ranges.h \
   base/barrier.h \
   base/checksum.h \
   base/codec.h \
@@ -37,6 +39,7 @@ libdedup_core_la_SOURCES += \
   base/xxh3.h
 
 unit_tests_SOURCES += \
+  test/unit/base_byte_ranges_test.cc \
   test/unit/base_codec_test.cc \
   test/unit/base_erasure_test.cc \
   test/unit/base_fields_test.cc \

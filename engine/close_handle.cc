@@ -3,6 +3,7 @@
 #include "base/warn.h"
 #include "engine/commit.h"
 #include "engine/protocol/failpoint.h"
+#include "engine/protocol/flusher.h"
 #include "engine/protocol/leave.h"
 #include "store/choose.h"
 
@@ -27,6 +28,7 @@ Status close_handle(std::unique_ptr<FileHandle> file) {
     }
   }
   failpoint("close.committed");
+  file->flusher->retry();
   const Status left = leave(*file);
   if (status.is_ok() && !left.is_ok() && file->rank() == 0) {
     say_error(left.message());

@@ -53,6 +53,10 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/stripe_maker.h \
   engine/protocol/striping.cc \
   engine/protocol/striping.h \
+  engine/protocol/flusher.cc \
+  engine/protocol/flusher.h \
+  engine/protocol/part_writer.cc \
+  engine/protocol/part_writer.h \
   engine/protocol/write_back.cc \
   engine/protocol/write_back.h
 

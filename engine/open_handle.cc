@@ -121,6 +121,7 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
   }
   auto file = std::make_unique<FileHandle>(job, std::move(*topology));
   file->path = path;
+  file->flusher = &job->flusher();
   file->hints = arguments.hints;
   file->home = service::file_home(path, job->nodes());
   file->writable = (arguments.amode & MPI_MODE_RDONLY) == 0;

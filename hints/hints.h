@@ -22,7 +22,8 @@ enum class Mode { kCollective, kLocal, kNone };
 enum class Partners { kLoad, kRing };
 enum class Visibility { kImmediate, kSync };
 enum class Fsync { kCommit, kNever };
-enum class Flush { kNone, kClose };
+enum class Flush { kNone, kBackground, kClose };
+enum class FlushWait { kWait, kLeave };
 enum class Exchange { kPut, kSend };
 
 // "/tmp/dedup-UID" with the real user id.
@@ -45,6 +46,8 @@ struct Hints {
   Visibility visibility = Visibility::kImmediate;
   Fsync fsync = Fsync::kCommit;
   Flush flush = Flush::kNone;
+  FlushWait flush_wait = FlushWait::kWait;
+  std::uint64_t flush_rate = 0;  // bytes a second of a node; 0: no limit
   Exchange exchange = Exchange::kSend;
   std::uint64_t buffer = std::uint64_t{64} << 20;  // bytes a rank
   std::uint64_t heal_rate = 0;                     // bytes a second of a node; 0: no limit

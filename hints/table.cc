@@ -107,7 +107,10 @@ constexpr std::array kVisibilities = {Choice<Visibility>{"immediate", Visibility
 constexpr std::array kFsyncs = {Choice<Fsync>{"commit", Fsync::kCommit},
                                 Choice<Fsync>{"never", Fsync::kNever}};
 constexpr std::array kFlushes = {Choice<Flush>{"none", Flush::kNone},
+                                 Choice<Flush>{"background", Flush::kBackground},
                                  Choice<Flush>{"close", Flush::kClose}};
+constexpr std::array kFlushWaits = {Choice<FlushWait>{"wait", FlushWait::kWait},
+                                    Choice<FlushWait>{"leave", FlushWait::kLeave}};
 constexpr std::array kExchanges = {Choice<Exchange>{"put", Exchange::kPut},
                                    Choice<Exchange>{"send", Exchange::kSend}};
 
@@ -277,10 +280,20 @@ const std::vector<Entry>& entries() {
        true, Agreement::kAll, parse_choice<&Hints::fsync, kFsyncs>,
        print_choice<&Hints::fsync, kFsyncs>},
       {"dedup_flush", "none", names(kFlushes),
-       "`none`: the data stays in the stores, and is lost with them; `close`: the last close "
-       "leaves the whole file, as a plain one, at its real path",
+       "`none`: the data stays in the stores, and is lost with them; `background`: after the last "
+       "close the whole file is written to its real path, as a plain one, while the program goes "
+       "on; `close`: the last close does so before it returns",
        true, Agreement::kAll, parse_choice<&Hints::flush, kFlushes>,
        print_choice<&Hints::flush, kFlushes>},
+      {"dedup_flush_wait", "wait", names(kFlushWaits),
+       "what `MPI_Finalize` does about files that are still being written in the background: "
+       "`wait`s until they are at their paths, or `leave`s them to `dedupctl flush`",
+       true, Agreement::kAll, parse_choice<&Hints::flush_wait, kFlushWaits>,
+       print_choice<&Hints::flush_wait, kFlushWaits>},
+      {"dedup_flush_rate", "0", "0 to 1 TiB, in bytes or with a unit",
+       "most bytes a second that a node writes in the background; 0: no limit", true,
+       Agreement::kAll, parse_integer<&Hints::flush_rate, 0, kTiB, true>,
+       print_integer<&Hints::flush_rate>},
       {"dedup_base", "auto", "`auto`, `none` or an absolute path",
        "the file with which a new one shares what is the same: the one that was committed last of "
        "those beside it whose names differ in digits only, none, or this one",

@@ -34,7 +34,9 @@ libdedup_core_la_SOURCES += \
   plan/stripes.cc \
   plan/stripes.h \
   plan/tally.cc \
-  plan/tally.h
+  plan/tally.h \
+  plan/write_back.cc \
+  plan/write_back.h
 unit_tests_SOURCES += \
   test/unit/plan_access_test.cc \
   test/unit/plan_block_changes_test.cc \
@@ -52,4 +54,5 @@ unit_tests_SOURCES += \
   test/unit/plan_reduce_test.cc \
   test/unit/plan_stretches_test.cc \
   test/unit/plan_tally_test.cc \
+  test/unit/plan_write_back_test.cc \
   test/unit/random_stripe.h

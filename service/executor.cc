@@ -66,6 +66,12 @@ void Executor::set_waker(std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
+bool Executor::wait_until_idle(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return idle_.wait_for(lock, time,
+                        [&] { return stopping_ || (commits_.empty() && background_.empty()); });
+}
+
 void Executor::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -165,6 +171,7 @@ Executor::Items* Executor::next_queue(std::int64_t& wait) {
 void Executor::end(Items& from, Items::iterator item, Status outcome) noexcept {
   item->outcome = std::move(outcome);
   ended_.splice(ended_.end(), from, item);
+  idle_.notify_all();
   if (wake_) wake_();
 }
 

@@ -7,6 +7,7 @@
 // asked for the work. Knows no sockets; nothing thrown leaves it.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -69,6 +70,9 @@ class Executor {
 
   // --- Any thread -------------------------------------------------------------------------------
   void connect(std::unique_ptr<Client> services);
+  // Waits until there is nothing left to do, or it was stopped; false if that takes longer. Not by
+  // hand.
+  bool wait_until_idle(std::chrono::milliseconds time);
   // No step begins any more; returns when the one that is being done has ended. All that was not
   // done ends as stopped, also what is added from now on.
   void stop();
@@ -123,6 +127,7 @@ class Executor {
 
   std::mutex mutex_;
   std::condition_variable changed_;  // something to do, or the end
+  std::condition_variable idle_;     // nothing to do any more
   std::condition_variable called_;   // a call into the loop is done, or is not going to be
   std::unique_ptr<Client> services_;
   Items commits_;

@@ -73,6 +73,10 @@ Status FileHome::register_handle(Path& path, const OpenEnd& request) {
   if (!path.handles.try_emplace(request.handle, 0).second) {
     return {Code::kInternal, request.path + ": handle " + request.handle.hex() + " is open twice"};
   }
+  if (request.writes && path.writing) {
+    path.handles.erase(path.writing->handle);
+    path.writing.reset();
+  }
   if (!path.known) {
     path.known = true;
     path.info = info;
@@ -86,7 +90,7 @@ Status FileHome::register_handle(Path& path, const OpenEnd& request) {
   path.info.size = old.size;
   path.info.version = old.version + 1;
   // The job's writing goes on, whatever this handle is for.
-  path.info.write_back = info.write_back || old.write_back;
+  path.info.write_back = std::max(info.write_back, old.write_back);
   if (old.writable) {
     path.info.writable = true;
     path.info.session = old.session;
@@ -139,6 +143,7 @@ void FileHome::give_turn(Path& path, Answers& answers) {
         answers.push_back({std::move(claim.responder), status, {}});
         continue;
       }
+      if (path.writing && path.writing->handle == claim.handle) path.writing.reset();
       path.turn = Turn::kClose;
       const CloseBeginReply reply{path.handles.empty(), path.deleted, path.info};
       answers.push_back({std::move(claim.responder), Status::ok(), encoded(reply)});
@@ -177,6 +182,7 @@ void FileHome::forget(Path& path, Answers& answers) {
   path.known = false;
   path.deleted = false;
   path.last_number = 0;
+  path.writing.reset();
   path.leases.clear();
   path.info = {};
 }
@@ -251,6 +257,7 @@ Result<Empty> FileHome::on(const SetAside& request) {
   Path& aside = paths_.insert(std::move(node)).position->second;
   aside.deleted = aside.info.deleted = request.deleted;
   ++aside.info.version;
+  if (aside.writing) aside.writing->is_wanted = false;
   // The turn is the path's, and so is what waits for it, but for closes of the file.
   Path& path = paths_[key];
   path.turn = std::exchange(aside.turn, Turn::kFree);
@@ -263,6 +270,36 @@ Result<Empty> FileHome::on(const SetAside& request) {
   give_turn(aside, answers);
   send(answers);
   return Empty{};
+}
+
+Result<Empty> FileHome::on(const BeginWriteBack& request) {
+  DEDUP_ASSIGN(Path * path, find(request.identity));
+  if (path->turn != Turn::kClose) return no_turn(path->info.path);
+  const bool is_possible = !request.writers.empty() && !path->writing &&
+                           path->handles.try_emplace(request.handle, 0).second;
+  if (!is_possible) {
+    return Status(Code::kInternal, path->info.path + ": is being written back already");
+  }
+  path->writing.emplace(Writing{request.handle, {request.writers.begin(), request.writers.end()}});
+  return Empty{};
+}
+
+Result<WriteBackState> FileHome::on(const TellWritten& request) {
+  const auto name = names_.find(request.identity);
+  if (name == names_.end()) return WriteBackState{};
+  std::optional<Writing>& writing = paths_[name->second].writing;
+  if (!writing || writing->handle != request.handle) return WriteBackState{};
+  WriteBackState state;
+  state.is_wanted = writing->is_wanted;
+  if (request.of == TellWritten::Of::kTrouble) {
+    state.is_first_trouble = !std::exchange(writing->is_in_trouble, true);
+  }
+  if (request.of == TellWritten::Of::kGivenUp) writing->has_failed = true;
+  if (request.of == TellWritten::Of::kEnd || request.of == TellWritten::Of::kGivenUp) {
+    state.is_last = writing->writers.erase(request.writer) != 0 && writing->writers.empty();
+  }
+  state.has_failed = writing->has_failed;
+  return state;
 }
 
 Result<std::uint64_t*> FileHome::find_pointer(Path& path, const Id128& handle) {

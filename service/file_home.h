@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -39,6 +40,8 @@ class FileHome {
   Result<FileInfo> on(const CommitDone& request);
   Result<GenerationNumber> on(const NextGeneration& request);
   Result<Empty> on(const SetAside& request);
+  Result<Empty> on(const BeginWriteBack& request);
+  Result<WriteBackState> on(const TellWritten& request);
 
   void closed(ConnectionId connection);
 
@@ -81,13 +84,22 @@ class FileHome {
     std::string path;  // of an open
   };
   enum class Turn { kFree, kOpen, kClose };
+  // One that goes on in the background.
+  struct Writing {
+    Id128 handle;
+    std::set<std::uint32_t> writers;  // that have not ended
+    bool is_wanted = true;
+    bool is_in_trouble = false;
+    bool has_failed = false;
+  };
   struct Path {
     FileInfo info;  // empty unless known
     bool known = false;
     bool deleted = false;
     std::uint64_t last_number = 0;                     // that an attempt was given in this time
     std::unordered_map<Id128, std::uint64_t> handles;  // and their shared file pointers
-    LockQueue commits;                                 // kDump and kCommit
+    std::optional<Writing> writing;
+    LockQueue commits;  // kDump and kCommit
     LockQueue atomics;
     // Of a block there may be several, all but one of which have ended: one that ended before its
     // owner told of it, or is about to be told of.

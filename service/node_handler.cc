@@ -38,7 +38,7 @@ class NodeHandler : public Handler {
     const bool known =
         answer_one_of<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize,
                       SetSize, Lock, Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration,
-                      SetAside>(file_home_, opcode, body, responder) ||
+                      SetAside, BeginWriteBack, TellWritten>(file_home_, opcode, body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach, Restore>(*this, opcode, body, responder) ||
@@ -46,7 +46,7 @@ class NodeHandler : public Handler {
                       Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
                       RecallLease, ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits,
                       JoinStripes, FindPlacements, References, WriteIndex, Prepare, Commit, Abort,
-                      Collect>(store_node_, opcode, body, responder);
+                      Collect, PutWritten, ListWritten>(store_node_, opcode, body, responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
     }

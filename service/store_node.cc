@@ -404,4 +404,19 @@ Result<CollectReply> StoreNode::on(const Collect& request) {
   });
 }
 
+// ---- Write-back -------------------------------------------------------------------------------
+
+Result<Empty> StoreNode::on(const PutWritten& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) {
+    return to_reply(file.store().put_written(request.identity, request.attempt, request.part));
+  });
+}
+
+Result<ListWrittenReply> StoreNode::on(const ListWritten& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<ListWrittenReply> {
+    DEDUP_ASSIGN(auto parts, file.store().written(request.identity, request.attempt));
+    return ListWrittenReply{std::move(parts)};
+  });
+}
+
 }  // namespace dedup::service

@@ -68,6 +68,9 @@ class StoreNode {
   Result<ListUnitsReply> on(const ListUnits& request);
   Result<Empty> on(const JoinStripes& request);
   Result<FindPlacementsReply> on(const FindPlacements& request);
+  // kNotFound if the generation is not committed here.
+  Result<Empty> on(const PutWritten& request);
+  Result<ListWrittenReply> on(const ListWritten& request);
   Result<WriteIndexReply> on(const WriteIndex& request);
   Result<Empty> on(const Prepare& request);
   Result<Empty> on(const Commit& request);

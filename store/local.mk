@@ -68,10 +68,13 @@ libdedup_core_la_SOURCES += \
   store/survey.h \
   store/system.cc \
   store/system.h \
+  store/written.cc \
+  store/written.h \
   store/unnamed.cc \
   store/unnamed.h
 
 unit_tests_SOURCES += \
+  test/unit/store_written_test.cc \
   test/unit/store_choose_test.cc \
   test/unit/memory_store.cc \
   test/unit/memory_store.h \

@@ -18,11 +18,13 @@ namespace dedup::store {
 namespace {
 
 constexpr std::string_view kTemporary = ".dedup-tmp-";
+constexpr std::string_view kCopy = ".dedup-copy-";
 constexpr std::string_view kClaim = ".dedup-next-";
 constexpr std::size_t kIdDigits = 32;
 constexpr int kMaxClaims = 1000;
 constexpr std::size_t kClaimNumber = 4;  // at most: a point and three digits
 constexpr std::size_t kLongestBase = NAME_MAX - 1 - kClaim.size() - kIdDigits - kClaimNumber;
+static_assert(kTemporary.size() <= kClaim.size() && kCopy.size() <= kClaim.size());
 constexpr int kLooks = 5;  // at a path that others replace meanwhile
 constexpr std::size_t kHole = std::size_t{64} << 10;
 
@@ -84,6 +86,15 @@ bool keep_from_tidying(const fs::File& replacement) {
 // Another id: as a number, one more.
 Id128 following(Id128 id) {
   for (std::size_t i = id.bytes.size(); i > 0 && ++id.bytes[i - 1] == 0;) --i;
+  return id;
+}
+
+// A copy's id begins with half of its generation's, so that its name tells whose it is.
+constexpr std::size_t kOfGeneration = sizeof(Id128::bytes) / 2;
+
+Id128 copy_id(const Id128& attempt) {
+  Id128 id = Id128::random();
+  std::copy_n(attempt.bytes.begin(), kOfGeneration, id.bytes.begin());
   return id;
 }
 
@@ -155,10 +166,14 @@ bool has_id(std::string_view text) {
   return text.size() == kIdDigits && are_digits(text, "0123456789abcdef");
 }
 
-bool is_replacement(std::string_view name) {
-  const std::size_t at = name.rfind(kTemporary);
+bool is_of_kind(std::string_view name, std::string_view kind) {
+  const std::size_t at = name.rfind(kind);
   return name.starts_with('.') && at != std::string_view::npos &&
-         has_id(name.substr(at + kTemporary.size()));
+         has_id(name.substr(at + kind.size()));
+}
+
+bool is_replacement(std::string_view name) {
+  return is_of_kind(name, kTemporary) || is_of_kind(name, kCopy);
 }
 
 bool is_claim(std::string_view name) {
@@ -180,12 +195,24 @@ bool may_mean_something(const std::string& directory, std::string_view claim) {
   return can_be_claimed(*now) && key == key_of(*now);
 }
 
+// Whether somebody may go on with a copy.
+bool may_be_wanted(const std::string& directory, std::string_view copy) {
+  const std::string_view base = base_of(copy, kCopy);
+  if (base.size() == kLongestBase) return true;  // cut, perhaps: of which path?
+  const auto now = look_at(directory + "/" + std::string(base));
+  if (!now.is_ok()) return true;
+  const std::string_view id = copy.substr(copy.size() - kIdDigits);
+  return now->kind == PathState::Kind::kPlaceholder &&
+         id.starts_with(now->placeholder.attempt.hex().substr(0, 2 * kOfGeneration));
+}
+
 }  // namespace
 
 // ---- Writing -----------------------------------------------------------------------------------
 
-Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path, Id128 id,
-                                                        mode_t permissions) {
+Result<std::unique_ptr<Replacement>> Replacement::make(const std::string& path,
+                                                       std::string_view kind, Id128 id,
+                                                       mode_t permissions) {
   const std::string target = target_of(path);
   std::unique_ptr<Replacement> replacement;
   for (int i = 0; !replacement; ++i) {
@@ -193,27 +220,49 @@ Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path,
       return Status(Code::kIo, path + ": files beside it are removed all the time");
     }
     if (i != 0) id = following(id);
-    DEDUP_ASSIGN(fs::File file, fs::open_file(beside(target, kTemporary, id.hex()),
+    DEDUP_ASSIGN(fs::File file, fs::open_file(beside(target, kind, id.hex()),
                                               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, permissions));
     replacement.reset(new Replacement(std::move(file), target, id, true));
     if (!keep_from_tidying(replacement->file_)) replacement.reset();
   }
-  struct stat old {};
-  if (stat_of(path, old) == 0) {
-    // Only root, or somebody in that group, may give files away.
-    if (change_owner(replacement->file_, old.st_uid, old.st_gid) != 0) {
-      (void)change_owner(replacement->file_, static_cast<uid_t>(-1), old.st_gid);
-    }
-    DEDUP_TRY(fs::set_permissions(replacement->file_, old.st_mode & 07777));
-  }
+  DEDUP_TRY(replacement->take_permissions());
   return replacement;
 }
 
-Result<std::unique_ptr<Replacement>> Replacement::join(const std::string& path, const Id128& id) {
+Result<std::unique_ptr<Replacement>> Replacement::begin(const std::string& path, const Id128& id,
+                                                        mode_t permissions) {
+  return make(path, kTemporary, id, permissions);
+}
+
+Result<std::unique_ptr<Replacement>> Replacement::begin_copy(const std::string& path,
+                                                             const Id128& attempt) {
+  return make(path, kCopy, copy_id(attempt), 0600);
+}
+
+Result<std::unique_ptr<Replacement>> Replacement::find(const std::string& path,
+                                                       std::string_view kind, const Id128& id) {
   const std::string target = target_of(path);
-  DEDUP_ASSIGN(fs::File file,
-               fs::open_file(beside(target, kTemporary, id.hex()), O_WRONLY | O_NOFOLLOW));
+  DEDUP_ASSIGN(fs::File file, fs::open_file(beside(target, kind, id.hex()), O_WRONLY | O_NOFOLLOW));
   return std::unique_ptr<Replacement>(new Replacement(std::move(file), target, id, false));
+}
+
+Result<std::unique_ptr<Replacement>> Replacement::join(const std::string& path, const Id128& id) {
+  return find(path, kTemporary, id);
+}
+
+Result<std::unique_ptr<Replacement>> Replacement::join_copy(const std::string& path,
+                                                            const Id128& id) {
+  return find(path, kCopy, id);
+}
+
+Status Replacement::take_permissions() {
+  struct stat old {};
+  if (stat_of(path_, old) != 0) return Status::ok();
+  // Only root, or somebody in that group, may give files away.
+  if (change_owner(file_, old.st_uid, old.st_gid) != 0) {
+    (void)change_owner(file_, static_cast<uid_t>(-1), old.st_gid);
+  }
+  return fs::set_permissions(file_, old.st_mode & 07777);
 }
 
 Replacement::~Replacement() {
@@ -223,6 +272,11 @@ Replacement::~Replacement() {
 Result<std::uint64_t> Replacement::inode() const {
   DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
   return std::uint64_t{about.inode};
+}
+
+Result<std::uint64_t> Replacement::size() const {
+  DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
+  return std::uint64_t{about.size};
 }
 
 Status Replacement::write(std::uint64_t offset, std::span<const std::byte> data) {
@@ -348,6 +402,11 @@ Result<PathState> settle_path(const std::string& path) {
   return Status(Code::kConflict, path + ": other jobs replace the file all the time");
 }
 
+bool has_copy(const std::string& path, const Id128& id) {
+  const auto is_there = fs::exists(beside(target_of(path), kCopy, id.hex()));
+  return is_there.is_ok() && *is_there;
+}
+
 // ---- What killed jobs leave --------------------------------------------------------------------
 
 bool is_beside_a_path(std::string_view name) {
@@ -366,6 +425,7 @@ Status remove_leftovers(const std::string& directory) {
   }
   for (const std::string& name : names) {
     const std::string entry = directory + "/" + name;
+    if (is_of_kind(name, kCopy) && may_be_wanted(directory, name)) continue;
     if (is_replacement(name)) {
       const auto file = fs::open_file(entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       if (!file.is_ok()) continue;

@@ -35,17 +35,29 @@ class Replacement {
   // `id` is to be part of its name, and must be new; its id() is another if somebody who tidied the
   // directory took that one for a leftover. `permissions`, less the umask, is what the file gets if
   // nothing is there yet.
-  static Result<std::unique_ptr<Replacement>> begin(const std::string& path, Id128 id,
+  static Result<std::unique_ptr<Replacement>> begin(const std::string& path, const Id128& id,
                                                     mode_t permissions = 0600);
+  // One that is the copy of generation `attempt`, whose placeholder stands at the path: as long as
+  // that is so it stays, and others may go on with it, today or after a kill.
+  static Result<std::unique_ptr<Replacement>> begin_copy(const std::string& path,
+                                                         const Id128& attempt);
   // The one that another process has begun, by its id(), to write a part of it; only the other one
   // may put it.
   static Result<std::unique_ptr<Replacement>> join(const std::string& path, const Id128& id);
+  // The same of a copy, which any one of them may put. kNoSuchFile if it is gone.
+  static Result<std::unique_ptr<Replacement>> join_copy(const std::string& path, const Id128& id);
   ~Replacement();
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
 
   const Id128& id() const { return id_; }
+  // Whether it goes with this object, as what begin() and begin_copy() give does, or stays there.
+  void set_mine(bool is_mine) { is_mine_ = is_mine; }
+  // From what stands at the path now, as begin() does: it may have changed since. Nothing if
+  // nothing stands there.
+  Status take_permissions();
   Result<std::uint64_t> inode() const;
+  Result<std::uint64_t> size() const;
   Status write(std::uint64_t offset, std::span<const std::byte> data);
   // The same, but leaves holes where there are whole blocks of zeros, as a program that never wrote
   // there would.
@@ -53,7 +65,8 @@ class Replacement {
   Status resize(std::uint64_t size);
   Status flush();
 
-  // What it has must be flushed. On success it is at the path, durably; each at most once.
+  // Of one that is mine. What it has must be flushed. On success it is at the path, durably; each
+  // at most once.
   //
   // If a plain file or a placeholder, `before`, still stands there; else kConflict. Of all who name
   // the same one succeeds. After another error it may be put there all the same, later, too, by
@@ -65,6 +78,10 @@ class Replacement {
   Status put();
 
  private:
+  static Result<std::unique_ptr<Replacement>> make(const std::string& path, std::string_view kind,
+                                                   Id128 id, mode_t permissions);
+  static Result<std::unique_ptr<Replacement>> find(const std::string& path, std::string_view kind,
+                                                   const Id128& id);
   Replacement(fs::File file, std::string path, const Id128& id, bool is_mine)
       : file_(std::move(file)), path_(std::move(path)), id_(id), is_mine_(is_mine) {}
 
@@ -76,6 +93,9 @@ class Replacement {
   bool is_mine_;  // to be removed
 };
 
+// Whether a copy (Replacement::begin_copy) is there.
+bool has_copy(const std::string& path, const Id128& id);
+
 // What stands at the path once what was claimed to follow on it was put there, as a killed job may
 // have left it. For who would go on from it.
 Result<PathState> settle_path(const std::string& path);
@@ -83,9 +103,9 @@ Result<PathState> settle_path(const std::string& path);
 // Whether a file is a replacement or a claim, by its name.
 bool is_beside_a_path(std::string_view name);
 
-// Removes what killed jobs left in a directory: replacements, and claims that mean nothing any
-// more. Replacements of jobs that are running stay where locks say so; otherwise their commits
-// fail.
+// Removes what killed jobs left in a directory: replacements, copies whose placeholder does not
+// stand there any more, and claims that mean nothing any more. Replacements of jobs that are
+// running stay where locks say so; otherwise their commits fail.
 Status remove_leftovers(const std::string& directory);
 
 }  // namespace dedup::store

@@ -42,6 +42,7 @@
 #include "store/log.h"
 #include "store/segment.h"
 #include "store/shard.h"
+#include "store/written.h"
 
 namespace dedup::store {
 
@@ -240,6 +241,15 @@ class Store {
   virtual Result<std::uint64_t> collect(const Id128& identity, const std::vector<Id128>& keep,
                                         const std::vector<std::uint64_t>& open_segments,
                                         bool with_logs, Prepared prepared = Prepared::kDrop) = 0;
+
+  // --- Write-back -------------------------------------------------------------------------------
+  // Remembers what a writer has written back of a generation that is committed here, in place of
+  // what this store knew of that writer's; durable when it returns. Goes with the generation.
+  virtual Status put_written(const Id128& identity, const Id128& attempt,
+                             const WrittenPart& part) = 0;
+  // All of a generation's, those that are damaged left out. None if it is not here.
+  virtual Result<std::vector<WrittenPart>> written(const Id128& identity,
+                                                   const Id128& attempt) const = 0;
 
   // --- Space ------------------------------------------------------------------------------------
   virtual Result<std::uint64_t> free_bytes()

@@ -29,6 +29,9 @@ Status add_attempts(const Store& store, const Store::Locked* locked, FileSurvey&
   for (CommitRecord& record : attempts.committed) {
     if (record.number == highest) out.newest.push_back(std::move(record));
   }
+  if (!out.newest.empty()) {
+    DEDUP_ASSIGN(out.written, store.written(out.identity, out.newest.front().attempt));
+  }
   return Status::ok();
 }
 

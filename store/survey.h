@@ -32,6 +32,7 @@ struct FileSurvey {
   std::uint64_t log_bytes = 0;
   bool writing = false;  // some process has it locked, as far as /proc/locks tells
   bool reading = false;
+  std::vector<WrittenPart> written;  // of the newest generation
 };
 
 struct Mark {

@@ -74,6 +74,9 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/gc.cc \
   tools/dedupctl/generation.cc \
   tools/dedupctl/generation.h \
+  tools/dedupctl/driver_file.cc \
+  tools/dedupctl/driver_file.h \
+  tools/dedupctl/flush.cc \
   tools/dedupctl/heal.cc \
   tools/dedupctl/heal.h \
   tools/dedupctl/holding.cc \

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
@@ -87,6 +88,25 @@ struct CommHolder {
   ~CommHolder() {
     if (comm != MPI_COMM_NULL) PMPI_Comm_free(&comm);
   }
+};
+
+// A line on a terminal that says what this rank still has to write back.
+class WriteBackProgress {
+ public:
+  explicit WriteBackProgress(bool is_root) : is_shown_(is_root && isatty(STDERR_FILENO) == 1) {}
+  void show(const Flusher::Progress& left) {
+    if (!is_shown_) return;
+    was_shown_ = true;
+    std::fprintf(stderr, "\rdedup: writing back: %zu files, %llu MiB left on this node   ",
+                 left.parts, static_cast<unsigned long long>(left.bytes_left >> 20));
+  }
+  ~WriteBackProgress() {
+    if (was_shown_) std::fputs("\r\033[K", stderr);
+  }
+
+ private:
+  bool is_shown_;
+  bool was_shown_ = false;
 };
 
 constexpr const char* kEnded =
@@ -224,12 +244,14 @@ Status Job::start(MPI_Comm comm, Turn turn) {
   client_ = std::make_unique<service::Client>(std::move(peers), node_number, common.secret,
                                               p_->server ? &p_->server->local() : nullptr,
                                               common.patience);
+  flusher_ = std::make_unique<Flusher>();
   return agree(ranks, mine);
 }
 
 // Nobody's requests are carried out any more, also those that wait for somebody else's.
 void Job::stop(const std::string& why) {
   client_->end(why);
+  flusher_->stop();
   if (p_->server) p_->server->stop();
 }
 
@@ -270,6 +292,7 @@ void Job::end() {
   State& now = state();
   if (!now.job) return;
   if (now.job->client_->standing().is_ok()) {
+    now.job->finish_write_back();
     // Nobody's service ends while somebody may still ask it.
     PMPI_Barrier(now.job->p_->ranks);
     now.job->stop("MPI_Finalize was called");
@@ -277,6 +300,15 @@ void Job::end() {
   }
   now.job.reset();
   now.why_not = Status(Code::kUnsupported, "MPI_Finalize was called");
+}
+
+// What takes long is waited for without taking the cores of those who write.
+void Job::finish_write_back() {
+  int rank;
+  PMPI_Comm_rank(p_->ranks, &rank);
+  WriteBackProgress progress(rank == 0);
+  flusher_->finish([&](const Flusher::Progress& left) { progress.show(left); });
+  (void)agree(p_->ranks, Status::ok(), Waiting::kPatient);
 }
 
 Result<std::shared_ptr<Job>> Job::get() {

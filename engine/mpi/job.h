@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/mpi/topology.h"
+#include "engine/protocol/flusher.h"
 #include "service/client.h"
 
 namespace dedup::engine {
@@ -29,7 +30,8 @@ class Job {
   // Collective over MPI_COMM_WORLD. Costs an allgather over nodes of about 400 bytes each and a few
   // communicator splits.
   static void begin();
-  // Collective over the ranks of this process's job: a barrier, then the service and all
+  // Collective over the ranks of this process's job: waits for what is being written back, and for
+  // the others; then the service and all
   // connections end.
   static void end();
   // The job, or why there is none. Not between begin and end: kUnsupported.
@@ -43,6 +45,8 @@ class Job {
   const Id128& id() const { return id_; }
   Place place() const { return {world_, id_, nodes(), my_node()}; }
   service::Client& client() { return *client_; }
+  // Of this process.
+  Flusher& flusher() { return *flusher_; }
   NodeIndex nodes() const { return client_->nodes(); }
   NodeIndex my_node() const { return client_->self(); }
   const std::string& node_name(NodeIndex node) const { return client_->node_name(node); }
@@ -62,12 +66,14 @@ class Job {
   enum class Turn { kFirst, kAnew };
   Status start(MPI_Comm ranks, Turn turn);
   void stop(const std::string& why);
+  void finish_write_back();
 
   struct Private;
   std::unique_ptr<Private> p_;
   Id128 world_;
   Id128 id_;
   std::unique_ptr<service::Client> client_;
+  std::unique_ptr<Flusher> flusher_;
 };
 
 }  // namespace dedup::engine

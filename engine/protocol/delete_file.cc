@@ -72,7 +72,7 @@ Status delete_name(JobFile& file) {
   if (begun.known && begun.info.identity == file.identity()) {
     status = set_aside_as_deleted(file.client(), file.home, begun.info);
   }
-  const service::OpenEnd end{file.path, false, {}, {}};
+  const service::OpenEnd end{file.path, false, {}, {}, false};
   const Status ended = file.client().call(file.home, end).status();
   return status.is_ok() ? ended : status;
 }
@@ -89,7 +89,7 @@ Status delete_file(service::Client& client, const std::string& path, const hints
     status =
         state.is_ok() ? drop_everywhere(client, path, hints, *state, begun.aside) : state.status();
   }
-  const Status end = client.call(home, service::OpenEnd{path, false, {}, {}}).status();
+  const Status end = client.call(home, service::OpenEnd{path, false, {}, {}, false}).status();
   return status.is_ok() ? end : status;
 }
 

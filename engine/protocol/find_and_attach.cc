@@ -63,7 +63,8 @@ class FindAndAttach {
     if (!has_turn) return status;
     Status end;
     if (file_.rank() == 0) {
-      const service::OpenEnd request{file_.path, status.is_ok(), file_.handle, decision_.info};
+      const service::OpenEnd request{file_.path, status.is_ok(), file_.handle, decision_.info,
+                                     file_.writable};
       end = file_.client().call(file_.home, request).status();
     }
     DEDUP_TRY(status);
@@ -104,8 +105,8 @@ class FindAndAttach {
       }
       DEDUP_TRY(file_.ranks().share(status, mine));
       decision_ = std::move(mine);
-      if (file_.writable && file_.hints.flush == hints::Flush::kClose) {
-        decision_.info.write_back = true;
+      if (file_.writable) {
+        decision_.info.write_back = std::max(decision_.info.write_back, wanted_write_back());
       }
       if (!decision_.attach) return Status::ok();
       bool changed = false;
@@ -263,6 +264,18 @@ class FindAndAttach {
     out.info.stores = store_table(found.stores, choice.record);
     out.base = choice.record.attempt;
     out.adopt = choice.adopt;
+  }
+
+  service::WriteBack wanted_write_back() const {
+    switch (file_.hints.flush) {
+      case hints::Flush::kClose:
+        return service::WriteBack::kAtClose;
+      case hints::Flush::kBackground:
+        return service::WriteBack::kInBackground;
+      case hints::Flush::kNone:
+        break;
+    }
+    return service::WriteBack::kNone;
   }
 
   bool exclusive() const { return mode_.create && mode_.exclusive; }

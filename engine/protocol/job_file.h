@@ -24,6 +24,8 @@
 
 namespace dedup::engine {
 
+class Flusher;
+
 // What a commit does where no node has what the generation before refers to.
 enum class OnLoss {
   kGoOn,    // without the chunks, with a warning; it fails if a recipe is lost
@@ -50,6 +52,8 @@ struct JobFile {
   std::atomic<bool> changed = false;
   std::shared_ptr<LocalFile> local;
   std::unique_ptr<PlainFile> plain;  // if the file was opened as one that has data
+  // Of this process, which writes back in the background; null: closing does it. Outlives this.
+  Flusher* flusher = nullptr;
 
   service::Client& client() const { return *client_; }
   const Ranks& ranks() const { return *ranks_; }

@@ -24,15 +24,25 @@ Status release_nodes(const JobFile& file, bool drop, const service::FileInfo& in
   return status;
 }
 
+bool is_to_be_written_back(const service::CloseBeginReply& reply, Leaving leaving) {
+  return leaving == Leaving::kWithWriteBack && !reply.deleted &&
+         reply.info.write_back != service::WriteBack::kNone &&
+         reply.info.real_path == service::FileInfo::RealPath::kPlaceholder;
+}
+
 // Collective. Nobody in the job has the file open any more, and nobody can open it meanwhile.
-Status end_of_file(JobFile& file, const service::CloseBeginReply& reply) {
+Status end_of_file(JobFile& file, const service::CloseBeginReply& reply, Leaving leaving) {
   Status status;
   bool drop = reply.deleted;
-  if (!reply.deleted && reply.info.write_back &&
-      reply.info.real_path == service::FileInfo::RealPath::kPlaceholder) {
+  if (is_to_be_written_back(reply, leaving)) {
     // The same on all ranks, and so is what becomes of it.
     status = file.set_view(reply.info);
-    if (status.is_ok()) status = write_back(file);
+    if (status.is_ok()) {
+      const Result<bool> written = write_back(file);
+      status = written.status();
+      // Who writes in the background has it open.
+      if (status.is_ok() && !*written) return status;
+    }
     // The plain file is the file now.
     drop = status.is_ok();
   }
@@ -43,7 +53,7 @@ Status end_of_file(JobFile& file, const service::CloseBeginReply& reply) {
 
 }  // namespace
 
-Status leave(JobFile& file) {
+Status leave(JobFile& file, Leaving leaving) {
   service::CloseBeginReply reply;
   Status status;
   if (file.rank() == 0) {
@@ -60,7 +70,7 @@ Status leave(JobFile& file) {
   file.ranks().broadcast(bytes, 0);
   reply = decoded<service::CloseBeginReply>(bytes).value_or(service::CloseBeginReply{});
   if (reply.last) {
-    const Status ended = end_of_file(file, reply);
+    const Status ended = end_of_file(file, reply, leaving);
     if (status.is_ok()) status = ended;
   }
   file.local.reset();

@@ -6,8 +6,13 @@
 
 namespace dedup::engine {
 
+enum class Leaving {
+  kWithWriteBack,  // if some handle wanted that
+  kAsItIs          // what is not written back stays in the stores
+};
+
 // Collective. What the handle did not commit is dropped, unless others have the file open; the last
-// handle of the job writes the file back if some handle wanted that, and releases the stores.
-Status leave(JobFile& file);
+// handle of the job writes the file back, or begins to, and releases the stores.
+Status leave(JobFile& file, Leaving leaving = Leaving::kWithWriteBack);
 
 }  // namespace dedup::engine

@@ -1,33 +1,35 @@
 #include "engine/protocol/write_back.h"
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
 
+#include "base/byte_ranges.h"
+#include "base/fields.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/fence.h"
-#include "engine/protocol/reader.h"
+#include "engine/protocol/flusher.h"
+#include "engine/protocol/part_writer.h"
+#include "plan/write_back.h"
+#include "service/messages/file_home.h"
+#include "service/messages/store_node.h"
 #include "store/replacement.h"
+#include "store/written.h"
 
 namespace dedup::engine {
 namespace {
 
-constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{8} << 20;
-
-// Copies this rank's part of the file. Parts are multiples of what is copied at once.
-Status copy_part(JobFile& file, std::uint64_t size, store::Replacement& out) {
-  const auto ranks = static_cast<std::uint64_t>(file.ranks().size());
-  const std::uint64_t pieces = (size + kCopiedAtOnce - 1) / kCopiedAtOnce;
-  const std::uint64_t each = (pieces + ranks - 1) / ranks * kCopiedAtOnce;
-  const std::uint64_t begin = std::min(size, static_cast<std::uint64_t>(file.rank()) * each);
-  const std::uint64_t end = std::min(size, begin + each);
-  Bytes buffer(std::min(kCopiedAtOnce, end - begin));
-  for (std::uint64_t at = begin; at < end;) {
-    const std::span part(buffer.data(), std::min<std::uint64_t>(buffer.size(), end - at));
-    DEDUP_TRY(read_range(file, at, part));
-    DEDUP_TRY(out.write_sparse(at, part));
-    at += part.size();
-  }
-  return begin == end ? Status::ok() : out.flush();
-}
+// What rank 0 tells all.
+struct Plan {
+  struct Part {
+    std::vector<ByteRange> ranges;
+  };
+  CopyTarget target;
+  std::vector<Part> parts;  // by writer
+  Id128 handle;             // of who writes in the background
+};
 
 // What must stand at the path: the placeholder of the generation that is written back.
 Result<store::PathState> find_placeholder(const JobFile& file) {
@@ -37,49 +39,162 @@ Result<store::PathState> find_placeholder(const JobFile& file) {
   return Status(Code::kConflict, "its placeholder was changed or removed meanwhile");
 }
 
-Status write_back_to(JobFile& file, std::uint64_t size) {
-  const std::string path = file.view()->info.path;
-  std::unique_ptr<store::Replacement> replacement;
-  Status status;
-  if (file.rank() == 0) {
-    status = find_placeholder(file).status();
-    if (status.is_ok()) {
-      // A killed one may have left as much as the whole file.
-      (void)store::remove_leftovers(store::fs::directory_of(path));
-      auto begun = store::Replacement::begin(path, Id128::random());
-      status = begun.status();
-      if (status.is_ok()) {
-        replacement = std::move(*begun);
-        status = replacement->resize(size);
-      }
+// What the stores of the nodes that this rank speaks for know. What cannot be had is written again.
+std::vector<store::WrittenPart> list_written(const JobFile& file) {
+  std::vector<service::Client::Pending<service::ListWritten>> pending;
+  for (NodeIndex n = 0; n < file.nodes(); ++n) {
+    if (!file.ranks().speaks_for(n)) continue;
+    const service::ListWritten request{file.identity(), file.view()->base()};
+    pending.push_back(file.client().start(n, request));
+  }
+  std::vector<store::WrittenPart> parts;
+  for (auto& one : pending) {
+    auto reply = one.wait();
+    if (!reply.is_ok()) continue;
+    std::move(reply->parts.begin(), reply->parts.end(), std::back_inserter(parts));
+  }
+  return parts;
+}
+
+// On rank 0. Writers as they are dealt what is missing.
+class Planner {
+ public:
+  Planner(const JobFile& file, std::uint64_t size, std::uint32_t writers)
+      : file_(file), path_(file.view()->info.path), size_(size), writers_(writers) {}
+
+  Result<Plan> make(const std::vector<store::WrittenPart>& known) {
+    std::vector<store::WrittenCopy> copies = store::by_copy(known);
+    const Status standing = find_placeholder(file_).status();
+    if (standing.code() == Code::kConflict) {
+      for (const store::WrittenCopy& one : copies) discard_copy(file_, one.copy);
     }
+    DEDUP_TRY(standing);
+    // A killed one may have left as much as the whole file.
+    (void)store::remove_leftovers(store::fs::directory_of(path_));
+    store::WrittenCopy copy;
+    std::unique_ptr<store::Replacement> target;
+    for (store::WrittenCopy& one : copies) {
+      auto joined = store::Replacement::join_copy(path_, one.copy);
+      if (!joined.is_ok()) continue;
+      const auto has = (*joined)->size();
+      const bool is_of_use = !target && has.is_ok() && *has == size_;
+      (*joined)->set_mine(!is_of_use);
+      if (!is_of_use) continue;
+      target = std::move(*joined);
+      copy = std::move(one);
+    }
+    Plan plan;
+    if (!target) {
+      DEDUP_ASSIGN(target, store::Replacement::begin_copy(path_, file_.view()->base()));
+      DEDUP_TRY(target->resize(size_));
+      copy.copy = target->id();
+      plan.target.is_new = true;
+    }
+    plan.target.id = copy.copy;
+    plan.handle = Id128::random();
+    for (auto& ranges : plan::deal_to_writers(missing(copy.ranges, size_), writers_, kBlockSpan)) {
+      plan.parts.push_back({std::move(ranges)});
+    }
+    // Before writers note theirs in the place of what was known. No writer has this number.
+    const service::PutWritten request{
+        file_.identity(), file_.view()->base(), {writers_, copy.copy, std::move(copy.ranges), {}}};
+    DEDUP_TRY(file_.client().call(file_.client().self(), request).status());
+    target->set_mine(false);
+    return plan;
   }
-  DEDUP_TRY(file.ranks().share(status));
-  Id128 id = replacement ? replacement->id() : Id128();
-  file.ranks().broadcast(id);
-  failpoint("writeback.begun");
-  if (file.rank() != 0) {
-    auto joined = store::Replacement::join(path, id);
-    status = joined.status();
-    if (status.is_ok()) replacement = std::move(*joined);
+
+ private:
+  const JobFile& file_;
+  const std::string path_;
+  const std::uint64_t size_;
+  const std::uint32_t writers_;
+};
+
+// Collective.
+Status make_plan(const JobFile& file, std::uint64_t size, std::uint32_t writers, Plan& plan) {
+  const service::ListWrittenReply mine{list_written(file)};
+  std::vector<store::WrittenPart> known;
+  for (const Bytes& bytes : file.ranks().gather(encoded(mine))) {
+    auto of_rank = decoded<service::ListWrittenReply>(bytes).value_or(service::ListWrittenReply{});
+    std::move(of_rank.parts.begin(), of_rank.parts.end(), std::back_inserter(known));
   }
-  if (status.is_ok()) status = copy_part(file, size, *replacement);
-  DEDUP_TRY(file.ranks().agree(status, Waiting::kPatient));
-  failpoint("writeback.copied");
-  if (file.rank() == 0) {
-    // The permissions and the size are rank 0's to flush.
-    status = replacement->flush();
-    const auto before = find_placeholder(file);
-    if (status.is_ok()) status = before.status();
-    if (status.is_ok()) status = replacement->put_after(*before);
+  Status status;
+  if (file.ranks().is_root()) {
+    auto made = Planner(file, size, writers).make(known);
+    status = made.status();
+    if (status.is_ok()) plan = std::move(*made);
+  }
+  return file.ranks().share(status, plan);
+}
+
+// Collective: the copy, which is whole, takes the placeholder's place.
+Status put_copy(const JobFile& file, const Id128& copy) {
+  Status status;
+  if (file.ranks().is_root()) {
+    status = [&]() -> Status {
+      DEDUP_ASSIGN(const auto target, store::Replacement::join_copy(file.view()->info.path, copy));
+      target->set_mine(true);
+      DEDUP_TRY(target->take_permissions());
+      DEDUP_TRY(target->flush());
+      DEDUP_ASSIGN(const auto before, find_placeholder(file));
+      return target->put_after(before);
+    }();
   }
   failpoint("writeback.renamed");
-  return file.ranks().agree(status, Waiting::kPatient);
+  return file.ranks().share(status);
+}
+
+// A rank's own part of it, at once.
+Status write_part(JobFile& file, const CopyTarget& target, std::vector<ByteRange> ranges) {
+  PartWriter writer(file, target, static_cast<std::uint32_t>(file.rank()), std::move(ranges));
+  while (!writer.is_done()) {
+    DEDUP_TRY(writer.step().status());
+    if (!writer.is_to_be_noted()) continue;
+    DEDUP_TRY(writer.flush());
+    DEDUP_TRY(writer.note());
+  }
+  return Status::ok();
+}
+
+Status write_at_once(JobFile& file, std::uint64_t size) {
+  Plan plan;
+  DEDUP_TRY(make_plan(file, size, static_cast<std::uint32_t>(file.ranks().size()), plan));
+  failpoint("writeback.begun");
+  const auto rank = static_cast<std::size_t>(file.rank());
+  Status status = write_part(file, plan.target, std::move(plan.parts[rank].ranges));
+  status = file.ranks().agree(status, Waiting::kPatient);
+  failpoint("writeback.copied");
+  if (status.is_ok()) return put_copy(file, plan.target.id);
+  if (file.ranks().is_root()) discard_copy(file, plan.target.id);
+  return status;
+}
+
+// Each node's part is written by the rank that speaks for it. False: there is nothing to write.
+Result<bool> begin_in_background(JobFile& file, std::uint64_t size) {
+  Plan plan;
+  DEDUP_TRY(make_plan(file, size, file.nodes(), plan));
+  failpoint("writeback.begun");
+  service::BeginWriteBack request{file.identity(), plan.handle, {}};
+  for (std::uint32_t n = 0; n < plan.parts.size(); ++n) {
+    if (!plan.parts[n].ranges.empty()) request.writers.push_back(n);
+  }
+  if (request.writers.empty()) {
+    DEDUP_TRY(put_copy(file, plan.target.id));
+    return false;
+  }
+  Status status;
+  if (file.ranks().is_root()) status = file.client().call(file.home, request).status();
+  DEDUP_TRY(file.ranks().share(status));
+  for (const std::uint32_t n : request.writers) {
+    if (!file.ranks().speaks_for(static_cast<NodeIndex>(n))) continue;
+    file.flusher->add(file, plan.handle, plan.target, n, std::move(plan.parts[n].ranges));
+  }
+  return true;
 }
 
 }  // namespace
 
-Status write_back(JobFile& file) {
+Result<bool> write_back(JobFile& file) {
   const auto view = file.view();
   // What was written since is not all in the generation, nor is all of the generation left: what
   // would be read is neither.
@@ -87,12 +202,25 @@ Status write_back(JobFile& file) {
   const bool is_cut = view->info.size < size;
   const bool is_changed = file.changed || (file.local && file.local->has_logged());
   Status status(Code::kIo, "the file has changes that could not be committed");
+  bool goes_on = false;
   if (!is_cut && file.ranks().largest(is_changed ? 1 : 0) == 0) {
-    status = write_back_to(file, size);
+    if (view->info.write_back == service::WriteBack::kInBackground && file.flusher != nullptr) {
+      auto begun = begin_in_background(file, size);
+      status = begun.status();
+      goes_on = begun.is_ok() && *begun;
+    } else {
+      status = write_at_once(file, size);
+    }
   }
+  if (status.is_ok()) return !goes_on;
   return status.with_context(view->info.path +
                              ": could not be written back (its data stays in "
                              "the stores)");
+}
+
+void discard_copy(const JobFile& file, const Id128& copy) {
+  const auto target = store::Replacement::join_copy(file.view()->info.path, copy);
+  if (target.is_ok()) (*target)->set_mine(true);
 }
 
 }  // namespace dedup::engine

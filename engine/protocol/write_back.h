@@ -1,4 +1,9 @@
-// Write-back (dedup_flush=close): the whole file as a plain file at its real path.
+// Write-back (dedup_flush): the whole file as a plain file at its real path.
+//
+// It is written to a copy beside the path by several writers (part_writer.h), each of which has a
+// part of it, and notes in its node's store what of that is on the target's disk. Who comes after a
+// kill goes on with what is missing; when nothing is, the copy takes the placeholder's place.
+// design.md, "The real path".
 #pragma once
 
 #include "base/status.h"
@@ -6,10 +11,16 @@
 
 namespace dedup::engine {
 
-// Collective; nobody else in the job has the file open, and all of it is committed. Ranks write
-// contiguous parts under a temporary name beside the path, which takes the placeholder's place when
-// all are on disk. On failure the placeholder stands, and the data stays in the stores. Memory: 8
-// MiB.
-Status write_back(JobFile& file);
+// Collective; nobody else in the job has the file open, all of it is committed, and rank 0 has the
+// path's turn. True: the plain file stands at the path. False: the file stays open, for writers in
+// the background of these ranks' processes (flusher.h), the last of which closes it. On failure the
+// placeholder stands, no copy stays beside it, and the data stays in the stores. Memory: 8 MiB.
+//
+// Costs, of N nodes: N requests for what was written before, a gather and a broadcast of that; and
+// a flush of a small file in a store for each 64 MiB that a writer writes.
+Result<bool> write_back(JobFile& file);
+
+// Removes a copy that nobody will go on with.
+void discard_copy(const JobFile& file, const Id128& copy);
 
 }  // namespace dedup::engine

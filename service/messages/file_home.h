@@ -36,6 +36,7 @@ struct OpenEnd {
   bool ok = false;
   Id128 handle;
   FileInfo info;
+  bool writes = false;  // the handle may: a write-back that goes on is not wanted any more
   static constexpr Opcode kOpcode = Opcode::kOpenEnd;
   using Reply = Empty;
 };
@@ -166,6 +167,35 @@ struct SetAside {
   bool deleted = false;
   static constexpr Opcode kOpcode = Opcode::kSetAside;
   using Reply = Empty;
+};
+
+// In the turn of the last close: the file stays open in the job, as `handle`, while `writers` write
+// its committed generation back. That ends with the last TellWritten, whose caller closes `handle`;
+// or when somebody opens the file for writing, with which `handle` is closed.
+struct BeginWriteBack {
+  Id128 identity;
+  Id128 handle;
+  std::vector<std::uint32_t> writers;  // numbers of at least one
+  static constexpr Opcode kOpcode = Opcode::kBeginWriteBack;
+  using Reply = Empty;
+};
+// A writer of it asks whether to go on, cannot for now, or has ended: with all of its part, or
+// without.
+struct WriteBackState {
+  bool is_wanted = false;   // else what was read since it was last may be another generation's
+  bool is_last = false;     // all writers have ended, with this one, and `handle` is open
+  bool has_failed = false;  // some writer has given up
+  bool is_first_trouble = false;  // this writer is the first in trouble
+};
+struct TellWritten {
+  Id128 identity;
+  Id128 handle;
+  std::uint32_t writer = 0;
+  enum class Of : std::uint8_t { kProgress, kTrouble, kEnd, kGivenUp };
+  friend constexpr Of last_of(Of) { return Of::kGivenUp; }
+  Of of = Of::kProgress;
+  static constexpr Opcode kOpcode = Opcode::kTellWritten;
+  using Reply = WriteBackState;
 };
 
 }  // namespace dedup::service

@@ -17,6 +17,13 @@ struct StoreRef {
   std::string node;  // name, for messages
 };
 
+// Whether a file is written back (dedup_flush) when its last handle is closed, and whether that
+// close waits for it.
+enum class WriteBack : std::uint8_t { kNone, kInBackground, kAtClose };
+constexpr WriteBack last_of(WriteBack) {
+  return WriteBack::kAtClose;
+}
+
 // What every rank that has a file open knows of it.
 struct FileInfo {
   Id128 identity;
@@ -37,9 +44,9 @@ struct FileInfo {
   enum class RealPath : std::uint8_t { kNone, kPlaceholder, kPlain };
   friend constexpr RealPath last_of(RealPath) { return RealPath::kPlain; }
   RealPath real_path = RealPath::kNone;
-  store::Stamp plain;       // kPlain: of that file when it was opened
-  bool write_back = false;  // some handle that may write wants it when the last one is closed
-  bool deleted = false;     // MPI_File_delete was called since
+  store::Stamp plain;                       // kPlain: of that file when it was opened
+  WriteBack write_back = WriteBack::kNone;  // the most that a handle which may write wants
+  bool deleted = false;                     // MPI_File_delete was called since
   // CommitRecord of another file's generation, of which this one, when it is new, has everything
   // too: what is in it already is neither stored nor sent. Until the first commit.
   Bytes donor;

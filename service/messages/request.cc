@@ -19,6 +19,8 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kReadShard:
     case Opcode::kReferences:
     case Opcode::kRestore:
+    case Opcode::kPutWritten:
+    case Opcode::kListWritten:
       return true;
     default:
       return false;

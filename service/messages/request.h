@@ -41,6 +41,8 @@ enum class Opcode : std::uint8_t {
   kCommitDone,
   kSetAside,
   kNextGeneration,
+  kBeginWriteBack,
+  kTellWritten,
   // block home
   kWriteLog = 32,
   kWriteChunks,
@@ -86,6 +88,8 @@ enum class Opcode : std::uint8_t {
   kListUnits,
   kJoinStripes,
   kFindPlacements,
+  kPutWritten,
+  kListWritten,
 };
 
 // Whether a request may be made again when it is not known if it was carried out: it changes

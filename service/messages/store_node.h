@@ -19,6 +19,7 @@
 #include "store/real_path.h"
 #include "store/segment.h"
 #include "store/shard.h"
+#include "store/written.h"
 
 namespace dedup::service {
 
@@ -542,6 +543,25 @@ struct Collect {
   Id128 attempt;
   static constexpr Opcode kOpcode = Opcode::kCollect;
   using Reply = CollectReply;
+};
+
+// What a writer has written back of a generation, for who goes on with it; see
+// store::Store::put_written().
+struct PutWritten {
+  Id128 identity;
+  Id128 attempt;
+  store::WrittenPart part;
+  static constexpr Opcode kOpcode = Opcode::kPutWritten;
+  using Reply = Empty;
+};
+struct ListWrittenReply {
+  std::vector<store::WrittenPart> parts;
+};
+struct ListWritten {
+  Id128 identity;
+  Id128 attempt;
+  static constexpr Opcode kOpcode = Opcode::kListWritten;
+  using Reply = ListWrittenReply;
 };
 
 }  // namespace dedup::service

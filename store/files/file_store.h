@@ -96,6 +96,10 @@ class FileStore final : public Store {
                                 const std::vector<std::uint64_t>& open_segments, bool with_logs,
                                 Prepared prepared) override;
 
+  Status put_written(const Id128& identity, const Id128& attempt, const WrittenPart& part) override;
+  Result<std::vector<WrittenPart>> written(const Id128& identity,
+                                           const Id128& attempt) const override;
+
   Result<std::uint64_t> free_bytes() const override;
   Result<std::uint64_t> file_system_bytes() const override;
   Result<std::uint64_t> taken_bytes() const override;

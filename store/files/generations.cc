@@ -358,4 +358,32 @@ Result<std::uint64_t> FileStore::collect(const Id128& identity, const std::vecto
   return freed;
 }
 
+Status FileStore::put_written(const Id128& identity, const Id128& attempt,
+                              const WrittenPart& part) {
+  DEDUP_ASSIGN(const bool committed, fs::exists(layout_.record(identity, attempt)));
+  if (!committed) {
+    return {Code::kNotFound, layout_.generation(identity, attempt) + ": is not committed here"};
+  }
+  return fs::write_file_atomically(layout_.written(identity, attempt, part.writer),
+                                   part.encode(attempt));
+}
+
+Result<std::vector<WrittenPart>> FileStore::written(const Id128& identity,
+                                                    const Id128& attempt) const {
+  std::vector<WrittenPart> parts;
+  const std::string directory = layout_.generation(identity, attempt);
+  DEDUP_ASSIGN(const auto names, list_if_there(directory));
+  for (const std::string& name : names) {
+    if (!name.starts_with(kWrittenPrefix)) continue;
+    const std::string path = directory + "/" + name;
+    const auto bytes = fs::read_file(path);
+    // Written anew meanwhile, or gone with the generation.
+    if (bytes.status().code() == Code::kNoSuchFile) continue;
+    DEDUP_TRY(bytes.status());
+    auto part = WrittenPart::decode(*bytes, attempt, path);
+    if (part.is_ok()) parts.push_back(std::move(*part));
+  }
+  return parts;
+}
+
 }  // namespace dedup::store

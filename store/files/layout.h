@@ -11,7 +11,8 @@
 //                                           index, shard-<n>, shard-<n>-<attempt> (a link to that
 //                                           attempt's shard, of which blocks stay); flock on the
 //                                           directory's file `lock`, shared while some job reads
-//                                           this generation
+//                                           this generation; written-<n>: what writer n has written
+//                                           back of it
 //   files/drop-<identity>                   a file being removed
 #pragma once
 
@@ -29,6 +30,7 @@ inline constexpr std::string_view kPathMarkPrefix = "path-";
 inline constexpr std::string_view kSegmentSuffix = ".seg";
 inline constexpr std::string_view kLogSuffix = ".log";
 inline constexpr std::string_view kShardPrefix = "shard-";
+inline constexpr std::string_view kWrittenPrefix = "written-";
 
 // 16 hexadecimal digits and a suffix, and back; nothing if `name` is not of that form.
 std::string number_name(std::uint64_t number, std::string_view suffix);
@@ -85,6 +87,10 @@ struct Layout {
   }
   std::string temporary_record(const Id128& identity, const Id128& attempt) const {
     return record(identity, attempt) + ".tmp";
+  }
+  std::string written(const Id128& identity, const Id128& attempt, std::uint32_t writer) const {
+    return generation(identity, attempt) + "/" + std::string(kWrittenPrefix) +
+           std::to_string(writer);
   }
   std::string generation_lock(const Id128& identity, const Id128& attempt) const {
     return generation(identity, attempt) + "/lock";

@@ -26,6 +26,8 @@ Hints unusual() {
   hints.visibility = Visibility::kSync;
   hints.fsync = Fsync::kNever;
   hints.flush = Flush::kClose;
+  hints.flush_wait = FlushWait::kLeave;
+  hints.flush_rate = (std::uint64_t{7} << 20) + 1;
   hints.exchange = Exchange::kPut;
   hints.buffer = (std::uint64_t{5} << 30) + 1;
   hints.heal_rate = (std::uint64_t{3} << 20) + 1;
@@ -50,7 +52,7 @@ TEST(HintsTable, NamesAreDistinctAndDocumented) {
     EXPECT_LT(entry.allowed.size(), 100u) << "must fit into an MPI error message";
     EXPECT_EQ(find(entry.name), &entry);
   }
-  EXPECT_EQ(names.size(), 19u);
+  EXPECT_EQ(names.size(), 21u);
   EXPECT_EQ(find("dedup_unheard_of"), nullptr);
   EXPECT_EQ(find(""), nullptr);
 }

@@ -480,6 +480,23 @@ class MemoryStore final : public store::Store {
     return before - disk_->taken();
   }
 
+  // --- Write-back --------------------------------------------------------------------------------
+  Status put_written(const Id128& identity, const Id128& attempt,
+                     const store::WrittenPart& part) override {
+    MemoryGeneration* const generation = look(identity, attempt);
+    if (generation == nullptr || !generation->committed) return not_here();
+    generation->written[part.writer] = part;
+    return Status::ok();
+  }
+  Result<std::vector<store::WrittenPart>> written(const Id128& identity,
+                                                  const Id128& attempt) const override {
+    std::vector<store::WrittenPart> parts;
+    const MemoryGeneration* const generation = look(identity, attempt);
+    if (generation == nullptr) return parts;
+    for (const auto& [writer, part] : generation->written) parts.push_back(part);
+    return parts;
+  }
+
   // --- Space -------------------------------------------------------------------------------------
   Result<std::uint64_t> free_bytes() const override {
     return disk_->limit - std::min(disk_->limit, disk_->taken());

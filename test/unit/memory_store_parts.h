@@ -18,6 +18,7 @@
 #include "store/log.h"
 #include "store/segment.h"
 #include "store/shard.h"
+#include "store/written.h"
 
 namespace dedup::test {
 
@@ -67,6 +68,7 @@ struct MemoryGeneration {
   std::optional<store::CommitRecord> committed;
   std::shared_ptr<const MemoryIndex> index;
   std::map<std::uint32_t, std::shared_ptr<const MemoryShard>> shards;
+  std::map<std::uint32_t, store::WrittenPart> written;
   std::shared_ptr<MemoryLockState> lock = std::make_shared<MemoryLockState>();
 
   std::uint64_t bytes() const;

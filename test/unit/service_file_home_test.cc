@@ -488,5 +488,83 @@ TEST_F(FileHomeTest, LocksLikeASimpleList) {
   }
 }
 
+// ---- Writing back ------------------------------------------------------------------------------
+
+using Of = TellWritten::Of;
+
+class WriteBackTest : public FileHomeTest {
+ protected:
+  // The last close begins to write back as handle 20, by writers 0 and 3.
+  void begin() {
+    open(11);
+    EXPECT_TRUE(reply_of<CloseBeginReply>(ask(CloseBegin{id(1), id(11)})).last);
+    ASSERT_TRUE(home.on(BeginWriteBack{id(1), id(20), {0, 3}}).is_ok());
+    ASSERT_TRUE(home.on(CloseEnd{id(1)}).is_ok());
+  }
+  WriteBackState tell(std::uint32_t writer, Of of) {
+    return *home.on(TellWritten{id(1), id(20), writer, of});
+  }
+  void open_again(std::uint8_t handle, bool writes) {
+    EXPECT_TRUE(reply_of<OpenBeginReply>(ask(OpenBegin{"/f"})).known);
+    ASSERT_TRUE(home.on(OpenEnd{"/f", true, id(handle), info(1), writes}).is_ok());
+  }
+};
+
+TEST_F(WriteBackTest, KeepsTheFileOpenUntilTheLastWriterClosesIt) {
+  begin();
+  EXPECT_TRUE(home.on(GetFile{id(1)}).is_ok());
+  EXPECT_TRUE(tell(0, Of::kProgress).is_wanted);
+  EXPECT_FALSE(tell(3, Of::kEnd).is_last);
+  const WriteBackState last = tell(0, Of::kEnd);
+  EXPECT_TRUE(last.is_wanted && last.is_last && !last.has_failed);
+  EXPECT_TRUE(close(20).last);
+  EXPECT_EQ(home.on(GetFile{id(1)}).status().code(), Code::kNotFound);
+  EXPECT_FALSE(tell(0, Of::kProgress).is_wanted);
+}
+
+TEST_F(WriteBackTest, IsNotWantedOnceSomebodyMayWrite) {
+  begin();
+  open_again(12, false);
+  EXPECT_TRUE(tell(0, Of::kProgress).is_wanted);
+  open_again(13, true);
+  EXPECT_FALSE(tell(0, Of::kProgress).is_wanted);
+  const WriteBackState late = tell(0, Of::kEnd);
+  EXPECT_FALSE(late.is_wanted || late.is_last);
+  EXPECT_FALSE(close(12).last);
+  // The writers' handle went with the open.
+  EXPECT_TRUE(close(13).last);
+}
+
+TEST_F(WriteBackTest, OfADeletedFileEndsWithItsLastWriter) {
+  begin();
+  ask(OpenBegin{"/f"});
+  ASSERT_TRUE(home.on(SetAside{id(1), true}).is_ok());
+  ASSERT_TRUE(home.on(OpenEnd{"/f", false, {}, {}, false}).is_ok());
+  EXPECT_FALSE(tell(0, Of::kGivenUp).is_wanted);
+  EXPECT_TRUE(tell(3, Of::kGivenUp).is_last);
+  const auto reply = close(20);
+  EXPECT_TRUE(reply.last && reply.deleted);
+}
+
+TEST_F(WriteBackTest, TellsOfTroubleOnceAndOfFailureToTheEnd) {
+  begin();
+  EXPECT_TRUE(tell(3, Of::kTrouble).is_first_trouble);
+  EXPECT_FALSE(tell(0, Of::kTrouble).is_first_trouble);
+  EXPECT_FALSE(tell(0, Of::kGivenUp).is_last);
+  const WriteBackState last = tell(3, Of::kEnd);
+  EXPECT_TRUE(last.is_last && last.has_failed);
+  // Once more is no end of another one.
+  EXPECT_FALSE(tell(3, Of::kEnd).is_last);
+}
+
+TEST_F(WriteBackTest, BeginsInTheTurnOfACloseAndOnce) {
+  open(11);
+  EXPECT_FALSE(home.on(BeginWriteBack{id(1), id(20), {0}}).is_ok());
+  ask(CloseBegin{id(1), id(11)});
+  EXPECT_FALSE(home.on(BeginWriteBack{id(1), id(20), {}}).is_ok());
+  EXPECT_TRUE(home.on(BeginWriteBack{id(1), id(20), {0}}).is_ok());
+  EXPECT_FALSE(home.on(BeginWriteBack{id(1), id(21), {0}}).is_ok());
+}
+
 }  // namespace
 }  // namespace dedup::service

@@ -333,12 +333,13 @@ template <typename... T>
 struct List {};
 using Requests =
     List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
-         Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration, SetAside, WriteLog, WriteChunks,
-         Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit, ReturnLease, Find, Attach,
-         Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register, Release,
-         ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard,
-         PutShard, References, WriteIndex, Prepare, Commit, Abort, Collect, RecallLease, Restore,
-         ListShares, MakeUnits, ListUnits, JoinStripes, FindPlacements>;
+         Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration, SetAside, BeginWriteBack,
+         TellWritten, WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
+         EndCommit, ReturnLease, Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog,
+         Look, Claim, Register, Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks,
+         ReadLog, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare, Commit, Abort,
+         Collect, RecallLease, Restore, ListShares, MakeUnits, ListUnits, JoinStripes,
+         FindPlacements, PutWritten, ListWritten>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
@@ -448,7 +449,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 58u);
+  EXPECT_EQ(all.size(), 62u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

@@ -777,6 +777,34 @@ TYPED_TEST(StoreContract, AFileThatIsDroppedLeavesNothing) {
   EXPECT_TRUE(this->store_->drop_file(this->identity_).is_ok());
 }
 
+// ---- Write-back ---------------------------------------------------------------------------------
+
+TYPED_TEST(StoreContract, RemembersWhatWasWrittenBack) {
+  auto what = this->chunks({1000});
+  this->put(*this->store_, 1, what);
+  const CommitRecord record = this->commit(1, what);
+  EXPECT_TRUE(this->store_->written(this->identity_, record.attempt)->empty());
+  const Id128 copy = random_id(this->random_);
+  const WrittenPart first{0, copy, {{0, 100}}, {}};
+  WrittenPart second{12, copy, {{100, 500}}, "full"};
+  ASSERT_TRUE(this->store_->put_written(this->identity_, record.attempt, first).is_ok());
+  ASSERT_TRUE(this->store_->put_written(this->identity_, record.attempt, second).is_ok());
+  second.ranges.push_back({1000, 4});
+  ASSERT_TRUE(this->store_->put_written(this->identity_, record.attempt, second).is_ok());
+  const auto other = this->open();
+  auto known = *other->written(this->identity_, record.attempt);
+  std::sort(known.begin(), known.end(),
+            [](const WrittenPart& a, const WrittenPart& b) { return a.writer < b.writer; });
+  EXPECT_EQ(known, (std::vector<WrittenPart>{first, second}));
+  const Id128 unknown = random_id(this->random_);
+  EXPECT_EQ(this->store_->put_written(this->identity_, unknown, first).code(), Code::kNotFound);
+  EXPECT_TRUE(other->written(this->identity_, unknown)->empty());
+  // It goes with its generation.
+  const CommitRecord next = this->commit(2, what);
+  ASSERT_TRUE(this->store_->collect(this->identity_, {next.attempt}, {1}, true).is_ok());
+  EXPECT_TRUE(this->store_->written(this->identity_, record.attempt)->empty());
+}
+
 // ---- Space --------------------------------------------------------------------------------------
 
 TYPED_TEST(StoreContract, SaysWhatIsTaken) {

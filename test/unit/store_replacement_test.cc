@@ -334,6 +334,51 @@ TEST(Replacement, LeavesHolesWhereThereAreZeros) {
   EXPECT_LT(s.st_blocks * 512, 300'000);
 }
 
+TEST(Replacement, ACopyStaysForWhoGoesOnWithIt) {
+  TempDir dir;
+  const std::string path = dir / "f";
+  ASSERT_TRUE(begin_placeholder(path, of_attempt(1))->put_new().is_ok());
+  Id128 id;
+  {
+    const auto begun = Replacement::begin_copy(path, id_of(1));
+    ASSERT_TRUE(begun.is_ok());
+    id = (*begun)->id();
+    ASSERT_TRUE((*begun)->resize(10).is_ok());
+    (*begun)->set_mine(false);
+  }
+  EXPECT_TRUE(has_copy(path, id));
+  // As long as the placeholder of its generation stands there.
+  ASSERT_TRUE(remove_leftovers(dir.path()).is_ok());
+  const auto joined = Replacement::join_copy(path, id);
+  ASSERT_TRUE(joined.is_ok());
+  EXPECT_EQ(*(*joined)->size(), 10u);
+  const PathState before = *settle_path(path);
+  (*joined)->set_mine(true);
+  EXPECT_TRUE((*joined)->put_after(before).is_ok());
+  EXPECT_FALSE(has_copy(path, id));
+  EXPECT_EQ(test::get_file(path).size(), 10u);
+  EXPECT_EQ(count_entries(dir), 1u);
+}
+
+TEST(Replacement, ACopyGoesWithThePlaceholderThatItIsFor) {
+  TempDir dir;
+  const std::string path = dir / "f";
+  ASSERT_TRUE(begin_placeholder(path, of_attempt(1))->put_new().is_ok());
+  Id128 id;
+  {
+    const auto begun = Replacement::begin_copy(path, id_of(1));
+    ASSERT_TRUE(begun.is_ok());
+    (*begun)->set_mine(false);
+    id = (*begun)->id();
+    ASSERT_TRUE(begin_placeholder(path, of_attempt(2))->put_after(*settle_path(path)).is_ok());
+    ASSERT_TRUE(remove_leftovers(dir.path()).is_ok());
+    EXPECT_TRUE(has_copy(path, id)) << "who has begun it runs";
+  }
+  ASSERT_TRUE(remove_leftovers(dir.path()).is_ok());
+  EXPECT_FALSE(has_copy(path, id));
+  EXPECT_EQ(count_entries(dir), 1u);
+}
+
 TEST(Replacement, OfTheLongestName) {
   TempDir dir;
   const std::string path = dir / std::string(255, 'x');

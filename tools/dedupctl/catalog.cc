@@ -250,6 +250,25 @@ std::string_view name_of(AtPath at) {
   return {};
 }
 
+WrittenBack written_back(const Catalog& catalog, const FileRow& file) {
+  std::vector<store::WrittenPart> parts;
+  for (const FileOnStore& on : file.on) {
+    const auto& newest = on.survey.newest;
+    if (!file.exists() || newest.empty() || newest.front().attempt != file.record().attempt)
+      continue;
+    parts.insert(parts.end(), on.survey.written.begin(), on.survey.written.end());
+  }
+  WrittenBack out;
+  for (const store::WrittenCopy& copy : store::by_copy(parts)) {
+    out.is_begun = true;
+    if (out.trouble.empty()) out.trouble = copy.trouble;
+    // Whoever had no room has removed it.
+    if (out.bytes == 0 && store::has_copy(catalog.place_of(file), copy.copy))
+      out.bytes = copy.bytes;
+  }
+  return out;
+}
+
 std::string name_of(const FileRow& file) {
   if (!file.path.empty()) return file.path;
   for (const FileOnStore& on : file.on) {

@@ -95,6 +95,14 @@ struct Catalog {
   std::vector<const FileRow*> kept_of(const FileRow& file) const;
 };
 
+// How far a file is written back (dedup_flush).
+struct WrittenBack {
+  bool is_begun = false;
+  std::uint64_t bytes = 0;  // at its path's file system
+  std::string trouble;      // that some writer had
+};
+WrittenBack written_back(const Catalog& catalog, const FileRow& file);
+
 // Collective. Complete on rank 0, empty elsewhere. Of several ranks that have one store, the lowest
 // acts for it: the others' `local` loses it. Placeholders that were moved are looked for below the
 // directories in `search`, too. `settles`: for who would change something.

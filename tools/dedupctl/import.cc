@@ -11,6 +11,7 @@
 #include "base/warn.h"
 #include "store/fs.h"
 #include "store/real_path.h"
+#include "tools/dedupctl/driver_file.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/progress.h"
@@ -21,67 +22,15 @@ namespace {
 
 constexpr std::uint64_t kAtOnce = std::uint64_t{8} << 20;
 
-Status status_of(int error, const std::string& path) {
-  if (error == MPI_SUCCESS) return Status::ok();
-  int error_class = MPI_ERR_OTHER;
-  MPI_Error_class(error, &error_class);
-  char text[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  MPI_Error_string(error, text, &length);
-  const Code code = error_class == MPI_ERR_FILE_IN_USE    ? Code::kFileInUse
-                    : error_class == MPI_ERR_NO_SUCH_FILE ? Code::kNoSuchFile
-                    : error_class == MPI_ERR_FILE_EXISTS  ? Code::kFileExists
-                    : error_class == MPI_ERR_NO_SPACE     ? Code::kNoSpace
-                                                          : Code::kIo;
-  return {code, path + ": " + std::string(text, static_cast<std::size_t>(length))};
+// What the driver is asked for.
+std::vector<std::pair<std::string, std::string>> hints_of(const Options& options) {
+  std::vector<std::pair<std::string, std::string>> hints;
+  if (options.replication != 0) {
+    hints.emplace_back("dedup_replication", std::to_string(options.replication));
+  }
+  if (!options.redundancy.empty()) hints.emplace_back("dedup_redundancy", options.redundancy);
+  return hints;
 }
-
-// A file that is opened through the driver, by all ranks.
-class DriverFile {
- public:
-  static Result<std::unique_ptr<DriverFile>> open(const std::string& path, int mode,
-                                                  const Options& options) {
-    MPI_Info info = MPI_INFO_NULL;
-    MPI_Info_create(&info);
-    if (options.replication != 0) {
-      MPI_Info_set(info, "dedup_replication", std::to_string(options.replication).c_str());
-    }
-    if (!options.redundancy.empty()) {
-      MPI_Info_set(info, "dedup_redundancy", options.redundancy.c_str());
-    }
-    std::unique_ptr<DriverFile> file(new DriverFile(path));
-    const int error =
-        MPI_File_open(MPI_COMM_WORLD, ("dedup:" + path).c_str(), mode, info, &file->file_);
-    MPI_Info_free(&info);
-    DEDUP_TRY(status_of(error, path));
-    return file;
-  }
-  ~DriverFile() {
-    if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
-  }
-
-  Status write_all(std::uint64_t offset, std::span<const std::byte> bytes) {
-    return status_of(
-        MPI_File_write_at_all(file_, static_cast<MPI_Offset>(offset), bytes.data(),
-                              static_cast<int>(bytes.size()), MPI_BYTE, MPI_STATUS_IGNORE),
-        path_);
-  }
-  // One rank writes what is there already: so all of a plain file becomes the driver's.
-  Status touch() {
-    char byte = 0;
-    DEDUP_TRY(status_of(MPI_File_read_at(file_, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), path_));
-    return status_of(MPI_File_write_at(file_, 0, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), path_);
-  }
-  // All that was there goes, once what is written from now on is committed.
-  Status clear() { return status_of(MPI_File_set_size(file_, 0), path_); }
-  Status sync() { return status_of(MPI_File_sync(file_), path_); }
-
- private:
-  explicit DriverFile(std::string path) : path_(std::move(path)) {}
-
-  std::string path_;
-  MPI_File file_ = MPI_FILE_NULL;
-};
 
 // On rank 0, what is to be imported must be a plain file with data.
 Result<std::uint64_t> size_of_source(const std::string& path) {
@@ -105,7 +54,7 @@ Status is_there_already(const std::string& path) {
 // the driver looks once more, when nobody else can come between.
 Result<std::unique_ptr<DriverFile>> open_target(const Options& options, const std::string& path) {
   const int mode = MPI_MODE_CREATE | MPI_MODE_WRONLY | (options.force ? 0 : MPI_MODE_EXCL);
-  auto file = DriverFile::open(path, mode, options);
+  auto file = DriverFile::open(path, mode, hints_of(options));
   if (file.status().code() == Code::kFileExists) return is_there_already(path);
   if (file.is_ok() && options.force) DEDUP_TRY((*file)->clear());
   return file;
@@ -152,7 +101,7 @@ Status copy(Session& session, const std::string& from, std::uint64_t size, Drive
 }
 
 Status import_in_place(Session& session, const std::string& path) {
-  DEDUP_ASSIGN(const auto file, DriverFile::open(path, MPI_MODE_RDWR, session.options));
+  DEDUP_ASSIGN(const auto file, DriverFile::open(path, MPI_MODE_RDWR, hints_of(session.options)));
   DEDUP_TRY(session.ranks.agree(session.is_root() ? file->touch() : Status::ok()));
   return file->sync();
 }

@@ -22,6 +22,11 @@ std::vector<std::string> remarks(const Session& session, const FileRow& file) {
   if (const auto kept = session.catalog.kept_of(file); !kept.empty()) {
     out.push_back(fmt::format("keeps {} older", kept.size()));
   }
+  if (const WrittenBack written = written_back(session.catalog, file); written.is_begun) {
+    out.push_back(fmt::format("{} of {} written back{}", human(written.bytes),
+                              human(file.record().size),
+                              written.trouble.empty() ? "" : ": " + written.trouble));
+  }
   switch (file.at_path) {
     case AtPath::kMoved:
       out.push_back("stands at " + file.stands_at);

@@ -88,6 +88,10 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
   command->add_flag("--accept-loss", options.accept_loss, kAcceptLoss);
   add_replication(command, "from now on (default: as the file was committed with)");
 
+  add_files(add("flush", "finish what is to be written back to the files' paths (dedup_flush)",
+                dedup::ctl::flush),
+            "these, whether that was begun or not");
+
   command = add("export", "write a file out of the stores as a plain one, or all of them",
                 dedup::ctl::export_files);
   command->add_option("FILE", options.first, kFile)->type_name("");
@@ -198,7 +202,7 @@ void sort_arguments(const CLI::App& app, Options& options) {
 
 bool takes_driver(const CLI::App& app, const Options& options) {
   return app.got_subcommand("heal") || app.got_subcommand("import") ||
-         (app.got_subcommand("check") && options.repair);
+         app.got_subcommand("flush") || (app.got_subcommand("check") && options.repair);
 }
 
 bool is_first_rank() {

@@ -142,6 +142,10 @@ Json json_of(const Session& session, const FileRow& file) {
   out["shared_bytes"] = shared;
   out["disk_bytes"] = disk;
   out["open"] = writing ? "writing" : reading ? "reading" : "no";
+  if (const WrittenBack written = written_back(session.catalog, file); written.is_begun) {
+    out["written_back_bytes"] = written.bytes;
+    if (!written.trouble.empty()) out["write_back_trouble"] = written.trouble;
+  }
   Json stores = Json::array();
   for (std::size_t i = 0; i < standings.size(); ++i) {
     stores.push_back({{"node", record.stores[i].node},

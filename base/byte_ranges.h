@@ -1,0 +1,21 @@
+// Sets of a file's bytes, as ranges. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/types.h"
+
+namespace dedup {
+
+// The same bytes, ascending and disjoint, no range empty and none beside the next. `ranges`: in any
+// order, may overlap.
+std::vector<ByteRange> joined(std::vector<ByteRange> ranges);
+
+// What of a file of `size` bytes is in none of `ranges`; ascending.
+std::vector<ByteRange> missing(std::vector<ByteRange> ranges, std::uint64_t size);
+
+std::uint64_t bytes_of(std::span<const ByteRange> ranges);
+
+}  // namespace dedup

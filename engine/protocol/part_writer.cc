@@ -1,0 +1,71 @@
+#include "engine/protocol/part_writer.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/byte_ranges.h"
+#include "engine/protocol/reader.h"
+#include "service/messages/store_node.h"
+
+namespace dedup::engine {
+namespace {
+
+constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{8} << 20;
+
+}  // namespace
+
+PartWriter::PartWriter(JobFile& file, const CopyTarget& target, std::uint32_t writer,
+                       std::vector<ByteRange> ranges)
+    : file_(file),
+      target_(target),
+      attempt_(file.view()->base()),
+      part_{writer, target.id, {}, {}},
+      ranges_(std::move(ranges)) {}
+
+std::uint64_t PartWriter::bytes_left() const {
+  return bytes_of(std::span(ranges_).subspan(next_));
+}
+
+Result<std::uint64_t> PartWriter::step() {
+  if (!copy_) {
+    DEDUP_ASSIGN(copy_, store::Replacement::join_copy(file_.view()->info.path, target_.id));
+  }
+  ByteRange& range = ranges_[next_];
+  buffer_.resize(std::min(kCopiedAtOnce, range.length));
+  DEDUP_TRY(read_range(file_, range.offset, buffer_));
+  // Who wrote to this copy before may have left anything where there are to be zeros.
+  DEDUP_TRY(target_.is_new ? copy_->write_sparse(range.offset, buffer_)
+                           : copy_->write(range.offset, buffer_));
+  const ByteRange written{range.offset, buffer_.size()};
+  unnoted_.push_back(written);
+  unnoted_bytes_ += written.length;
+  range = {written.end(), range.length - written.length};
+  if (range.length == 0) ++next_;
+  return written.length;
+}
+
+Status PartWriter::flush() {
+  return copy_ ? copy_->flush() : Status::ok();
+}
+
+Status PartWriter::note() {
+  part_.ranges.insert(part_.ranges.end(), unnoted_.begin(), unnoted_.end());
+  part_.ranges = joined(std::move(part_.ranges));
+  part_.trouble.clear();
+  unnoted_.clear();
+  unnoted_bytes_ = 0;
+  return put();
+}
+
+Status PartWriter::note_trouble(std::string trouble) {
+  part_.trouble = std::move(trouble);
+  return put();
+}
+
+Status PartWriter::put() const {
+  const service::PutWritten request{file_.identity(), attempt_, part_};
+  return file_.client().call(file_.client().self(), request).status();
+}
+
+}  // namespace dedup::engine

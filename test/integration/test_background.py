@@ -1,0 +1,288 @@
+"""dedup_flush=background: the plain file appears at its path while the program goes on.
+
+What makes a write-back stand still is dedup_flush_rate=1: each writer writes its first 8 MiB, and would
+then wait for weeks."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from ctl import FINE, dedupctl
+from stores import Model, Script, is_placeholder, noise, parts, shared_site
+from test_write_back import check_plain, files_in
+
+HINTS = {"replication": 2, "flush": "background"}
+STANDS_STILL = {**HINTS, "flush_rate": 1, "flush_wait": "leave"}
+MIB = 1 << 20
+LONG = 40 * MIB + 5  # more than 8 MiB for each of three
+
+
+@pytest.fixture
+def site(tmp_path):
+    return shared_site(tmp_path)
+
+
+def copies_beside(site):
+    return [path for path in site.path.parent.iterdir() if ".dedup-copy-" in path.name]
+
+
+def until_plain(path):
+    return f"while grep -q 'This is a placeholder' {path}; do sleep 0.02; done"
+
+
+def begin_and_stop(site, size=LONG, hints=STANDS_STILL):
+    """A write-back that was begun and left."""
+    model = Model(noise(1, size))
+    job = site.write(parts(bytes(model.content), 3), 3, 3, hints)
+    assert "dedupctl flush" in job.stderr
+    assert is_placeholder(site.path) and len(copies_beside(site)) == 1
+    return model
+
+
+@pytest.mark.parametrize("nodes, ranks", [(1, 1), (3, 3), (2, 5), (4, 4)])
+@pytest.mark.parametrize("size", [1, 9 * MIB + 7])
+def test_the_whole_file_is_there_when_the_program_ends(site, nodes, ranks, size):
+    model = Model(noise(1, size))
+    job = site.write(parts(bytes(model.content), ranks), nodes, ranks, HINTS)
+    assert "written back" not in job.stderr
+    check_plain(site, model)
+    # Taken over, changed, written back.
+    pieces = {0: [(size // 2, b"changed")]}
+    site.write(pieces, nodes, ranks, HINTS, mode="w")
+    model.write(pieces)
+    check_plain(site, model)
+
+
+def test_nothing_is_written_back_of_nothing(site):
+    site.run(Script().open("wc").close(), 3, 3, HINTS).check()
+    check_plain(site, Model())
+
+
+def test_it_appears_while_the_program_goes_on(site):
+    model = Model(noise(1, 20 * MIB))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    script.add("@1 shell", until_plain(site.path)).add("@1 shell", f"cmp {site.path} {site.path}.expected")
+    script.add("barrier")
+    (site.path.parent / f"{site.path.name}.expected").write_bytes(model.content)
+    site.run(script, 3, 3, HINTS).check()
+
+
+def test_several_files_and_a_close_by_one_rank(site):
+    script = Script()
+    for handle, comm in ((0, "world"), (1, "self")):
+        script.open("wc", handle, comm)
+        how = "all-at" if comm == "world" else "at"
+        script.write(how, parts(noise(handle, 5 * MIB), 3), handle).close(handle)
+    job = site.run(script, 3, 3, HINTS)
+    job.check()
+    assert len(site.path.read_bytes()) == 5 * MIB
+    assert files_in(site) == []
+
+
+def test_permissions_that_change_meanwhile_stay(site):
+    script = Script().open("wc").write("all-at", parts(noise(1, LONG), 3)).close()
+    script.add("@0 shell", f"chmod 604 {site.path}").add("barrier")
+    site.run(script, 3, 3, STANDS_STILL).check()
+    assert dedupctl(site, "flush", site.path).code == FINE
+    assert site.path.read_bytes() == noise(1, LONG)
+    assert site.path.stat().st_mode & 0o777 == 0o604
+
+
+def test_what_is_left_is_finished_by_dedupctl(site):
+    model = begin_and_stop(site)
+    site.expect(model, 3, 2)
+    answer = dedupctl(site, "ls")
+    assert answer.code == FINE and " of 40.0 MiB written back" in answer.out, answer
+    assert "written_back_bytes" in dedupctl(site, "--json", "ls").file
+    answer = dedupctl(site, "flush")
+    assert answer.code == FINE and "written back, 40.0 MiB" in answer.out, answer
+    check_plain(site, model)
+    answer = dedupctl(site, "flush")
+    assert answer.code == FINE and answer.out == "", answer
+
+
+def test_dedupctl_flushes_what_is_named(site):
+    model = Model(noise(1, 5 * MIB))
+    site.write(parts(bytes(model.content), 3), 3, 3, {"replication": 2})
+    assert dedupctl(site, "flush").out == ""
+    assert is_placeholder(site.path)
+    answer = dedupctl(site, "--json", "flush", site.path, nodes=["n0", "n1", "n2"])
+    assert answer.code == FINE and answer.file["size"] == 5 * MIB, answer
+    check_plain(site, model)
+
+
+def test_it_is_finished_on_the_nodes_that_are_left(site):
+    model = begin_and_stop(site)
+    site.lose("n1")
+    assert dedupctl(site, "flush", nodes=["n0", "n2"]).code == FINE
+    assert site.path.read_bytes() == model.content
+    assert copies_beside(site) == []
+
+
+def test_who_goes_on_writes_only_what_is_missing(site):
+    """Killed when two thirds were noted; what was noted then is not written again."""
+    model = Model(noise(1, 200 * MIB))
+    script = Script().open("wc").write("all-at", {0: [(0, bytes(model.content))]}).close()
+    job = site.run(script, 1, 1, {"replication": 1, "flush": "background"},
+                   {"DEDUP_TEST_KILL": "writeback.noted:2:0"})
+    assert job.code != 0 and is_placeholder(site.path)
+    (copy,) = copies_beside(site)
+    assert copy.stat().st_size == len(model.content)
+    with open(copy, "r+b") as file:
+        for at in (5, 127 * MIB):
+            file.seek(at)
+            file.write(b"as it was noted")
+            model.content[at:at + 15] = b"as it was noted"
+        # This was not.
+        file.seek(130 * MIB)
+        file.write(b"not noted")
+    answer = dedupctl(site, "--json", "ls")
+    assert answer.file["written_back_bytes"] == 128 * MIB, answer
+    assert dedupctl(site, "flush").code == FINE
+    check_plain(site, model)
+
+
+@pytest.mark.parametrize("step", ["writeback.begun", "writeback.step", "writeback.noted",
+                                  "writeback.renamed"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_killed_at_every_step(site, step, rank):
+    """The placeholder with everything in the stores, or the whole plain file; dedupctl finishes it."""
+    model = Model(noise(1, LONG))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    job = site.run(script, 3, 3, HINTS, {"DEDUP_TEST_KILL": f"{step}:1:{rank}"})
+    # Any of them may be the one that ends last, and renames.
+    assert job.code != 0 or step == "writeback.renamed"
+    assert is_placeholder(site.path) or site.path.read_bytes() == bytes(model.content)
+    assert dedupctl(site, "flush").code == FINE
+    site.expect(model, 3, 4)
+    if step != "writeback.begun" or not is_placeholder(site.path):
+        assert site.path.read_bytes() == bytes(model.content)
+        assert copies_beside(site) == []
+
+
+def test_whoever_opens_it_for_writing_ends_it(site):
+    model = Model(noise(1, LONG))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    script.open("w").write("all-at", {1: [(10 * MIB, b"second")]}).close()
+    site.run(script, 3, 3, HINTS).check()
+    model.write({1: [(10 * MIB, b"second")]})
+    check_plain(site, model)
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_one_that_stands_still_gives_way_to_a_writer(site, changes):
+    model = Model(noise(1, LONG))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    script.open("w")
+    if changes:
+        script.write("all-at", {1: [(10 * MIB, b"second")]})
+        model.write({1: [(10 * MIB, b"second")]})
+    script.close()
+    job = site.run(script, 3, 3, STANDS_STILL).check()
+    assert is_placeholder(site.path), f"{job}"
+    site.expect(model, 3, 3)
+    assert dedupctl(site, "flush").code == FINE
+    check_plain(site, model)
+
+
+def test_readers_do_not_end_it(site):
+    script = Script().open("wc").write("all-at", parts(noise(1, LONG), 3)).close()
+    script.open("r").add("read", 0, site.root / "out", 0).close()
+    site.run(script, 3, 3, HINTS).check()
+    assert (site.root / "out").read_bytes() == noise(1, LONG)
+    check_plain(site, Model(noise(1, LONG)))
+
+
+def test_a_reader_that_is_there_when_it_ends(site):
+    """The plain file takes the placeholder's place when nobody in the job reads from the stores any more."""
+    script = Script().open("wc", 0).open("r", 1).write("all-at", parts(noise(1, 5 * MIB), 3), 0)
+    script.close(0).add("read", 1, site.root / "out", 0).close(1)
+    site.run(script, 3, 3, HINTS).check()
+    assert (site.root / "out").read_bytes() == noise(1, 5 * MIB)
+    check_plain(site, Model(noise(1, 5 * MIB)))
+
+
+@pytest.mark.parametrize("hints", [HINTS, STANDS_STILL])
+def test_deleted_meanwhile(site, hints):
+    script = Script().open("wc").write("all-at", parts(noise(1, LONG), 3)).close().add("delete")
+    site.run(script, 3, 3, hints)
+    assert not site.path.exists()
+    if hints is HINTS:
+        assert files_in(site) == [] and list(site.path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["removed", "replaced"])
+def test_removed_or_replaced_meanwhile(site, what):
+    """Nothing of what stands there by then is touched, and the error is told."""
+    change = f"rm {site.path}" if what == "removed" else f"printf other > {site.path}.x; mv {site.path}.x {site.path}"
+    script = Script().open("wc").write("all-at", parts(noise(1, LONG), 3)).close()
+    script.add("@0 shell", change).add("barrier")
+    hints = {**HINTS, "flush_rate": 16 * MIB}
+    job = site.run(script, 3, 3, hints)
+    assert job.stderr.count("could not be written back") == 1, f"{job}"
+    assert copies_beside(site) == []
+    if what == "replaced":
+        assert site.path.read_bytes() == b"other"
+    else:
+        assert not site.path.exists()
+
+
+def test_no_space_is_told_and_nothing_is_lost(site):
+    if os.geteuid() != 0:
+        pytest.skip("mounting a tmpfs takes root")
+    directory = site.path.parent
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", directory]
+    result = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        pytest.skip(f"cannot mount a tmpfs: {result.stderr.strip()}")
+    try:
+        model = Model(noise(1, 3 * MIB))
+        script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+        job = site.run(script, 3, 3, HINTS).check()
+        assert job.stderr.count("is not written back yet") == 1, f"{job}"
+        assert job.stderr.count("could not be written back") == 1, f"{job}"
+        assert is_placeholder(site.path)
+        assert [path.name for path in directory.iterdir()] == ["file"]
+        site.expect(model, 3, 3)
+        answer = dedupctl(site, "ls")
+        assert "0 B of 3.0 MiB written back: " in answer.out and "space" in answer.out, answer
+        subprocess.run(["mount", "-o", "remount,size=10m", directory], check=True)
+        assert dedupctl(site, "flush").code == FINE
+        check_plain(site, model)
+    finally:
+        subprocess.run(["umount", directory], check=True)
+
+
+def test_room_that_comes_is_used_at_the_next_close(site):
+    """A write-back that failed is tried again when the job closes another file."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a tmpfs takes root")
+    directory = site.path.parent
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", directory]
+    result = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        pytest.skip(f"cannot mount a tmpfs: {result.stderr.strip()}")
+    try:
+        model = Model(noise(1, 3 * MIB))
+        script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+        script.add("barrier").add("@0 shell", f"mount -o remount,size=10m {directory}").add("barrier")
+        script.open("r").close().add("@0 shell", until_plain(site.path)).add("barrier")
+        site.run(script, 3, 3, HINTS).check()
+        check_plain(site, model)
+    finally:
+        subprocess.run(["umount", directory], check=True)
+
+
+def test_stripes_are_written_back(site):
+    model = Model(noise(1, 12 * MIB))
+    site.write(parts(bytes(model.content), 4), 4, 4,
+               {"redundancy": "rs:2+1", "flush": "background"})
+    check_plain(site, model)
+
+
+def test_the_report_of_what_is_left_is_json(site):
+    begin_and_stop(site)
+    file = json.loads(dedupctl(site, "--json", "ls", site.path).out)["files"][0]
+    assert 0 <= file["written_back_bytes"] <= file["size"]
