@@ -68,7 +68,7 @@ def assert_all_fail(output, error, *parts, ranks=3):
     ("dedup_exchange", "get", "put or send"),
     ("dedup_visibility", "never", "immediate or sync"),
     ("dedup_fsync", "close", "commit or never"),
-    ("dedup_flush", "later", "none or close"),
+    ("dedup_flush", "later", "none, background or close"),
     ("dedup_buffer", "1K", "1 MiB to 1 TiB"),
     ("dedup_heal_rate", "2 TiB", "0 to 1 TiB"),
     ("dedup_store", "relative/path", "an absolute path"),
