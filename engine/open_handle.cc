@@ -145,7 +145,8 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
   if (local.is_ok()) file->local = std::move(*local);
   const Status status = agree(comm, local.is_ok() ? open_plain(*file) : local.status());
   if (!status.is_ok()) {
-    (void)leave(*file);
+    // Not every rank could read it.
+    (void)leave(*file, Leaving::kAsItIs);
     return status;
   }
   if (file->writable) {

@@ -3,6 +3,7 @@
 What makes a write-back stand still is dedup_flush_rate=1: each writer writes its first 8 MiB, and would
 then wait for weeks."""
 
+import errno
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import subprocess
 import pytest
 
 from ctl import FINE, dedupctl
-from stores import Model, Script, is_placeholder, noise, parts, shared_site
+from stores import Model, Script, fault_library, is_placeholder, noise, parts, shared_site
 from test_write_back import check_plain, files_in
 
 HINTS = {"replication": 2, "flush": "background"}
@@ -286,3 +287,42 @@ def test_the_report_of_what_is_left_is_json(site):
     begin_and_stop(site)
     file = json.loads(dedupctl(site, "--json", "ls", site.path).out)["files"][0]
     assert 0 <= file["written_back_bytes"] <= file["size"]
+
+
+def every_point(calls, first):
+    """Numbers of calls; all with DEDUP_TEST_EVERY_POINT=1."""
+    return range(1, calls + 1) if os.environ.get("DEDUP_TEST_EVERY_POINT") else range(first, calls + 1, 13)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("fault", ["SIGKILL", "EIO", "ENOSPC"])
+def test_a_fault_at_every_call(site, fault, rank):
+    """Of the write-back of a file that is committed, at any call of a rank or of its node's service: the
+    placeholder with everything in the stores, or the whole plain file, and somebody can finish it."""
+    model = Model(noise(1, 5 * MIB))  # a part for each node
+    script = Script().open("w").close()
+    wanted = {"LD_PRELOAD": str(fault_library()), "FAULT_RANK": str(rank)}
+
+    def begin():
+        site.run(Script().open("wc").write("all-at", parts(bytes(model.content), 2)).close(),
+                 2, 2, {"replication": 2}).check()
+
+    begin()
+    count = site.root / "count"
+    site.run(script, 2, 2, HINTS, {**wanted, "FAULT_COUNT": str(count)}).check()
+    calls = int(count.read_text())
+    check_plain(site, model)
+    assert calls > 30
+    points = every_point(calls, 2 + 5 * rank + len(fault) % 3)
+    for call in points:
+        begin()
+        error = {} if fault == "SIGKILL" else {"FAULT_ERROR": str(getattr(errno, fault)), "FAULT_ONCE": "1"}
+        job = site.run(script, 2, 2, HINTS, {**wanted, **error, "FAULT_CALL": str(call)})
+        plain = site.path.read_bytes() == bytes(model.content)
+        assert plain or is_placeholder(site.path), f"call {call}: {job}"
+        assert fault == "SIGKILL" or job.code == 0, f"call {call}: {job}"
+        answer = dedupctl(site, "flush", site.path) if not plain else dedupctl(site, "gc")
+        assert answer.code == FINE, f"call {call}: {answer}\n{job}"
+        assert site.path.read_bytes() == bytes(model.content), f"call {call}"
+        site.expect(model, 2, 2)
