@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/piece.h"
+
 namespace dedup::plan {
 
 std::vector<std::vector<ByteRange>> deal_to_writers(std::span<const ByteRange> missing,
@@ -33,6 +35,11 @@ std::vector<std::vector<ByteRange>> deal_to_writers(std::span<const ByteRange> m
     }
   }
   return out;
+}
+
+std::uint64_t writing_unit(std::uint64_t block) {
+  if (block <= 1) return kBlockSpan;
+  return (kBlockSpan + block - 1) / block * block;
 }
 
 }  // namespace dedup::plan

@@ -16,4 +16,8 @@ namespace dedup::plan {
 std::vector<std::vector<ByteRange>> deal_to_writers(std::span<const ByteRange> missing,
                                                     std::size_t writers, std::uint64_t unit);
 
+// The unit, of a file system that has blocks (stripes) of `block` bytes; 0: nobody knows. Whole
+// blocks of the file's recipe, too, where `block` allows it.
+std::uint64_t writing_unit(std::uint64_t block);
+
 }  // namespace dedup::plan

@@ -41,6 +41,7 @@ Info to_info(const struct stat& s) {
   info.links = s.st_nlink;
   info.size = static_cast<std::uint64_t>(s.st_size);
   info.allocated = static_cast<std::uint64_t>(s.st_blocks) * 512;
+  info.block_size = s.st_blksize > 0 ? static_cast<std::uint64_t>(s.st_blksize) : 0;
   return info;
 }
 

@@ -54,6 +54,8 @@ struct Info {
   nlink_t links = 0;            // names that it has
   std::uint64_t size = 0;       // bytes, holes counted
   std::uint64_t allocated = 0;  // bytes on disk
+  std::uint64_t block_size =
+      0;  // that its file system likes to be written in: a stripe, if it has some
 };
 
 // Calls until no signal interrupts it.

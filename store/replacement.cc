@@ -304,6 +304,11 @@ Status Replacement::flush() {
   return fs::sync(file_);
 }
 
+Result<std::uint64_t> Replacement::block_size() const {
+  DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
+  return about.block_size;
+}
+
 // ---- Putting it there --------------------------------------------------------------------------
 
 bool Replacement::stands_there() const {

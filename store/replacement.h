@@ -58,6 +58,7 @@ class Replacement {
   Status take_permissions();
   Result<std::uint64_t> inode() const;
   Result<std::uint64_t> size() const;
+  Result<std::uint64_t> block_size() const;  // see fs::Info
   Status write(std::uint64_t offset, std::span<const std::byte> data);
   // The same, but leaves holes where there are whole blocks of zeros, as a program that never wrote
   // there would.

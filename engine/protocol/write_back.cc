@@ -90,9 +90,11 @@ class Planner {
       copy.copy = target->id();
       plan.target.is_new = true;
     }
+    DEDUP_ASSIGN(const std::uint64_t block, target->block_size());
+    const std::uint64_t unit = plan::writing_unit(block);
     plan.target.id = copy.copy;
     plan.handle = Id128::random();
-    for (auto& ranges : plan::deal_to_writers(missing(copy.ranges, size_), writers_, kBlockSpan)) {
+    for (auto& ranges : plan::deal_to_writers(missing(copy.ranges, size_), writers_, unit)) {
       plan.parts.push_back({std::move(ranges)});
     }
     // Before writers note theirs in the place of what was known. No writer has this number.

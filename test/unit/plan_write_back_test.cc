@@ -67,5 +67,13 @@ TEST(PlanWriteBack, AllIsDealtOnceAndNoUnitToTwo) {
   }
 }
 
+TEST(PlanWriteBack, UnitsAreWholeBlocksOfTheFileSystem) {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  EXPECT_EQ(writing_unit(0), 4 * kMiB);
+  EXPECT_EQ(writing_unit(4096), 4 * kMiB);
+  EXPECT_EQ(writing_unit(16 * kMiB), 16 * kMiB);
+  EXPECT_EQ(writing_unit(3 * kMiB), 6 * kMiB);
+}
+
 }  // namespace
 }  // namespace dedup::plan
