@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
@@ -90,23 +89,22 @@ struct CommHolder {
   }
 };
 
-// A line on a terminal that says what this rank still has to write back.
+// Why the program does not end yet: lines on standard error, at ever longer intervals. A launcher
+// hides from ranks whether that is a terminal.
 class WriteBackProgress {
  public:
-  explicit WriteBackProgress(bool is_root) : is_shown_(is_root && isatty(STDERR_FILENO) == 1) {}
   void show(const Flusher::Progress& left) {
-    if (!is_shown_) return;
-    was_shown_ = true;
-    std::fprintf(stderr, "\rdedup: writing back: %zu files, %llu MiB left on this node   ",
-                 left.parts, static_cast<unsigned long long>(left.bytes_left >> 20));
-  }
-  ~WriteBackProgress() {
-    if (was_shown_) std::fputs("\r\033[K", stderr);
+    const auto now = Clock::now();
+    if (now < next_) return;
+    next_ = now + (now - begun_);
+    warn("MPI_Finalize waits for what is written back: " + std::to_string(left.parts) + " files, " +
+         std::to_string(left.bytes_left >> 20) + " MiB left on this node");
   }
 
  private:
-  bool is_shown_;
-  bool was_shown_ = false;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begun_ = Clock::now();
+  Clock::time_point next_ = begun_ + std::chrono::seconds(5);
 };
 
 constexpr const char* kEnded =
@@ -306,8 +304,10 @@ void Job::end() {
 void Job::finish_write_back() {
   int rank;
   PMPI_Comm_rank(p_->ranks, &rank);
-  WriteBackProgress progress(rank == 0);
-  flusher_->finish([&](const Flusher::Progress& left) { progress.show(left); });
+  WriteBackProgress progress;
+  flusher_->finish([&](const Flusher::Progress& left) {
+    if (rank == 0) progress.show(left);
+  });
   (void)agree(p_->ranks, Status::ok(), Waiting::kPatient);
 }
 
