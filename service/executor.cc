@@ -66,6 +66,12 @@ void Executor::set_waker(std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
+void Executor::cancel_and_wait(Ticket ticket) {
+  cancel(ticket);
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return running_ != ticket; });
+}
+
 bool Executor::wait_until_idle(std::chrono::milliseconds time) {
   std::unique_lock lock(mutex_);
   return idle_.wait_for(lock, time,
@@ -171,7 +177,6 @@ Executor::Items* Executor::next_queue(std::int64_t& wait) {
 void Executor::end(Items& from, Items::iterator item, Status outcome) noexcept {
   item->outcome = std::move(outcome);
   ended_.splice(ended_.end(), from, item);
-  idle_.notify_all();
   if (wake_) wake_();
 }
 
@@ -200,6 +205,7 @@ void Executor::run_step(Items& from, std::unique_lock<std::mutex>& lock) {
   } else if (item->cancelled) {
     end(from, item, cancelled());
   }
+  idle_.notify_all();
 }
 
 void Executor::run() {

@@ -70,6 +70,8 @@ class Executor {
 
   // --- Any thread -------------------------------------------------------------------------------
   void connect(std::unique_ptr<Client> services);
+  // cancel(), and returns when no step of it is being done. Not by a step.
+  void cancel_and_wait(Ticket ticket);
   // Waits until there is nothing left to do, or it was stopped; false if that takes longer. Not by
   // hand.
   bool wait_until_idle(std::chrono::milliseconds time);
@@ -127,7 +129,7 @@ class Executor {
 
   std::mutex mutex_;
   std::condition_variable changed_;  // something to do, or the end
-  std::condition_variable idle_;     // nothing to do any more
+  std::condition_variable idle_;     // a step has ended
   std::condition_variable called_;   // a call into the loop is done, or is not going to be
   std::unique_ptr<Client> services_;
   Items commits_;

@@ -73,10 +73,7 @@ Status FileHome::register_handle(Path& path, const OpenEnd& request) {
   if (!path.handles.try_emplace(request.handle, 0).second) {
     return {Code::kInternal, request.path + ": handle " + request.handle.hex() + " is open twice"};
   }
-  if (request.writes && path.writing) {
-    path.handles.erase(path.writing->handle);
-    path.writing.reset();
-  }
+  if (request.writes) stop_write_back(path);
   if (!path.known) {
     path.known = true;
     path.info = info;
@@ -143,9 +140,9 @@ void FileHome::give_turn(Path& path, Answers& answers) {
         answers.push_back({std::move(claim.responder), status, {}});
         continue;
       }
-      if (path.writing && path.writing->handle == claim.handle) path.writing.reset();
       path.turn = Turn::kClose;
-      const CloseBeginReply reply{path.handles.empty(), path.deleted, path.info};
+      const CloseBeginReply reply{path.handles.empty(), path.deleted,
+                                  stopped_.find(path.info.identity) != nullptr, path.info};
       answers.push_back({std::move(claim.responder), Status::ok(), encoded(reply)});
     } else {
       path.turn = Turn::kOpen;
@@ -289,17 +286,41 @@ Result<WriteBackState> FileHome::on(const TellWritten& request) {
   if (name == names_.end()) return WriteBackState{};
   std::optional<Writing>& writing = paths_[name->second].writing;
   if (!writing || writing->handle != request.handle) return WriteBackState{};
+  using Of = TellWritten::Of;
+  WriteBackState& outcome = writing->outcome;
+  if (request.of == Of::kGivenUp && !std::exchange(outcome.has_failed, true)) {
+    outcome.has_no_room = request.has_no_room;
+    outcome.trouble = request.trouble;
+  }
+  const bool has_ended = request.of == Of::kEnd || request.of == Of::kGivenUp;
+  const bool is_last =
+      has_ended && writing->writers.erase(request.writer) != 0 && writing->writers.empty();
   WriteBackState state;
+  if (is_last) state = outcome;
   state.is_wanted = writing->is_wanted;
-  if (request.of == TellWritten::Of::kTrouble) {
+  state.is_last = is_last;
+  if (request.of == Of::kTrouble) {
     state.is_first_trouble = !std::exchange(writing->is_in_trouble, true);
   }
-  if (request.of == TellWritten::Of::kGivenUp) writing->has_failed = true;
-  if (request.of == TellWritten::Of::kEnd || request.of == TellWritten::Of::kGivenUp) {
-    state.is_last = writing->writers.erase(request.writer) != 0 && writing->writers.empty();
-  }
-  state.has_failed = writing->has_failed;
+  // Its handle is one like others from then on.
+  if (is_last) writing.reset();
   return state;
+}
+
+Result<Empty> FileHome::on(const StopWriteBack& request) {
+  const auto name = names_.find(request.identity);
+  if (name == names_.end()) return Empty{};
+  Path& path = paths_[name->second];
+  if (path.turn != Turn::kOpen) return no_turn(name->second);
+  stop_write_back(path);
+  return Empty{};
+}
+
+void FileHome::stop_write_back(Path& path) {
+  if (!path.writing) return;
+  path.handles.erase(path.writing->handle);
+  path.writing.reset();
+  stopped_.insert(path.info.identity, true);
 }
 
 Result<std::uint64_t*> FileHome::find_pointer(Path& path, const Id128& handle) {

@@ -42,12 +42,15 @@ class FileHome {
   Result<Empty> on(const SetAside& request);
   Result<Empty> on(const BeginWriteBack& request);
   Result<WriteBackState> on(const TellWritten& request);
+  Result<Empty> on(const StopWriteBack& request);
 
   void closed(ConnectionId connection);
 
  private:
   // Of a path beyond these a session ends with the last close, which costs 24 bytes of each record.
   static constexpr std::size_t kEndedSessions = 4096;
+  // Of files beyond these a copy that has writers may be gone on with, if locks do not tell.
+  static constexpr std::size_t kStopped = 4096;
 
   // Answers are collected while state changes and given when it is whole again.
   struct Answer {
@@ -90,7 +93,7 @@ class FileHome {
     std::set<std::uint32_t> writers;  // that have not ended
     bool is_wanted = true;
     bool is_in_trouble = false;
-    bool has_failed = false;
+    WriteBackState outcome;
   };
   struct Path {
     FileInfo info;  // empty unless known
@@ -123,6 +126,7 @@ class FileHome {
   void give_turn(Path& path, Answers& answers);
   // Ends the turn; forgets the file if nobody has it open any more, and the path if nobody waits.
   void end_turn(const std::string& name, Answers& answers);
+  void stop_write_back(Path& path);
   void forget(Path& path, Answers& answers);
   static void send(Answers& answers);
 
@@ -131,6 +135,7 @@ class FileHome {
   std::unordered_map<Id128, std::string> names_;  // of known files
   // By path: the job's last session there that made attempts, once it has ended.
   Lru<std::string, store::LineageEntry> ended_{kEndedSessions};
+  Lru<Id128, bool> stopped_{kStopped};  // files whose write-back was
 };
 
 }  // namespace dedup::service

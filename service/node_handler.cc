@@ -38,7 +38,8 @@ class NodeHandler : public Handler {
     const bool known =
         answer_one_of<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize,
                       SetSize, Lock, Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration,
-                      SetAside, BeginWriteBack, TellWritten>(file_home_, opcode, body, responder) ||
+                      SetAside, BeginWriteBack, TellWritten, StopWriteBack>(file_home_, opcode,
+                                                                            body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach, Restore>(*this, opcode, body, responder) ||

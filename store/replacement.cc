@@ -92,9 +92,10 @@ Id128 following(Id128 id) {
 // A copy's id begins with half of its generation's, so that its name tells whose it is.
 constexpr std::size_t kOfGeneration = sizeof(Id128::bytes) / 2;
 
-Id128 copy_id(const Id128& attempt) {
+// `like`: the generation, or another copy of it.
+Id128 copy_id(const Id128& like) {
   Id128 id = Id128::random();
-  std::copy_n(attempt.bytes.begin(), kOfGeneration, id.bytes.begin());
+  std::copy_n(like.bytes.begin(), kOfGeneration, id.bytes.begin());
   return id;
 }
 
@@ -252,7 +253,26 @@ Result<std::unique_ptr<Replacement>> Replacement::join(const std::string& path, 
 
 Result<std::unique_ptr<Replacement>> Replacement::join_copy(const std::string& path,
                                                             const Id128& id) {
-  return find(path, kCopy, id);
+  DEDUP_ASSIGN(auto joined, find(path, kCopy, id));
+  // For take_copy() alone; where there are no locks it is not seen.
+  (void)fs::try_lock(joined->file_, false);
+  return joined;
+}
+
+Result<std::unique_ptr<Replacement>> Replacement::take_copy(const std::string& path,
+                                                            const Id128& id) {
+  DEDUP_ASSIGN(auto found, find(path, kCopy, id));
+  const auto locked = fs::try_lock(found->file_, true);
+  if (locked.is_ok() && !*locked) {
+    return Status(Code::kFileInUse, found->file_.path() + ": somebody writes to it");
+  }
+  // Of all who would take it one succeeds.
+  const Id128 taken = copy_id(id);
+  DEDUP_TRY(fs::rename(found->file_.path(), beside(found->path_, kCopy, taken.hex())));
+  found.reset();
+  DEDUP_ASSIGN(auto mine, find(path, kCopy, taken));
+  mine->set_mine(true);
+  return mine;
 }
 
 Status Replacement::take_permissions() {
@@ -410,6 +430,10 @@ Result<PathState> settle_path(const std::string& path) {
 bool has_copy(const std::string& path, const Id128& id) {
   const auto is_there = fs::exists(beside(target_of(path), kCopy, id.hex()));
   return is_there.is_ok() && *is_there;
+}
+
+void remove_copy(const std::string& path, const Id128& id) {
+  (void)fs::remove_file(beside(target_of(path), kCopy, id.hex()));
 }
 
 // ---- What killed jobs leave --------------------------------------------------------------------

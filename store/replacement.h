@@ -46,6 +46,10 @@ class Replacement {
   static Result<std::unique_ptr<Replacement>> join(const std::string& path, const Id128& id);
   // The same of a copy, which any one of them may put. kNoSuchFile if it is gone.
   static Result<std::unique_ptr<Replacement>> join_copy(const std::string& path, const Id128& id);
+  // To go on with a copy that others have left: it gets another id, and is mine. kNoSuchFile if
+  // somebody else has taken it, kFileInUse if somebody who joined it still has it, as far as locks
+  // tell: what he writes late would be in what stands at the path by then.
+  static Result<std::unique_ptr<Replacement>> take_copy(const std::string& path, const Id128& id);
   ~Replacement();
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
@@ -96,6 +100,8 @@ class Replacement {
 
 // Whether a copy (Replacement::begin_copy) is there.
 bool has_copy(const std::string& path, const Id128& id);
+
+void remove_copy(const std::string& path, const Id128& id);
 
 // What stands at the path once what was claimed to follow on it was put there, as a killed job may
 // have left it. For who would go on from it.

@@ -10,6 +10,7 @@
 #include "engine/protocol/lost_nodes.h"
 #include "engine/protocol/search.h"
 #include "service/messages/file_home.h"
+#include "service/messages/homes.h"
 #include "service/messages/store_node.h"
 #include "store/choose.h"
 #include "store/real_path.h"
@@ -46,6 +47,7 @@ class FindAndAttach {
     DEDUP_ASSIGN(kept_, find_kept(file_, mode_.create));
     Status status;
     if (file_.rank() == 0) {
+      stop_write_back_elsewhere();
       auto reply = file_.client().call(file_.home, service::OpenBegin{file_.path});
       status = reply.status();
       if (status.is_ok()) begun_ = std::move(*reply);
@@ -77,6 +79,23 @@ class FindAndAttach {
   bool created() const { return decision_.create; }
 
  private:
+  // What stands here may have been renamed while this job writes it back: the write-back has it
+  // open by the old name, at which nothing is to be put any more. An error shows in what comes
+  // next.
+  void stop_write_back_elsewhere() const {
+    const auto now = store::look_at(file_.path);
+    if (!now.is_ok() || now->kind != store::PathState::Kind::kPlaceholder) return;
+    const std::string& before = now->placeholder.path;
+    if (before == file_.path || now->is_copy()) return;
+    const NodeIndex home = service::file_home(before, file_.nodes());
+    const auto begun = file_.client().call(home, service::OpenBegin{before});
+    if (!begun.is_ok()) return;
+    if (begun->known && begun->info.identity == now->placeholder.identity) {
+      (void)file_.client().call(home, service::StopWriteBack{begun->info.identity});
+    }
+    (void)file_.client().call(home, service::OpenEnd{before, false, {}, {}, false});
+  }
+
   // What this job has open may have been renamed or replaced since: then the path is another file.
   Status check_known() {
     if (!begun_.known) return Status::ok();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
 #include <utility>
 
 #include "base/warn.h"
@@ -28,18 +27,11 @@ class Flusher::Part {
  public:
   Part(const JobFile& file, const Id128& handle, const CopyTarget& target, std::uint32_t writer,
        std::vector<ByteRange> ranges)
-      : file_(file.client(), alone_), target_(target) {
-    file_.hints = file.hints;
-    file_.path = file.path;
-    file_.handle = handle;
-    file_.home = file.home;
-    file_.writable = true;
-    file_.local = file.local;
-    file_.flusher = file.flusher;
-    file_.set_view(*file.view());
-    writer_.emplace(file_, target, writer, std::move(ranges));
-    bytes_left_ = writer_->bytes_left();
-  }
+      : file_(file.client(), alone_),
+        target_(target),
+        attempt_(file.view()->base()),
+        writer_(opened(file, handle), target, writer, std::move(ranges)),
+        bytes_left_(writer_.bytes_left()) {}
 
   const JobFile& file() const { return file_; }
   std::uint64_t bytes_left() const { return bytes_left_; }
@@ -49,80 +41,108 @@ class Flusher::Part {
     service::Executor::Progress progress;
     DEDUP_ASSIGN(progress.done, has_ended_unwanted());
     if (progress.done) return progress;
-    if (!writer_->is_done()) {
-      DEDUP_ASSIGN(progress.bytes, writer_->step());
-      bytes_left_ = writer_->bytes_left();
+    if (!writer_.is_done()) {
+      DEDUP_ASSIGN(progress.bytes, writer_.step());
+      bytes_left_ = writer_.bytes_left();
     }
-    if (!writer_->is_to_be_noted()) return progress;
-    DEDUP_TRY(writer_->flush());
+    if (!writer_.is_to_be_noted()) return progress;
+    DEDUP_TRY(writer_.flush());
     // Before it is noted: what was read counts if nobody has opened the file for writing by now.
     DEDUP_ASSIGN(progress.done, has_ended_unwanted());
     if (progress.done) return progress;
-    DEDUP_TRY(writer_->note());
+    writer_.note();
     failpoint("writeback.noted");
-    progress.done = writer_->is_done();
-    if (progress.done) end(TellWritten::Of::kEnd);
+    progress.done = writer_.is_done();
+    if (progress.done) end(TellWritten::Of::kEnd, {});
     return progress;
   }
 
   // Ends it if somebody writes to the file, or has deleted it.
   Result<bool> has_ended_unwanted() {
-    DEDUP_ASSIGN(const WriteBackState state, tell(TellWritten::Of::kProgress));
-    if (!state.is_wanted) end(TellWritten::Of::kGivenUp);
+    DEDUP_ASSIGN(const WriteBackState state, tell(TellWritten::Of::kProgress, {}));
+    if (!state.is_wanted) end(TellWritten::Of::kGivenUp, {});
     return !state.is_wanted;
   }
 
   void say_trouble(const Status& trouble) {
     trouble_ = trouble;
-    (void)writer_->note_trouble(trouble.message());
-    const auto state = tell(TellWritten::Of::kTrouble);
-    if (state.is_ok() && (!state->is_wanted || !state->is_first_trouble)) return;
+    writer_.note_trouble(trouble.message());
+    const auto state = tell(TellWritten::Of::kTrouble, {});
+    if (state.is_ok() && !(state->is_wanted && state->is_first_trouble)) return;
     warn(file_.path + ": is not written back yet: " + trouble.message() +
          (state.is_ok() ? "; it is tried again at the next close and by MPI_Finalize"
                         : "; dedupctl flush goes on with it"));
   }
 
+  void give_up() { end(TellWritten::Of::kGivenUp, trouble_); }
+
   // One writer for all.
   void say_left() {
-    const auto state = tell(TellWritten::Of::kTrouble);
-    if (!state.is_ok() || !state->is_wanted || !state->is_first_trouble) return;
+    const auto state = tell(TellWritten::Of::kTrouble, {});
+    if (state.is_ok() && !(state->is_wanted && state->is_first_trouble)) return;
     warn(file_.path + ": is not written back yet: dedupctl flush goes on with it");
   }
 
-  void give_up() {
-    const auto state = tell(TellWritten::Of::kGivenUp);
-    if (state.is_ok() && state->is_last) close(*state);
-    if (state.is_ok() && !state->is_last) return;
-    say_error(file_.path + ": could not be written back (its data stays in the stores): " +
-              trouble_.message() + "; dedupctl flush tries again");
+  bool is_over() const { return is_over_; }
+  // As far as can be told; at any time.
+  bool is_wanted() {
+    const auto state = tell(TellWritten::Of::kProgress, {});
+    return !state.is_ok() || state->is_wanted;
   }
 
  private:
-  Result<WriteBackState> tell(TellWritten::Of of) {
-    const TellWritten request{file_.identity(), file_.handle, writer_->writer(), of};
+  JobFile& opened(const JobFile& file, const Id128& handle) {
+    file_.hints = file.hints;
+    file_.path = file.path;
+    file_.handle = handle;
+    file_.home = file.home;
+    file_.writable = true;
+    file_.local = file.local;
+    file_.flusher = file.flusher;
+    file_.set_view(*file.view());
+    return file_;
+  }
+
+  Result<WriteBackState> tell(TellWritten::Of of, const Status& trouble) {
+    const TellWritten request{
+        file_.identity(), file_.handle, writer_.writer(), of, trouble.code() == Code::kNoSpace,
+        trouble.message()};
     return file_.client().call(file_.home, request);
   }
 
-  void end(TellWritten::Of of) {
-    const auto state = tell(of);
-    if (state.is_ok() && state->is_last) close(*state);
+  // Nothing of the file is used when the home hears of it.
+  void end(TellWritten::Of of, const Status& trouble) {
+    is_over_ = true;
+    writer_.close();
+    file_.local.reset();
+    const auto state = tell(of, trouble);
+    if (!state.is_ok()) return say_failure(state.status().message());
+    if (state->is_last) close(*state);
   }
 
   // By the last writer, for all.
   void close(const WriteBackState& state) {
     const bool is_whole = state.is_wanted && !state.has_failed;
     // Who has no room is not helped by half a copy; otherwise somebody goes on with it.
-    const bool is_of_use = state.is_wanted && trouble_.code() != Code::kNoSpace;
-    if (!is_whole && !is_of_use) discard_copy(file_, target_.id);
-    const Status left = leave(file_, is_whole ? Leaving::kWithWriteBack : Leaving::kAsItIs);
+    if (!state.is_wanted || state.has_no_room) discard_copy(file_, target_.id);
+    const Status left =
+        is_whole ? leave_with_copy(file_, target_.id, attempt_) : leave(file_, Leaving::kAsItIs);
+    if (state.is_wanted && state.has_failed) say_failure(state.trouble);
     if (!left.is_ok()) say_error(left.message());
+  }
+
+  void say_failure(const std::string& why) const {
+    say_error(file_.path + ": could not be written back (its data stays in the stores): " + why +
+              "; dedupctl flush tries again");
   }
 
   OneRank alone_;
   JobFile file_;
-  CopyTarget target_;
-  std::optional<PartWriter> writer_;
-  std::atomic<std::uint64_t> bytes_left_ = 0;
+  const CopyTarget target_;
+  const Id128 attempt_;
+  PartWriter writer_;
+  std::atomic<std::uint64_t> bytes_left_;
+  std::atomic<bool> is_over_ = false;
   Status trouble_;  // the last
 };
 
@@ -165,8 +185,9 @@ void Flusher::start(const std::shared_ptr<Part>& part) {
 
 void Flusher::ended(const std::shared_ptr<Part>& part, const Status& outcome) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(running_, [&](const auto& one) { return one.second == part; });
-  if (!outcome.is_ok()) failed_.push_back(part);
+  const auto ended = std::erase_if(running_, [&](const auto& one) { return one.second == part; });
+  // One that was left is nobody's any more.
+  if (ended != 0 && !outcome.is_ok()) failed_.push_back(part);
 }
 
 void Flusher::retry() {
@@ -192,7 +213,11 @@ Flusher::Progress Flusher::progress() const {
 void Flusher::finish(const std::function<void(const Progress&)>& tell) {
   retry();
   leave_to_others();
-  while (!executor_.wait_until_idle(kTold)) tell(progress());
+  // Once more also what fails now for the first time.
+  for (int i = 0; i < 2; ++i) {
+    while (!executor_.wait_until_idle(kTold)) tell(progress());
+    if (i == 0) retry();
+  }
   executor_.deliver();
   std::vector<std::shared_ptr<Part>> failed;
   {
@@ -204,21 +229,33 @@ void Flusher::finish(const std::function<void(const Progress&)>& tell) {
 
 // What is not wanted any more, or not waited for.
 void Flusher::leave_to_others() {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(running_, [&](const auto& one) {
-    const auto& [ticket, part] = one;
+  std::map<service::Executor::Ticket, std::shared_ptr<Part>> parts;
+  {
+    const std::lock_guard lock(mutex_);
+    parts = running_;
+  }
+  for (const auto& [ticket, part] : parts) {
+    const bool is_left = part->file().hints.flush_wait == hints::FlushWait::kLeave;
+    if (!is_left && part->is_wanted()) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      running_.erase(ticket);
+    }
+    executor_.cancel_and_wait(ticket);
+    if (part->is_over()) continue;
     const auto ended = part->has_ended_unwanted();
-    const bool is_unwanted = ended.is_ok() && *ended;
-    if (!is_unwanted && part->file().hints.flush_wait == hints::FlushWait::kWait) return false;
-    executor_.cancel(ticket);
-    if (!is_unwanted) part->say_left();
-    return true;
-  });
+    if (!ended.is_ok() || !*ended) part->say_left();
+  }
 }
 
 void Flusher::stop() {
   executor_.stop();
   executor_.deliver();
+  const std::lock_guard lock(mutex_);
+  for (const auto& part : failed_) {
+    if (!part->is_over()) part->say_left();
+  }
+  failed_.clear();
 }
 
 bool Flusher::run_one() {

@@ -30,15 +30,21 @@ bool is_to_be_written_back(const service::CloseBeginReply& reply, Leaving leavin
          reply.info.real_path == service::FileInfo::RealPath::kPlaceholder;
 }
 
+// How a handle is closed.
+struct Ending {
+  Leaving leaving = Leaving::kWithWriteBack;
+  WholeCopy copy;  // that is known; none with a zero id
+};
+
 // Collective. Nobody in the job has the file open any more, and nobody can open it meanwhile.
-Status end_of_file(JobFile& file, const service::CloseBeginReply& reply, Leaving leaving) {
+Status end_of_file(JobFile& file, const service::CloseBeginReply& reply, const Ending& ending) {
   Status status;
   bool drop = reply.deleted;
-  if (is_to_be_written_back(reply, leaving)) {
+  if (is_to_be_written_back(reply, ending.leaving)) {
     // The same on all ranks, and so is what becomes of it.
     status = file.set_view(reply.info);
     if (status.is_ok()) {
-      const Result<bool> written = write_back(file);
+      const Result<bool> written = write_back(file, ending.copy, !reply.was_stopped);
       status = written.status();
       // Who writes in the background has it open.
       if (status.is_ok() && !*written) return status;
@@ -51,15 +57,15 @@ Status end_of_file(JobFile& file, const service::CloseBeginReply& reply, Leaving
   return status.is_ok() ? released : status;
 }
 
-}  // namespace
-
-Status leave(JobFile& file, Leaving leaving) {
+Status leave_by(JobFile& file, const Ending& ending) {
   service::CloseBeginReply reply;
   Status status;
+  bool has_turn = false;  // on rank 0
   if (file.rank() == 0) {
     if (file.delete_on_close) status = delete_name(file);
     auto begun = file.client().call(file.home, service::CloseBegin{file.identity(), file.handle});
-    if (begun.is_ok()) {
+    has_turn = begun.is_ok();
+    if (has_turn) {
       reply = std::move(*begun);
     } else {
       status = begun.status();
@@ -70,17 +76,27 @@ Status leave(JobFile& file, Leaving leaving) {
   file.ranks().broadcast(bytes, 0);
   reply = decoded<service::CloseBeginReply>(bytes).value_or(service::CloseBeginReply{});
   if (reply.last) {
-    const Status ended = end_of_file(file, reply, leaving);
+    const Status ended = end_of_file(file, reply, ending);
     if (status.is_ok()) status = ended;
   }
   file.local.reset();
   Status end;
-  if (file.rank() == 0) {
+  if (has_turn) {
     end = file.client().call(file.home, service::CloseEnd{file.identity()}).status();
   }
   // All have let go of the file when one returns.
   end = file.ranks().agree(end);
   return status.is_ok() ? end : status;
+}
+
+}  // namespace
+
+Status leave(JobFile& file, Leaving leaving) {
+  return leave_by(file, {leaving, {}});
+}
+
+Status leave_with_copy(JobFile& file, const Id128& copy, const Id128& attempt) {
+  return leave_by(file, {Leaving::kWithWriteBack, {copy, attempt}});
 }
 
 }  // namespace dedup::engine

@@ -46,26 +46,41 @@ Result<std::uint64_t> PartWriter::step() {
 }
 
 Status PartWriter::flush() {
-  return copy_ ? copy_->flush() : Status::ok();
+  if (!copy_) return Status::ok();
+  const Status status = copy_->flush();
+  if (status.is_ok()) return status;
+  // The kernel may have dropped it, and says so once.
+  unnoted_.insert(unnoted_.end(), ranges_.begin() + static_cast<std::ptrdiff_t>(next_),
+                  ranges_.end());
+  ranges_ = joined(std::exchange(unnoted_, {}));
+  next_ = 0;
+  unnoted_bytes_ = 0;
+  target_.is_new = false;
+  return status;
 }
 
-Status PartWriter::note() {
+void PartWriter::note() {
   part_.ranges.insert(part_.ranges.end(), unnoted_.begin(), unnoted_.end());
   part_.ranges = joined(std::move(part_.ranges));
   part_.trouble.clear();
   unnoted_.clear();
   unnoted_bytes_ = 0;
-  return put();
+  put();
 }
 
-Status PartWriter::note_trouble(std::string trouble) {
+void PartWriter::note_trouble(std::string trouble) {
   part_.trouble = std::move(trouble);
-  return put();
+  put();
 }
 
-Status PartWriter::put() const {
+void PartWriter::close() {
+  copy_.reset();
+  Bytes().swap(buffer_);
+}
+
+void PartWriter::put() const {
   const service::PutWritten request{file_.identity(), attempt_, part_};
-  return file_.client().call(file_.client().self(), request).status();
+  (void)file_.client().call(file_.client().self(), request);
 }
 
 }  // namespace dedup::engine

@@ -36,17 +36,21 @@ class PartWriter {
   Result<std::uint64_t> step();
   // Whether flush() and note() are due: all is written, or much since the last time.
   bool is_to_be_noted() const { return is_done() || unnoted_bytes_ >= kNotedAtOnce; }
-  // Until what was written is on the target's disk.
+  // Until what was written is on the target's disk. After an error it is to be written again:
+  // nobody knows what became of it.
   Status flush();
-  // Tells this node's store so.
-  Status note();
+  // Tells this node's store so. One that cannot remember it costs writing this again, if somebody
+  // has to go on.
+  void note();
   // Tells it why there is no more; empty: no reason.
-  Status note_trouble(std::string trouble);
+  void note_trouble(std::string trouble);
+  // Lets go of the copy, and of memory. Nothing else may be called then but writer().
+  void close();
 
  private:
   static constexpr std::uint64_t kNotedAtOnce = std::uint64_t{64} << 20;
 
-  Status put() const;
+  void put() const;
 
   JobFile& file_;
   CopyTarget target_;

@@ -59,61 +59,75 @@ std::vector<store::WrittenPart> list_written(const JobFile& file) {
 // On rank 0. Writers as they are dealt what is missing.
 class Planner {
  public:
-  Planner(const JobFile& file, std::uint64_t size, std::uint32_t writers)
-      : file_(file), path_(file.view()->info.path), size_(size), writers_(writers) {}
+  Planner(const JobFile& file, std::uint64_t size, std::uint32_t writers, bool goes_on)
+      : file_(file),
+        path_(file.view()->info.path),
+        size_(size),
+        writers_(writers),
+        goes_on_(goes_on) {}
 
   Result<Plan> make(const std::vector<store::WrittenPart>& known) {
-    std::vector<store::WrittenCopy> copies = store::by_copy(known);
+    const std::vector<store::WrittenCopy> copies = store::by_copy(known);
     const Status standing = find_placeholder(file_).status();
-    if (standing.code() == Code::kConflict) {
-      for (const store::WrittenCopy& one : copies) discard_copy(file_, one.copy);
-    }
+    if (standing.code() == Code::kConflict) discard(copies);
     DEDUP_TRY(standing);
     // A killed one may have left as much as the whole file.
     (void)store::remove_leftovers(store::fs::directory_of(path_));
-    store::WrittenCopy copy;
-    std::unique_ptr<store::Replacement> target;
-    for (store::WrittenCopy& one : copies) {
-      auto joined = store::Replacement::join_copy(path_, one.copy);
-      if (!joined.is_ok()) continue;
-      const auto has = (*joined)->size();
-      const bool is_of_use = !target && has.is_ok() && *has == size_;
-      (*joined)->set_mine(!is_of_use);
-      if (!is_of_use) continue;
-      target = std::move(*joined);
-      copy = std::move(one);
-    }
+    std::vector<ByteRange> written;
+    std::unique_ptr<store::Replacement> target = goes_on_ ? take_one_of(copies, written) : nullptr;
     Plan plan;
+    plan.target.is_new = !target;
     if (!target) {
       DEDUP_ASSIGN(target, store::Replacement::begin_copy(path_, file_.view()->base()));
       DEDUP_TRY(target->resize(size_));
-      copy.copy = target->id();
-      plan.target.is_new = true;
     }
+    discard(copies);
     DEDUP_ASSIGN(const std::uint64_t block, target->block_size());
-    const std::uint64_t unit = plan::writing_unit(block);
-    plan.target.id = copy.copy;
+    plan.target.id = target->id();
     plan.handle = Id128::random();
-    for (auto& ranges : plan::deal_to_writers(missing(copy.ranges, size_), writers_, unit)) {
+    const std::uint64_t unit = plan::writing_unit(block);
+    for (auto& ranges : plan::deal_to_writers(missing(written, size_), writers_, unit)) {
       plan.parts.push_back({std::move(ranges)});
     }
-    // Before writers note theirs in the place of what was known. No writer has this number.
+    // Before writers note theirs in the place of what was known. No writer has this number. A store
+    // that cannot remember it costs writing it again, if somebody has to go on.
     const service::PutWritten request{
-        file_.identity(), file_.view()->base(), {writers_, copy.copy, std::move(copy.ranges), {}}};
-    DEDUP_TRY(file_.client().call(file_.client().self(), request).status());
+        file_.identity(), file_.view()->base(), {writers_, plan.target.id, std::move(written), {}}};
+    (void)file_.client().call(file_.client().self(), request);
     target->set_mine(false);
     return plan;
   }
 
  private:
+  // The best that can be had, and what is in it; none if there is none.
+  std::unique_ptr<store::Replacement> take_one_of(const std::vector<store::WrittenCopy>& copies,
+                                                  std::vector<ByteRange>& written) const {
+    for (const store::WrittenCopy& one : copies) {
+      auto taken = store::Replacement::take_copy(path_, one.copy);
+      if (!taken.is_ok()) continue;
+      const auto has = (*taken)->size();
+      if (!has.is_ok() || *has != size_) continue;
+      written = one.ranges;
+      return std::move(*taken);
+    }
+    return nullptr;
+  }
+
+  // Those that are left. Whoever writes to one of them late does no harm.
+  void discard(const std::vector<store::WrittenCopy>& copies) const {
+    for (const store::WrittenCopy& one : copies) discard_copy(file_, one.copy);
+  }
+
   const JobFile& file_;
   const std::string path_;
   const std::uint64_t size_;
   const std::uint32_t writers_;
+  const bool goes_on_;
 };
 
 // Collective.
-Status make_plan(const JobFile& file, std::uint64_t size, std::uint32_t writers, Plan& plan) {
+Status make_plan(const JobFile& file, std::uint64_t size, std::uint32_t writers, bool goes_on,
+                 Plan& plan) {
   const service::ListWrittenReply mine{list_written(file)};
   std::vector<store::WrittenPart> known;
   for (const Bytes& bytes : file.ranks().gather(encoded(mine))) {
@@ -122,7 +136,7 @@ Status make_plan(const JobFile& file, std::uint64_t size, std::uint32_t writers,
   }
   Status status;
   if (file.ranks().is_root()) {
-    auto made = Planner(file, size, writers).make(known);
+    auto made = Planner(file, size, writers, goes_on).make(known);
     status = made.status();
     if (status.is_ok()) plan = std::move(*made);
   }
@@ -134,13 +148,19 @@ Status put_copy(const JobFile& file, const Id128& copy) {
   Status status;
   if (file.ranks().is_root()) {
     status = [&]() -> Status {
-      DEDUP_ASSIGN(const auto target, store::Replacement::join_copy(file.view()->info.path, copy));
-      target->set_mine(true);
-      DEDUP_TRY(target->take_permissions());
-      DEDUP_TRY(target->flush());
+      DEDUP_TRY(find_placeholder(file).status());
+      auto target = store::Replacement::join_copy(file.view()->info.path, copy);
+      if (target.status().code() == Code::kNoSuchFile) {
+        return {Code::kConflict, "somebody has removed the copy beside it"};
+      }
+      DEDUP_TRY(target.status());
+      (*target)->set_mine(true);
+      DEDUP_TRY((*target)->take_permissions());
+      DEDUP_TRY((*target)->flush());
       DEDUP_ASSIGN(const auto before, find_placeholder(file));
-      return target->put_after(before);
+      return (*target)->put_after(before);
     }();
+    if (!status.is_ok()) discard_copy(file, copy);
   }
   failpoint("writeback.renamed");
   return file.ranks().share(status);
@@ -153,14 +173,15 @@ Status write_part(JobFile& file, const CopyTarget& target, std::vector<ByteRange
     DEDUP_TRY(writer.step().status());
     if (!writer.is_to_be_noted()) continue;
     DEDUP_TRY(writer.flush());
-    DEDUP_TRY(writer.note());
+    writer.note();
   }
   return Status::ok();
 }
 
-Status write_at_once(JobFile& file, std::uint64_t size) {
+Status write_at_once(JobFile& file, std::uint64_t size, bool goes_on) {
   Plan plan;
-  DEDUP_TRY(make_plan(file, size, static_cast<std::uint32_t>(file.ranks().size()), plan));
+  const auto writers = static_cast<std::uint32_t>(file.ranks().size());
+  DEDUP_TRY(make_plan(file, size, writers, goes_on, plan));
   failpoint("writeback.begun");
   const auto rank = static_cast<std::size_t>(file.rank());
   Status status = write_part(file, plan.target, std::move(plan.parts[rank].ranges));
@@ -172,9 +193,9 @@ Status write_at_once(JobFile& file, std::uint64_t size) {
 }
 
 // Each node's part is written by the rank that speaks for it. False: there is nothing to write.
-Result<bool> begin_in_background(JobFile& file, std::uint64_t size) {
+Result<bool> begin_in_background(JobFile& file, std::uint64_t size, bool goes_on) {
   Plan plan;
-  DEDUP_TRY(make_plan(file, size, file.nodes(), plan));
+  DEDUP_TRY(make_plan(file, size, file.nodes(), goes_on, plan));
   failpoint("writeback.begun");
   service::BeginWriteBack request{file.identity(), plan.handle, {}};
   for (std::uint32_t n = 0; n < plan.parts.size(); ++n) {
@@ -196,7 +217,7 @@ Result<bool> begin_in_background(JobFile& file, std::uint64_t size) {
 
 }  // namespace
 
-Result<bool> write_back(JobFile& file) {
+Result<bool> write_back(JobFile& file, const WholeCopy& known, bool goes_on) {
   const auto view = file.view();
   // What was written since is not all in the generation, nor is all of the generation left: what
   // would be read is neither.
@@ -204,25 +225,27 @@ Result<bool> write_back(JobFile& file) {
   const bool is_cut = view->info.size < size;
   const bool is_changed = file.changed || (file.local && file.local->has_logged());
   Status status(Code::kIo, "the file has changes that could not be committed");
-  bool goes_on = false;
+  bool is_begun = false;
   if (!is_cut && file.ranks().largest(is_changed ? 1 : 0) == 0) {
-    if (view->info.write_back == service::WriteBack::kInBackground && file.flusher != nullptr) {
-      auto begun = begin_in_background(file, size);
+    if (!known.id.is_zero() && known.attempt == view->base()) {
+      status = put_copy(file, known.id);
+    } else if (view->info.write_back == service::WriteBack::kInBackground &&
+               file.flusher != nullptr) {
+      auto begun = begin_in_background(file, size, goes_on);
       status = begun.status();
-      goes_on = begun.is_ok() && *begun;
+      is_begun = begun.is_ok() && *begun;
     } else {
-      status = write_at_once(file, size);
+      status = write_at_once(file, size, goes_on);
     }
   }
-  if (status.is_ok()) return !goes_on;
+  if (status.is_ok()) return !is_begun;
   return status.with_context(view->info.path +
                              ": could not be written back (its data stays in "
                              "the stores)");
 }
 
 void discard_copy(const JobFile& file, const Id128& copy) {
-  const auto target = store::Replacement::join_copy(file.view()->info.path, copy);
-  if (target.is_ok()) (*target)->set_mine(true);
+  store::remove_copy(file.view()->info.path, copy);
 }
 
 }  // namespace dedup::engine

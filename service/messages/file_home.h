@@ -45,6 +45,8 @@ struct OpenEnd {
 struct CloseBeginReply {
   bool last = false;
   bool deleted = false;  // set aside as deleted: the last one drops the file
+  // A write-back of it was stopped in this job: its writers may still be at a copy.
+  bool was_stopped = false;
   FileInfo info;
 };
 struct CloseBegin {
@@ -170,8 +172,8 @@ struct SetAside {
 };
 
 // In the turn of the last close: the file stays open in the job, as `handle`, while `writers` write
-// its committed generation back. That ends with the last TellWritten, whose caller closes `handle`;
-// or when somebody opens the file for writing, with which `handle` is closed.
+// its committed generation back. Who is last of them closes `handle`; it is closed as well, and
+// they are stopped, when somebody opens the file for writing.
 struct BeginWriteBack {
   Id128 identity;
   Id128 handle;
@@ -179,13 +181,17 @@ struct BeginWriteBack {
   static constexpr Opcode kOpcode = Opcode::kBeginWriteBack;
   using Reply = Empty;
 };
-// A writer of it asks whether to go on, cannot for now, or has ended: with all of its part, or
-// without.
+// A writer of it asks whether to go on, has an error for now, or has ended: with all of its part,
+// or given up.
 struct WriteBackState {
-  bool is_wanted = false;   // else what was read since it was last may be another generation's
-  bool is_last = false;     // all writers have ended, with this one, and `handle` is open
-  bool has_failed = false;  // some writer has given up
-  bool is_first_trouble = false;  // this writer is the first in trouble
+  bool is_wanted = false;  // else what was read since it was last may be another generation's
+  bool is_first_trouble = false;  // this writer is the first that has one
+  // All writers have ended, with this one, which is to close `handle`. Once. Then also: whether
+  // some have given up, and what the first of them said.
+  bool is_last = false;
+  bool has_failed = false;
+  bool has_no_room = false;
+  std::string trouble;
 };
 struct TellWritten {
   Id128 identity;
@@ -194,8 +200,17 @@ struct TellWritten {
   enum class Of : std::uint8_t { kProgress, kTrouble, kEnd, kGivenUp };
   friend constexpr Of last_of(Of) { return Of::kGivenUp; }
   Of of = Of::kProgress;
+  bool has_no_room = false;  // with kGivenUp, as the next
+  std::string trouble;
   static constexpr Opcode kOpcode = Opcode::kTellWritten;
   using Reply = WriteBackState;
+};
+// The file stands at another path now, and somebody opens it there: its write-back, if one has it
+// open, is stopped. With the turn of the path that it had, from OpenBegin.
+struct StopWriteBack {
+  Id128 identity;
+  static constexpr Opcode kOpcode = Opcode::kStopWriteBack;
+  using Reply = Empty;
 };
 
 }  // namespace dedup::service

@@ -43,6 +43,7 @@ enum class Opcode : std::uint8_t {
   kNextGeneration,
   kBeginWriteBack,
   kTellWritten,
+  kStopWriteBack,
   // block home
   kWriteLog = 32,
   kWriteChunks,

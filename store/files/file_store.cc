@@ -213,6 +213,8 @@ Status FileStore::add_path(const Id128& identity, const std::string& path) {
 
 Result<std::uint64_t> FileStore::drop_file(const Id128& identity, std::unique_ptr<Lock>) {
   close_readers(identity);
+  DEDUP_ASSIGN(const auto attempts, attempt_ids(identity));
+  for (const Id128& attempt : attempts) remove_copies(layout_, identity, attempt);
   std::uint64_t freed = 0;
   DEDUP_TRY(finish_drop(layout_, identity, &freed));
   const Status renamed = fs::rename(layout_.file(identity), layout_.dropped(identity));

@@ -141,6 +141,10 @@ class FileStore final : public Store {
 // Names in a directory; none if it is missing.
 Result<std::vector<std::string>> list_if_there(const std::string& path);
 
+// Removes what was begun to be written back of a generation, as far as this store knows of it:
+// nobody will go on with it.
+void remove_copies(const Layout& layout, const Id128& identity, const Id128& attempt);
+
 // Takes a kernel lock on the file `path`. kNotFound if it is not there or was removed while the
 // lock was being taken, kFileInUse if somebody else has it.
 Result<std::unique_ptr<fs::File>> lock_path(const std::string& path, bool exclusive);

@@ -8,6 +8,7 @@
 #include "store/flush.h"
 #include "store/format.h"
 #include "store/index_runs.h"
+#include "store/replacement.h"
 
 namespace dedup::store {
 namespace {
@@ -31,9 +32,27 @@ bool is_empty(const std::string& path) {
   return about.is_ok() && about->size == 0;
 }
 
+Result<std::vector<WrittenPart>> read_written(const Layout& layout, const Id128& identity,
+                                              const Id128& attempt) {
+  std::vector<WrittenPart> parts;
+  const std::string directory = layout.generation(identity, attempt);
+  DEDUP_ASSIGN(const auto names, list_if_there(directory));
+  for (const std::string& name : names) {
+    if (!name.starts_with(kWrittenPrefix)) continue;
+    const std::string path = directory + "/" + name;
+    // One that cannot be read, or was written anew meanwhile, says nothing.
+    const auto bytes = fs::read_file(path);
+    if (!bytes.is_ok()) continue;
+    auto part = WrittenPart::decode(*bytes, attempt, path);
+    if (part.is_ok()) parts.push_back(std::move(*part));
+  }
+  return parts;
+}
+
 // Everything of an attempt, the record first: from then on it is none, whatever remains.
 Status remove_generation(const Layout& layout, const Id128& identity, const Id128& attempt,
                          std::uint64_t* freed) {
+  remove_copies(layout, identity, attempt);
   DEDUP_TRY(fs::remove_file(layout.record(identity, attempt)));
   DEDUP_TRY(fs::remove_file(layout.temporary_record(identity, attempt)));
   return fs::remove_tree(layout.generation(identity, attempt), freed);
@@ -55,6 +74,14 @@ Result<std::vector<std::string>> files_to_flush(const std::string& directory) {
 }
 
 }  // namespace
+
+void remove_copies(const Layout& layout, const Id128& identity, const Id128& attempt) {
+  const auto parts = read_written(layout, identity, attempt);
+  if (!parts.is_ok() || parts->empty()) return;
+  const auto record = read_record(layout.record(identity, attempt), identity, attempt);
+  if (!record.is_ok()) return;
+  for (const WrittenPart& part : *parts) remove_copy(record->path, part.copy);
+}
 
 Result<std::vector<Id128>> FileStore::attempt_ids(const Id128& identity) const {
   std::vector<Id128> found;
@@ -370,20 +397,7 @@ Status FileStore::put_written(const Id128& identity, const Id128& attempt,
 
 Result<std::vector<WrittenPart>> FileStore::written(const Id128& identity,
                                                     const Id128& attempt) const {
-  std::vector<WrittenPart> parts;
-  const std::string directory = layout_.generation(identity, attempt);
-  DEDUP_ASSIGN(const auto names, list_if_there(directory));
-  for (const std::string& name : names) {
-    if (!name.starts_with(kWrittenPrefix)) continue;
-    const std::string path = directory + "/" + name;
-    const auto bytes = fs::read_file(path);
-    // Written anew meanwhile, or gone with the generation.
-    if (bytes.status().code() == Code::kNoSuchFile) continue;
-    DEDUP_TRY(bytes.status());
-    auto part = WrittenPart::decode(*bytes, attempt, path);
-    if (part.is_ok()) parts.push_back(std::move(*part));
-  }
-  return parts;
+  return read_written(layout_, identity, attempt);
 }
 
 }  // namespace dedup::store

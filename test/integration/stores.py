@@ -47,11 +47,11 @@ def program(name):
 
 
 @functools.cache
-def fault_library():
-    """programs/fault.c: kills a process, or lets its calls fail, at the n-th call."""
-    path = pathlib.Path(_program_directory().name) / "fault.so"
+def fault_library(name="fault"):
+    """programs/NAME.c, to be preloaded. fault: kills a process, or lets its calls fail, at the n-th call."""
+    path = pathlib.Path(_program_directory().name) / f"{name}.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-o", path,
-                    HERE / "programs" / "fault.c", "-ldl"], check=True)
+                    HERE / "programs" / f"{name}.c", "-ldl"], check=True)
     return path
 
 

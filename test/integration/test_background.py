@@ -289,6 +289,111 @@ def test_the_report_of_what_is_left_is_json(site):
     assert 0 <= file["written_back_bytes"] <= file["size"]
 
 
+# ---- What file systems do ------------------------------------------------------------------------
+
+
+def copy_fault(what, **more):
+    return {"LD_PRELOAD": str(fault_library("copy_faults")), "COPY_FAULT": what,
+            **{f"COPY_{name.upper()}": str(value) for name, value in more.items()}}
+
+
+@pytest.mark.parametrize("flush", ["background", "close"])
+def test_what_a_failed_flush_has_dropped_is_written_again(site, flush):
+    model = Model(noise(1, 20 * MIB))
+    script = Script().open("wc").write("all-at", {0: [(0, bytes(model.content))]}).close()
+    job = site.run(script, 1, 1, {"replication": 1, "flush": flush}, copy_fault("lose"))
+    if flush == "close":
+        assert job.errors_of("close") == ["IO"] and is_placeholder(site.path), f"{job}"
+        site.expect(model, 1, 1)
+    else:
+        job.check()
+        check_plain(site, model)
+
+
+def test_an_error_of_one_writer_is_told_to_the_end(site):
+    model = Model(noise(1, 12 * MIB))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 2)).close()
+    job = site.run(script, 2, 2, HINTS, copy_fault("refuse", rank=0)).check()
+    assert job.stderr.count("is not written back yet") == 1, f"{job}"
+    assert job.stderr.count("could not be written back") == 1, f"{job}"
+    assert is_placeholder(site.path)
+    site.expect(model, 2, 2)
+    assert dedupctl(site, "flush").code == FINE
+    check_plain(site, model)
+
+
+def test_two_that_go_on_have_a_copy_each(site):
+    """What the slower one writes late is not in what the faster one has put at the path."""
+    model = Model(noise(1, 20 * MIB))
+    site.write(parts(bytes(model.content), 2), 2, 2, STANDS_STILL)
+    go = site.root / "go"
+    slow = site.start(Script().open("w").close(), ["n1"], 1, {"replication": 2, "flush": "close"},
+                      copy_fault("stall", go=go))
+    slow.wait_for(site.root / "go.stalled")
+    assert dedupctl(site, "flush", site.path, nodes=["n0"]).code == FINE
+    assert site.path.read_bytes() == bytes(model.content)
+    with open(site.path, "r+b") as file:
+        file.write(b"what the user wrote since")
+    go.touch()
+    job = slow.finish()
+    assert set(job.errors_of("close")) == {"IO"}, f"{job}"
+    model.content[:25] = b"what the user wrote since"
+    assert site.path.read_bytes() == bytes(model.content)
+    assert copies_beside(site) == []
+
+
+def test_a_stopped_writer_writes_to_nothing_that_counts(site):
+    """It is in the middle of a write when somebody opens the file, who then has it written back again."""
+    model = Model(noise(1, 12 * MIB))
+    go = site.root / "go"
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 2)).close()
+    script.add("@0 shell", f"while [ ! -e {go}.stalled ]; do sleep 0.02; done").add("barrier")
+    script.add("@0 open", 1, "w", "self").add("@0 close", 1)
+    script.add("@0 shell", f"{until_plain(site.path)}; printf mine | dd of={site.path} conv=notrunc status=none")
+    script.add("@0 shell", f"touch {go}").add("barrier")
+    job = site.run(script, 2, 2, HINTS, copy_fault("stall", rank=1, go=go)).check()
+    model.content[:4] = b"mine"
+    assert site.path.read_bytes() == bytes(model.content), f"{job}"
+
+
+@pytest.mark.parametrize("lost", ["n0", "n1"])
+@pytest.mark.parametrize("flush", ["background", "close"])
+def test_a_node_with_an_empty_store_writes_back_too(site, flush, lost):
+    """It has nothing of the generation, and so cannot note what it has written of it."""
+    model = Model(noise(1, 9 * MIB))
+    site.write(parts(bytes(model.content), 3), 3, 3, {"replication": 2})
+    site.lose(lost)
+    site.run(Script().open("w").close(), 3, 3, {"replication": 2, "flush": flush}).check()
+    assert site.path.read_bytes() == model.content
+
+
+@pytest.mark.parametrize("how", ["rm", "delete", "next"])
+def test_no_copy_stays_of_what_is_gone(site, how):
+    begin_and_stop(site)
+    if how == "rm":
+        assert dedupctl(site, "rm", site.path).code == FINE
+    elif how == "delete":
+        site.run(Script().add("delete"), 3, 3, HINTS).check()
+    else:
+        site.run(Script().open("w").write("all-at", {0: [(0, b"new" * 1000)]}).close(), 3, 3,
+                 {"replication": 2}).check()
+    assert copies_beside(site) == []
+
+
+def test_renamed_meanwhile(site):
+    """Nothing is put at the old name, nor is the data lost."""
+    model = Model(noise(1, LONG))
+    moved = site.path.with_name("moved")
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    script.add("@0 shell", f"mv {site.path} {moved}").add("barrier")
+    site.run(script, 3, 3, {**HINTS, "flush_rate": 16 * MIB}).check()
+    assert not site.path.exists() and is_placeholder(moved)
+    site.path = moved
+    site.expect(model, 3, 3)
+    assert dedupctl(site, "flush").code == FINE
+    assert moved.read_bytes() == bytes(model.content)
+
+
 def every_point(calls, first):
     """Numbers of calls; all with DEDUP_TEST_EVERY_POINT=1."""
     return range(1, calls + 1) if os.environ.get("DEDUP_TEST_EVERY_POINT") else range(first, calls + 1, 13)

@@ -502,7 +502,7 @@ class WriteBackTest : public FileHomeTest {
     ASSERT_TRUE(home.on(CloseEnd{id(1)}).is_ok());
   }
   WriteBackState tell(std::uint32_t writer, Of of) {
-    return *home.on(TellWritten{id(1), id(20), writer, of});
+    return *home.on(TellWritten{id(1), id(20), writer, of, false, {}});
   }
   void open_again(std::uint8_t handle, bool writes) {
     EXPECT_TRUE(reply_of<OpenBeginReply>(ask(OpenBegin{"/f"})).known);
@@ -532,7 +532,30 @@ TEST_F(WriteBackTest, IsNotWantedOnceSomebodyMayWrite) {
   EXPECT_FALSE(late.is_wanted || late.is_last);
   EXPECT_FALSE(close(12).last);
   // The writers' handle went with the open.
-  EXPECT_TRUE(close(13).last);
+  const auto reply = close(13);
+  EXPECT_TRUE(reply.last && reply.was_stopped);
+}
+
+TEST_F(WriteBackTest, ThatHasEndedLeavesItsHandleToBeClosed) {
+  begin();
+  tell(0, Of::kEnd);
+  EXPECT_TRUE(tell(3, Of::kEnd).is_last);
+  // Before who was last closes it.
+  open_again(13, true);
+  EXPECT_FALSE(close(13).last);
+  const auto reply = close(20);
+  EXPECT_TRUE(reply.last && !reply.was_stopped);
+}
+
+TEST_F(WriteBackTest, IsStoppedWhenItsFileIsOpenedElsewhere) {
+  begin();
+  EXPECT_FALSE(home.on(StopWriteBack{id(1)}).is_ok()) << "without the turn";
+  ask(OpenBegin{"/f"});
+  EXPECT_TRUE(home.on(StopWriteBack{id(1)}).is_ok());
+  EXPECT_TRUE(home.on(StopWriteBack{id(9)}).is_ok());
+  ASSERT_TRUE(home.on(OpenEnd{"/f", false, {}, {}, false}).is_ok());
+  EXPECT_EQ(home.on(GetFile{id(1)}).status().code(), Code::kNotFound);
+  EXPECT_FALSE(tell(0, Of::kEnd).is_wanted);
 }
 
 TEST_F(WriteBackTest, OfADeletedFileEndsWithItsLastWriter) {
@@ -550,9 +573,11 @@ TEST_F(WriteBackTest, TellsOfTroubleOnceAndOfFailureToTheEnd) {
   begin();
   EXPECT_TRUE(tell(3, Of::kTrouble).is_first_trouble);
   EXPECT_FALSE(tell(0, Of::kTrouble).is_first_trouble);
-  EXPECT_FALSE(tell(0, Of::kGivenUp).is_last);
+  const TellWritten given_up{id(1), id(20), 0, Of::kGivenUp, true, "full"};
+  EXPECT_FALSE(home.on(given_up)->is_last);
   const WriteBackState last = tell(3, Of::kEnd);
-  EXPECT_TRUE(last.is_last && last.has_failed);
+  EXPECT_TRUE(last.is_last && last.has_failed && last.has_no_room);
+  EXPECT_EQ(last.trouble, "full");
   // Once more is no end of another one.
   EXPECT_FALSE(tell(3, Of::kEnd).is_last);
 }

@@ -71,7 +71,7 @@ TEST_F(NodeHandlerTest, EveryRequestIsAnsweredByItsRole) {
   for (unsigned opcode = 0; opcode < 256; ++opcode) {
     const auto outcome = ask_raw(static_cast<Opcode>(opcode), Bytes(1));
     ASSERT_EQ(outcome->answers, 1);
-    const bool exists = (opcode >= 1 && opcode <= 17) || (opcode >= 32 && opcode <= 40) ||
+    const bool exists = (opcode >= 1 && opcode <= 18) || (opcode >= 32 && opcode <= 40) ||
                         (opcode >= 64 && opcode <= 99);
     const std::string expected = exists ? "malformed request " : "unknown request ";
     EXPECT_NE(outcome->status.message().find(expected + std::to_string(opcode)), std::string::npos)

@@ -360,6 +360,28 @@ TEST(Replacement, ACopyStaysForWhoGoesOnWithIt) {
   EXPECT_EQ(count_entries(dir), 1u);
 }
 
+TEST(Replacement, ACopyIsTakenByOne) {
+  TempDir dir;
+  const std::string path = dir / "f";
+  ASSERT_TRUE(begin_placeholder(path, of_attempt(1))->put_new().is_ok());
+  auto begun = Replacement::begin_copy(path, id_of(1));
+  ASSERT_TRUE(begun.is_ok());
+  (*begun)->set_mine(false);
+  const Id128 id = (*begun)->id();
+  begun->reset();
+  {
+    const auto writer = Replacement::join_copy(path, id);
+    ASSERT_TRUE(writer.is_ok());
+    EXPECT_TRUE(Replacement::join_copy(path, id).is_ok());
+    EXPECT_EQ(Replacement::take_copy(path, id).status().code(), Code::kFileInUse);
+  }
+  const auto taken = Replacement::take_copy(path, id);
+  ASSERT_TRUE(taken.is_ok());
+  EXPECT_NE((*taken)->id(), id);
+  EXPECT_EQ(Replacement::take_copy(path, id).status().code(), Code::kNoSuchFile);
+  EXPECT_TRUE(has_copy(path, (*taken)->id()));
+}
+
 TEST(Replacement, ACopyGoesWithThePlaceholderThatItIsFor) {
   TempDir dir;
   const std::string path = dir / "f";
