@@ -334,12 +334,12 @@ struct List {};
 using Requests =
     List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
          Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration, SetAside, BeginWriteBack,
-         TellWritten, WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
-         EndCommit, ReturnLease, Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog,
-         Look, Claim, Register, Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks,
-         ReadLog, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare, Commit, Abort,
-         Collect, RecallLease, Restore, ListShares, MakeUnits, ListUnits, JoinStripes,
-         FindPlacements, PutWritten, ListWritten>;
+         TellWritten, StopWriteBack, WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase,
+         Snapshot, EndCommit, ReturnLease, Find, Attach, Detach, Adopt, Drop, Space, OpenSegment,
+         OpenLog, Look, Claim, Register, Release, ForgetSegment, Distrust, Locate, GetChunks,
+         PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare,
+         Commit, Abort, Collect, RecallLease, Restore, ListShares, MakeUnits, ListUnits,
+         JoinStripes, FindPlacements, PutWritten, ListWritten>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
