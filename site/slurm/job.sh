@@ -9,6 +9,8 @@
 # end (SIGUSR1), so that there is time to put its files at their own paths:
 #SBATCH --no-kill
 #SBATCH --signal=B:USR1@900
+# What is in the stores goes with the job, so there is nothing to begin again with.
+#SBATCH --no-requeue
 
 # A directory of the nodes' own disks or memory. If the site's prolog makes none, it must be one that the
 # user can make.
