@@ -16,9 +16,9 @@ namespace {
 
 // Of the driver, of dedup-mpiexec and dedup-run, and of what builds and measures them.
 constexpr std::array<std::string_view, 14> kVariables = {
-    "DEDUP_FAILURE_DOMAIN", "DEDUP_NODE",         "DEDUP_NODES",        "DEDUP_NODE_TIMEOUT",
-    "DEDUP_INTERFACE",      "DEDUP_YIELD",        "DEDUP_PRELOAD",      "DEDUP_RUN",
-    "DEDUP_LOST_NODES",     "DEDUP_BUILD",        "DEDUP_WERROR",       "DEDUP_MPICH_SOURCE",
+    "DEDUP_FAILURE_DOMAIN", "DEDUP_NODE",      "DEDUP_NODES",   "DEDUP_NODE_TIMEOUT",
+    "DEDUP_INTERFACE",      "DEDUP_YIELD",     "DEDUP_PRELOAD", "DEDUP_RUN",
+    "DEDUP_LOST_NODES",     "DEDUP_BUILD",     "DEDUP_WERROR",  "DEDUP_MPICH_SOURCE",
     "DEDUP_MPICH_DEVICE",   "DEDUP_BENCH_DISK"};
 
 constexpr std::uint64_t kMiB = 1 << 20;

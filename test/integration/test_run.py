@@ -468,6 +468,15 @@ def test_a_second_signal_kills_at_once(tree):
     assert finish(process).returncode == 137
 
 
+def test_whatever_ends_it_ends_the_program(tree):
+    tree.waits("SIGTERM", None)
+    process = tree.start("-hosts", "a,b", "prog")
+    tree.wait_for(process, "ready")
+    process.send_signal(signal.SIGHUP)
+    result = finish(process)  # which waits for all that has its standard output
+    assert result.returncode == -signal.SIGHUP and not (tree.root / "told").exists()
+
+
 def test_a_signal_while_it_asks_the_nodes(tree):
     tree.does("program", 'echo b >>"$FAKE/mute"; exit 1')
     process = tree.start("-hosts", "a,b", "prog")
@@ -585,7 +594,8 @@ def test_a_node_that_is_not_the_jobs_any_more_is_not_asked(tree):
     tree.does("program", '[[ $DEDUP_RUN == 2 ]] || { echo a,c >"$FAKE/allocation"; exit 1; }')
     assert tree.run("prog").returncode == 0
     assert tree.order()[1:] == [("heal", "a,c"), ("run", "a:1,c:1")]
-    assert sum(what == "probe" and after(words, "-hosts") == "b" for what, words in tree.calls()) == 1  # before
+    probes = [after(words, "-hosts") for what, words in tree.calls() if what == "probe"]
+    assert probes == ["a,b,c", "a,c"]  # before the first run, and after it
 
 
 def test_steps_of_slurm_are_started_beside_others(tree):
@@ -602,6 +612,14 @@ def test_slurm_tells_while_the_program_runs(tree, how):
     result = tree.run("--watch", 1, "prog")
     assert result.returncode == 0, result.stderr
     assert tree.order()[-1] == ("run", "a:1,c:1")
+
+
+def test_a_node_of_slurms_on_which_nothing_starts(tree):
+    """Slurm does not know of it yet."""
+    tree.slurm("a,b,c", "1(x3)")
+    tree.loses("b")
+    assert tree.run("prog", SLURM_TASKS_PER_NODE="").returncode == 0
+    assert tree.order() == [("run", "a:1,b:1,c:1"), ("heal", "a,c"), ("run", "a:1,c:1")]
 
 
 def test_slurm_that_does_not_answer_has_not_lost_its_nodes(tree):
