@@ -288,6 +288,7 @@ def test_hosts_that_are_not_there_at_the_beginning(tree):
     assert result.returncode == 0
     assert tree.order() == [("run", "e:1,b:1,c:1")]
     assert said(result) == ["not there: a, d", "e takes the place of a"]
+    assert after(tree.runs()[0], "DEDUP_LOST_NODES") == ""
 
 
 def test_no_host_is_there_at_the_beginning(tree):
@@ -542,9 +543,11 @@ def test_when_no_host_answers_the_program_goes_on(tree):
     assert (result.returncode, result.stdout, result.stderr) == (0, "well\n", "")
 
 
-def test_healing_that_hangs_since_a_host_is_gone(tree):
+@pytest.mark.parametrize("code", [0, 15])
+def test_healing_that_hangs_since_a_host_is_gone(tree, code):
     tree.loses("b")
-    tree.does("heal", 'grep -q c "$FAKE/down" || { echo c >>"$FAKE/down"; exec sleep 1000; }')
+    tree.does("heal", f'grep -q c "$FAKE/down" || {{ echo c >>"$FAKE/down"; trap "exit {code}" TERM; '
+                      "while :; do sleep 0.01; done; }")
     result = tree.run("--watch", 1, "-hosts", "a,b,c,d", "prog")
     assert result.returncode == 0, result.stderr
     assert [what for what, _ in tree.order()] == ["run", "heal", "heal", "run"]
