@@ -54,7 +54,7 @@ def cluster(tmp_path_factory):
         "exec dedup-run", "unset DEDUP_NODE\nexec dedup-run"))
     put(root / "task-prolog", TASK_PROLOG)
     put(root / "program", PROGRAM)
-    more = f"Prolog={root}/prolog\nEpilog={root}/epilog\nTaskProlog={root}/task-prolog"
+    more = f"SchedulerParameters=sched_interval=1\nProlog={root}/prolog\nEpilog={root}/epilog\nTaskProlog={root}/task-prolog"
     made = slurm.Slurm(root, NODES, 1, more)
     # Each rank is alone on its node, which shares two processors with all others.
     made.environment.update(form.environment(), DEDUP_YIELD="1")
@@ -95,6 +95,26 @@ class BatchJob:
         return sorted(path.parents[1].name for path in self.cluster.root.glob(f"local/*/dedup/{self.id}"))
 
 
+    def end(self):
+        """Whatever has become of it, so that nothing of it outlives its Slurm."""
+        if self.state() in ("PENDING", "RUNNING"):
+            self.cluster.run("scancel", self.id)
+        self.wait_until(lambda: self.state() not in ("PENDING", "RUNNING", "COMPLETING"))
+
+
+@pytest.fixture
+def submit(cluster, tmp_path):
+    jobs = []
+
+    def submit_it(*arguments):
+        jobs.append(BatchJob(cluster, tmp_path, *arguments))
+        return jobs[-1]
+
+    yield submit_it
+    for job in jobs:
+        job.end()
+
+
 @pytest.fixture(scope="module")
 def undisturbed(cluster):
     path = cluster.root / "undisturbed"
@@ -102,8 +122,8 @@ def undisturbed(cluster):
     return path.read_bytes()
 
 
-def test_before_its_limit_a_job_saves_its_files(cluster, tmp_path):
-    job = BatchJob(cluster, tmp_path, 2, "--grace", 1)
+def test_before_its_limit_a_job_saves_its_files(cluster, submit):
+    job = submit(2, "--grace", 1)
     job.wait_for("waiting to be killed")
     assert is_placeholder(job.path) and job.stores() == ["a", "b"]
     # As Slurm does so many seconds before. MPICH catches it in the ranks, and this program does not call MPI any more.
@@ -115,11 +135,10 @@ def test_before_its_limit_a_job_saves_its_files(cluster, tmp_path):
     job.wait_until(lambda: job.stores() == [])
 
 
-def test_a_node_is_killed(cluster, tmp_path, undisturbed):
+def test_a_node_is_killed(cluster, submit, tmp_path, undisturbed):
     """Its place is taken by the spare, and the result is that of a job that nothing happened to. The last test: the
     node is gone."""
-    job = BatchJob(cluster, tmp_path, 4, "--spares", 1, "--restart-argument=--restart", "--restart-file",
-                   tmp_path / "ckpt")
+    job = submit(4, "--spares", 1, "--restart-argument=--restart", "--restart-file", tmp_path / "ckpt")
     job.wait_for("waiting to be killed")
     cluster.kill("b")
     shutil.rmtree(cluster.root / "local" / "b" / "dedup" / job.id)
