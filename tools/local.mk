@@ -1,21 +1,24 @@
-# The mpiexec of users, and the generator of the documentation of hints.
-bin_SCRIPTS += tools/dedup-mpiexec
-EXTRA_DIST += tools/dedup-mpiexec.in scripts/generate-docs
-CLEANFILES += tools/dedup-mpiexec
+# What users start programs with, and the generator of the documentation of hints.
+launchers = tools/dedup-mpiexec tools/dedup-run
+bin_SCRIPTS += $(launchers)
+EXTRA_DIST += tools/dedup-mpiexec.in tools/dedup-run.in scripts/generate-docs
+CLEANFILES += $(launchers)
 
-tools/dedup-mpiexec: tools/dedup-mpiexec.in $(top_builddir)/config.status
+$(launchers): $(top_builddir)/config.status
 	$(AM_V_GEN)$(MKDIR_P) tools && \
 	mpi_bindir=`case '$(MPICC)' in /*) dirname '$(MPICC)' ;; esac` && \
 	sed -e 's|@VERSION[@]|$(PACKAGE_VERSION)|' -e "s|@mpi_bindir[@]|$$mpi_bindir|" \
 	  -e 's|@bindir[@]|$(bindir)|' -e 's|@libdir[@]|$(libdir)|' \
-	  $(srcdir)/tools/dedup-mpiexec.in >$@.new && \
+	  $(srcdir)/$@.in >$@.new && \
 	chmod 755 $@.new && mv $@.new $@
+tools/dedup-mpiexec: tools/dedup-mpiexec.in
+tools/dedup-run: tools/dedup-run.in
 
 noinst_PROGRAMS += tools/hints-doc
 tools_hints_doc_SOURCES = tools/hints_doc.cc
 tools_hints_doc_LDADD = libdedup_core.la
 
-dist_man_MANS += doc/man/dedup.7 doc/man/dedup-mpiexec.1 doc/man/dedupctl.1
+dist_man_MANS += doc/man/dedup.7 doc/man/dedup-mpiexec.1 doc/man/dedup-run.1 doc/man/dedupctl.1
 
 # What dedupctl does to stores that jobs use. test/simulation runs it, too.
 EXTRA_LTLIBRARIES += libdedup_upkeep.la
@@ -110,4 +113,9 @@ tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_ctl_plain.la libdedup_m
   $(MPI_LIBS)
 
 bashcompletiondir = $(datadir)/bash-completion/completions
-dist_bashcompletion_DATA = tools/completion/dedup-mpiexec tools/completion/dedupctl
+dist_bashcompletion_DATA = tools/completion/dedup-mpiexec tools/completion/dedup-run \
+  tools/completion/dedupctl
+
+# What a site with Slurm starts from.
+slurmdir = $(pkgdatadir)/slurm
+dist_slurm_SCRIPTS = site/slurm/epilog site/slurm/job.sh site/slurm/prolog

@@ -29,6 +29,13 @@ def libraries(directory):
     return directory
 
 
+def wait_until(true):
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
+
+
 class ClusterSite(Site):
     """private: the file's directory is each host's own, not one that all share."""
 
@@ -56,10 +63,14 @@ class ClusterSite(Site):
 
     def start_program(self, words, nodes, ranks, environment):
         """Another program than play."""
+        return self.start_command(self.command(nodes, ranks, words), ranks, environment)
+
+    def start_command(self, command, ranks, environment):
+        """What is not started by dedup-mpiexec alone."""
         self.jobs += 1
         clean = {name: value for name, value in os.environ.items() if not name.startswith("DEDUP_")}
-        return Job(self.command(nodes, ranks, words), {**clean, **self.environment(), **environment},
-                   self.root, self.root / f"job{self.jobs}", ranks)
+        return Job(command, {**clean, **self.environment(), **environment}, self.root,
+                   self.root / f"job{self.jobs}", ranks)
 
     def store(self, node):
         return self.cluster.root(node) / str(self.stores).lstrip("/") / node

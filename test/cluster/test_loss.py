@@ -3,11 +3,10 @@ others, nothing hangs, and no rank of the job is left."""
 
 import os
 import select
-import time
 
 import pytest
 
-from cluster_site import PATIENCE
+from cluster_site import PATIENCE, wait_until
 from stores import Model, Script, noise, parts
 
 HOSTS = ["h0", "h1", "h2", "h3"]
@@ -75,13 +74,6 @@ def test_a_host_dies(site, step, rank, replication):
     if replication == 3:
         more = next(host for host in reversed(HOSTS) if host != HOST_OF[rank])
     lose_at(site, step, rank, replication, more)
-
-
-def wait_until(true):
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.02)
 
 
 def commits(site, host):

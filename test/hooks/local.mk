@@ -52,6 +52,7 @@ test_tree_programs = test/lib/libromio-dedup.la test/libexec/dedupctl/dedupctl$(
 # What each is a link to.
 test_tree = \
   test/bin/dedup-mpiexec=../../tools/dedup-mpiexec \
+  test/bin/dedup-run=../../tools/dedup-run \
   test/bin/dedupctl=../libexec/dedupctl/dedupctl$(EXEEXT) \
   test/lib/libromio-dedup.so=.libs/libromio-dedup.so
 if HAVE_UCP

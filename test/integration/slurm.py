@@ -3,9 +3,12 @@
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import time
+
+from stores import descendants
 
 CONFIGURATION = """
 ClusterName=test
@@ -27,9 +30,10 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 ReturnToService=2
 SlurmdParameters=config_overrides
+{more}
 """
 NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} State=UNKNOWN\n"
-PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sinfo"]
+PROGRAMS = ["munged", "slurmctld", "slurmd", "srun", "sinfo", "sbatch", "squeue", "scontrol"]
 
 
 def why_not():
@@ -52,14 +56,16 @@ def free_ports(count):
 
 
 class Slurm:
-    """Ends with close(). cpus: of each node, which no one checks."""
+    """Ends with close(). cpus: of each node, which no one checks. more: lines of slurm.conf."""
 
-    def __init__(self, root, nodes, cpus):
+    def __init__(self, root, nodes, cpus, more=""):
         self.root = pathlib.Path(root)
         self.started = []
+        self.slurmds = {}
         host = socket.gethostname().split(".")[0]
         ports = free_ports(1 + len(nodes))
-        text = CONFIGURATION.format(host=host, port=ports[0], user="root", root=self.root)
+        text = CONFIGURATION.format(host=host, port=ports[0], user="root", root=self.root,
+                                    more=more)
         for name, port in zip(nodes, ports[1:]):
             text += NODE.format(name=name, host=host, port=port, cpus=cpus)
             (self.root / f"spool.{name}").mkdir()
@@ -79,7 +85,7 @@ class Slurm:
             self._until(lambda: (self.root / "munge.socket").exists())
             self._start("slurmctld", "-D")
             for name in nodes:
-                self._start("slurmd", "-D", "-N", name)
+                self.slurmds[name] = self._start("slurmd", "-D", "-N", name)
             self._until(lambda: self._idle() == len(nodes))
         except BaseException:
             self.close()
@@ -90,6 +96,40 @@ class Slurm:
         with open(self.root / "out.log", "ab") as log:
             self.started.append(subprocess.Popen(words, env=self.environment, stdout=log, stderr=log,
                                                  stdin=subprocess.DEVNULL, cwd=self.root))
+        return self.started[-1]
+
+    def run(self, *command, **keywords):
+        """One of Slurm's commands; its output."""
+        return subprocess.run([str(word) for word in command], env=self.environment, check=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, **keywords).stdout
+
+    def kill(self, node):
+        """Kills all that runs on a node. Slurm knows it at once, in place of after SlurmdTimeout."""
+        doomed = self._processes(node)
+        self.slurmds[node].kill()
+        self.slurmds[node].wait()
+        self.started.remove(self.slurmds.pop(node))
+        self.run("scontrol", "update", f"NodeName={node}", "State=DOWN", "Reason=killed")
+        for pid in doomed:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def _processes(self, node):
+        """The slurmstepds of a node, and all that they have started."""
+        marks = {f"SLURM_CONF={self.root}/slurm.conf", f"SLURMD_NODENAME={node}"}
+        found = []
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                # Ranks have the environment of mpiexec, which may be on another node.
+                if marks <= set((entry / "environ").read_text(errors="replace").split("\0")):
+                    parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                    if pathlib.Path(f"/proc/{parent}/comm").read_text() == "slurmstepd\n":
+                        found += descendants(parent)
+            except OSError:
+                continue  # ended meanwhile
+        return found
 
     def _idle(self):
         found = subprocess.run(["sinfo", "-h", "-N", "-t", "idle", "-o", "%N"], env=self.environment,

@@ -1,14 +1,14 @@
 """dedupctl ls, df, stat and check, on this host's stores and in a job."""
 
+import functools
 import itertools
 import os
-import pathlib
 import re
 import shutil
-import subprocess
 
 import pytest
 
+import completion
 from ctl import FINE, NO_FILE, NO_STORE, PROBLEMS, USAGE, dedupctl
 from stores import BUILD, Model, Script, Site, noise, parts, shared_site
 
@@ -374,15 +374,7 @@ def test_help(site):
 
 def test_completion_knows_every_command_and_option(site):
     """What bash offers is what the program takes."""
-    script = pathlib.Path(__file__).resolve().parents[2] / "tools" / "completion" / "dedupctl"
-
-    def offered(*words):
-        quoted = " ".join(f"'{word}'" for word in words)
-        text = (f"source '{script}'; compopt() {{ :; }}; COMP_WORDS=(dedupctl {quoted}); "
-                f"COMP_CWORD={len(words)}; _dedupctl; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
-        return set(subprocess.run(["bash", "-c", text], capture_output=True, text=True,
-                                  check=True).stdout.split())
-
+    offered = functools.partial(completion.offered, "dedupctl")
     summary = dedupctl(site, "--help").out
     commands = set(re.findall(r"^  ([a-z]+) ", summary.partition("Subcommands")[2], re.M))
     assert len(commands) == 12 and commands <= offered("")

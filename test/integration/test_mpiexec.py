@@ -6,6 +6,7 @@ in test_simulated_nodes.py and test_yield.py.
 """
 
 import collections
+import functools
 import os
 import pathlib
 import re
@@ -15,6 +16,8 @@ import stat
 import subprocess
 
 import pytest
+
+import completion
 
 BUILD = pathlib.Path(
     os.environ.get("DEDUP_BUILD") or pathlib.Path(__file__).resolve().parents[2] / "build"
@@ -476,14 +479,7 @@ def test_a_place_that_cannot_be_preloaded_from(run, tmp_path):
 # ---- Completion ---------------------------------------------------------------------------------
 
 
-def offered(*words, before=""):
-    """What bash offers for the last word; `before`: commands in its shell."""
-    script = pathlib.Path(__file__).resolve().parents[2] / "tools" / "completion" / "dedup-mpiexec"
-    quoted = " ".join(f"'{word}'" for word in words)
-    text = (f"source '{script}'; compopt() {{ :; }}; {before}\nCOMP_WORDS=(dedup-mpiexec {quoted}); "
-            f"COMP_CWORD={len(words)}; _dedup_mpiexec; printf '%s\\n' \"${{COMPREPLY[@]}}\"")
-    return set(subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True,
-                              timeout=TIMEOUT).stdout.split())
+offered = functools.partial(completion.offered, "dedup-mpiexec")
 
 
 def test_completion_knows_every_option():

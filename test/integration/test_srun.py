@@ -4,6 +4,7 @@ import pytest
 
 import slurm
 from ctl import FINE, dedupctl
+import form
 from form import PREFIX, TEST_BUILD
 from stores import Model, Site, is_placeholder, noise
 
@@ -34,8 +35,10 @@ class SlurmSite(Site):
 
     def start(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=()):
         libraries = [TEST_BUILD / "lib" / f"lib{name}.so" for name in ("romio-dedup", "dedup-yield")]
-        variables = {**self.cluster.environment, "DEDUP_STORE": f"{self.stores}/%n",
-                     "LD_PRELOAD_OF_TASKS": ":".join(map(str, libraries)), **(environment or {})}
+        # Nodes do not know that they share this host's processors.
+        variables = {**self.cluster.environment, **form.environment(), "DEDUP_YIELD": "1",
+                     "DEDUP_STORE": f"{self.stores}/%n", "LD_PRELOAD_OF_TASKS": ":".join(map(str, libraries)),
+                     **(environment or {})}
         if self.simulated:
             variables["DEDUP_NODES"] = ",".join(nodes)
         return super().start(script, nodes, ranks, hints, variables, path, wrapper)

@@ -21,7 +21,8 @@ def messages():
 
 def sources():
     """All texts in the sources, those that are cut over several lines put together."""
-    text = "".join(path.read_text(encoding="utf-8") for room in ROOMS for path in (ROOT / room).rglob("*.c*"))
+    paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.c*")]
+    text = "".join(path.read_text(encoding="utf-8") for path in [*paths, ROOT / "tools" / "dedup-run.in"])
     return re.sub(r'"\s*"', "", text)
 
 
