@@ -2,6 +2,7 @@
 
 import ctypes
 import errno
+import mmap
 import os
 import pathlib
 import random
@@ -70,7 +71,7 @@ class Mount:
         return self
 
     def down(self):
-        return dedupctl(self.site, "umount", self.directory)
+        return dedupctl(self.site, "umount", f"{self.directory}/")
 
     def of(self, path):
         """A path as it is in the mount."""
@@ -196,6 +197,8 @@ def test_a_file_is_there_as_it_was_written(site, mount):
             begin, length = max(begin, 0), choose.choice([1, 6, 5000, 300_000])
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             assert os.pread(file.fileno(), length, begin) == content[begin:begin + length], (begin, length)
+        with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
+            assert memory[BLOCK - 100:BLOCK + 100] == content[BLOCK - 100:BLOCK + 100]
     for change in (lambda: open(path, "r+b"), path.unlink, lambda: path.rename(path.with_name("other")),
                    lambda: path.with_name("new").touch()):
         with pytest.raises(OSError) as error:
@@ -383,6 +386,16 @@ def test_one_that_was_killed_is_taken_down(site, mount):
     assert mount.down().code == FINE
     mount.up()
     assert mount.of(site.path).exists()
+
+
+def test_in_a_job_each_process_mounts_by_itself(site, mount):
+    """As where a launcher is all that reaches a cluster's hosts."""
+    content = write(site, noise(1, 10_000))
+    for command in ("mount", "umount"):
+        answer = dedupctl(site, command, mount.directory, nodes=["n0"])
+        assert answer.code == FINE, answer
+        assert is_mounted(mount.directory) == (command == "mount")
+        assert command == "umount" or mount.of(site.path).read_bytes() == content
 
 
 def test_what_cannot_be_mounted(site, mount):

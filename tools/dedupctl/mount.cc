@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -42,6 +43,13 @@ Result<std::optional<std::string>> type_of_mount(const std::string& directory) {
   return type;
 }
 
+// Of a mount whose process is gone not even links can be followed.
+std::string directory_of(const Options& options) {
+  std::string path = options.path;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return absolute_path(path);
+}
+
 Status check_directory(const std::string& directory) {
   DEDUP_ASSIGN(const auto type, type_of_mount(directory));
   if (type == kType) {
@@ -64,9 +72,10 @@ Status check_directory(const std::string& directory) {
 Status check_device() {
   const auto device = store::fs::open_file(kDevice, O_RDWR);
   if (device.is_ok()) return Status::ok();
-  return device.status().with_context(
-      "this host cannot mount: load the kernel's module (modprobe fuse), or give the container the "
-      "device (docker run --device /dev/fuse --cap-add SYS_ADMIN)");
+  return {device.status().code(), device.status().message() +
+                                      ": mounting takes the kernel's module fuse (modprobe fuse), "
+                                      "leave to open the device, and in a container the device "
+                                      "itself (docker run --device /dev/fuse --cap-add SYS_ADMIN)"};
 }
 
 // The stores as `options` name them, wherever this process is by then.
@@ -85,10 +94,27 @@ Result<store::fs::File> open_log(const Options& options) {
   return store::fs::open_file(options.log, O_WRONLY | O_CREAT | O_APPEND, 0666);
 }
 
+// Whoever started this process may wait until it has let go of what it got from there: a launcher
+// of MPI does.
+Status close_inherited() {
+  DEDUP_ASSIGN(const auto numbers, store::fs::list("/proc/self/fd"));
+  for (const std::string& number : numbers) {
+    const int descriptor = std::atoi(number.c_str());
+    // One of them was for the list itself, and is closed by now.
+    if (descriptor > STDERR_FILENO && ::close(descriptor) != 0 && errno != EBADF) {
+      return Status::from_errno(errno, "cannot close descriptor " + number);
+    }
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 ExitCode mount(const Options& options) {
-  const std::string directory = absolute_path(options.path);
+  if (!options.foreground) {
+    if (const Status status = close_inherited(); !status.is_ok()) return failed(status);
+  }
+  const std::string directory = directory_of(options);
   if (const Status status = check_directory(directory); !status.is_ok())
     return failed(status, kUsage);
   if (const Status status = check_device(); !status.is_ok()) return failed(status);
@@ -119,7 +145,7 @@ ExitCode mount(const Options& options) {
 }
 
 ExitCode umount(const Options& options) {
-  const std::string directory = absolute_path(options.path);
+  const std::string directory = directory_of(options);
   const auto type = type_of_mount(directory);
   if (!type.is_ok()) return failed(type.status());
   if (*type != kType) {

@@ -12,6 +12,8 @@
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <future>
 #include <map>
 #include <tuple>
@@ -21,7 +23,6 @@
 #include "base/barrier.h"
 #include "base/warn.h"
 #include "base/worker.h"
-#include "store/fs.h"
 
 namespace dedup::ctl {
 namespace {
@@ -71,6 +72,9 @@ struct Inode {
   std::optional<ShownFile> file;  // none: a directory
 };
 
+// What directories have for a time: when the mount began.
+const std::time_t kBegan = std::time(nullptr);
+
 // Each directory, and each generation at a path, has a number of its own for as long as the mount
 // is there: so the kernel keeps no page of one generation for another. About 300 bytes each.
 class Inodes {
@@ -106,6 +110,7 @@ struct stat attributes_of(fuse_ino_t number, const Inode& inode) {
     out.st_nlink = 2;
     out.st_uid = ::geteuid();
     out.st_gid = ::getegid();
+    out.st_mtim.tv_sec = out.st_atim.tv_sec = out.st_ctim.tv_sec = kBegan;
     return out;
   }
   out.st_mode = S_IFREG | inode.file->permissions;
@@ -136,7 +141,25 @@ struct Entry {
   NameTree::Kind kind = NameTree::Kind::kFile;
 };
 using OpenDirectory = std::vector<Entry>;
-using Opened = std::shared_ptr<OpenFile>;
+
+// What is open, by the number that the kernel calls it by; 0 is nothing.
+template <typename Open>
+class Handles {
+ public:
+  std::uint64_t add(Open open) {
+    open_.emplace(++last_, std::move(open));
+    return last_;
+  }
+  const Open* find(std::uint64_t number) const {
+    const auto it = open_.find(number);
+    return it == open_.end() ? nullptr : &it->second;
+  }
+  void remove(std::uint64_t number) { open_.erase(number); }
+
+ private:
+  std::map<std::uint64_t, Open> open_;
+  std::uint64_t last_ = 0;
+};
 
 volatile std::sig_atomic_t was_told_to_end = 0;
 void note_end(int) {
@@ -175,6 +198,8 @@ class FuseSession final : public MountSession {
   std::unique_ptr<fuse_session, EndSession> session_;
   MountedFiles* files_ = nullptr;  // of the worker, as all below
   Inodes inodes_;
+  Handles<std::shared_ptr<OpenFile>> open_files_;
+  Handles<OpenDirectory> open_directories_;
   std::atomic<pid_t> worker_id_ = 0;
   std::unique_ptr<Worker> worker_;
 };
@@ -248,28 +273,27 @@ void FuseSession::open_file(fuse_req_t request, fuse_ino_t number, fuse_file_inf
   in_turn(request, nothing_there, [request, number, open = *info](FuseSession& self) mutable {
     const Inode* const inode = self.inodes_.find(number);
     if (inode == nullptr || !inode->file) return ENOENT;
-    if ((open.flags & O_ACCMODE) != O_RDONLY) return EROFS;
     auto opened = self.files_->open(inode->path, *inode->file);
     // The kernel looks the name up again, and opens what it stands for by now.
     if (opened.status().code() == Code::kNotFound) return ESTALE;
     if (!opened.is_ok()) return said(opened.status());
-    auto handle = std::make_unique<Opened>(*std::move(opened));
-    open.fh = reinterpret_cast<std::uintptr_t>(handle.get());
+    open.fh = self.open_files_.add(*std::move(opened));
     open.keep_cache = 1;
     // If the program was interrupted meanwhile, nobody will close it.
-    if (fuse_reply_open(request, &open) == 0) (void)handle.release();
+    if (fuse_reply_open(request, &open) != 0) self.open_files_.remove(open.fh);
     return 0;
   });
 }
 
-void FuseSession::read(fuse_req_t request, fuse_ino_t number, std::size_t size, off_t offset,
+void FuseSession::read(fuse_req_t request, fuse_ino_t, std::size_t size, off_t offset,
                        fuse_file_info* info) {
   in_turn(request, nothing_there, [=, handle = info->fh](FuseSession& self) {
-    const Opened& file = *reinterpret_cast<const Opened*>(handle);
-    const std::uint64_t end = self.inodes_.find(number)->file->size;
+    const std::shared_ptr<OpenFile>* const file = self.open_files_.find(handle);
+    if (file == nullptr) return EBADF;
+    const std::uint64_t end = (*file)->size();
     const auto begin = std::min(static_cast<std::uint64_t>(offset), end);
     Bytes bytes(static_cast<std::size_t>(std::min<std::uint64_t>(size, end - begin)));
-    const Status status = file->read(begin, bytes);
+    const Status status = (*file)->read(begin, bytes);
     if (!status.is_ok()) return errno_of(status);
     fuse_reply_buf(request, reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return 0;
@@ -277,8 +301,8 @@ void FuseSession::read(fuse_req_t request, fuse_ino_t number, std::size_t size, 
 }
 
 void FuseSession::close_file(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
-  in_turn(request, nothing_there, [request, handle = info->fh](FuseSession&) {
-    delete reinterpret_cast<const Opened*>(handle);
+  in_turn(request, nothing_there, [request, handle = info->fh](FuseSession& self) {
+    self.open_files_.remove(handle);
     fuse_reply_err(request, 0);
     return 0;
   });
@@ -297,13 +321,13 @@ void FuseSession::open_directory(fuse_req_t request, fuse_ino_t number, fuse_fil
         if (inode == nullptr || inode->file) return ENOTDIR;
         const auto listed = self.files_->list(inode->path);
         if (!listed.is_ok()) return said(listed.status());
-        auto entries = std::make_unique<OpenDirectory>();
+        OpenDirectory entries;
         for (const char* const name : {".", ".."}) {
-          entries->push_back({name, NameTree::Kind::kDirectory});
+          entries.push_back({name, NameTree::Kind::kDirectory});
         }
-        for (const auto& [name, kind] : *listed) entries->push_back({name, kind});
-        open.fh = reinterpret_cast<std::uintptr_t>(entries.get());
-        if (fuse_reply_open(request, &open) == 0) (void)entries.release();
+        for (const auto& [name, kind] : *listed) entries.push_back({name, kind});
+        open.fh = self.open_directories_.add(std::move(entries));
+        if (fuse_reply_open(request, &open) != 0) self.open_directories_.remove(open.fh);
         return 0;
       });
 }
@@ -312,8 +336,10 @@ void FuseSession::read_directory(fuse_req_t request, fuse_ino_t, std::size_t siz
                                  fuse_file_info* info) {
   in_turn(
       request, [](fuse_req_t own) { fuse_reply_buf(own, nullptr, 0); },
-      [request, size, offset, handle = info->fh](FuseSession&) {
-        const auto& entries = *reinterpret_cast<const OpenDirectory*>(handle);
+      [request, size, offset, handle = info->fh](FuseSession& self) {
+        const OpenDirectory* const directory = self.open_directories_.find(handle);
+        if (directory == nullptr) return EBADF;
+        const OpenDirectory& entries = *directory;
         std::vector<char> buffer(size);
         std::size_t used = 0;
         for (std::size_t i = static_cast<std::size_t>(offset); i < entries.size(); ++i) {
@@ -334,8 +360,8 @@ void FuseSession::read_directory(fuse_req_t request, fuse_ino_t, std::size_t siz
 void FuseSession::close_directory(fuse_req_t request, fuse_ino_t, fuse_file_info* info) {
   in_turn(
       request, [](fuse_req_t own) { fuse_reply_err(own, 0); },
-      [request, handle = info->fh](FuseSession&) {
-        delete reinterpret_cast<const OpenDirectory*>(handle);
+      [request, handle = info->fh](FuseSession& self) {
+        self.open_directories_.remove(handle);
         fuse_reply_err(request, 0);
         return 0;
       });
@@ -363,7 +389,8 @@ Status FuseSession::begin(const std::string& directory, bool for_all) {
   const bool is_up = session_ && fuse_session_mount(session_.get(), directory.c_str()) == 0;
   fuse_set_log_func(say);
   if (is_up) return Status::ok();
-  return {Code::kIo, directory + ": cannot mount there: " + why_not_mounted};
+  return {Code::kIo, directory + ": cannot mount there" +
+                         (why_not_mounted.empty() ? "" : ": " + why_not_mounted)};
 }
 
 Status FuseSession::go_to_background() {

@@ -184,7 +184,8 @@ Result<ShownFile> MountedFiles::look_at_kept(const std::string& path) {
   DEDUP_ASSIGN(const FileRow newest, row_at(name->path));
   for (const store::KeptGeneration& kept : newest.record().kept) {
     if (kept.number != name->number) continue;
-    DEDUP_ASSIGN(const FileRow file, row_of(store::kept_identity(newest.identity, kept.attempt)));
+    DEDUP_ASSIGN(const FileRow file,
+                 row_of(store::kept_identity(newest.identity, kept.attempt), path));
     return file.exists() ? Result(shown(file, newest)) : not_there(path);
   }
   return not_there(path);
@@ -195,7 +196,7 @@ Result<FileRow> MountedFiles::row_at(const std::string& path) {
   DEDUP_ASSIGN(const std::vector<Id128> identities, identities_at(path));
   std::optional<FileRow> found;
   for (const Id128& identity : identities) {
-    DEDUP_ASSIGN(FileRow row, row_of(identity));
+    DEDUP_ASSIGN(FileRow row, row_of(identity, path));
     if (row.chosen_status.code() == Code::kConflict) return row.chosen_status;
     if (!is_shown(row) || stores_->catalog.place_of(row) != path) continue;
     if (found) {
@@ -221,8 +222,9 @@ Result<std::vector<Id128>> MountedFiles::identities_at(const std::string& path) 
   return std::vector(identities.begin(), identities.end());
 }
 
-Result<FileRow> MountedFiles::row_of(const Id128& identity) {
-  return look_again(ranks_, stores_->local, stores_->catalog, identity);
+// As it is now, if it is at this path.
+Result<FileRow> MountedFiles::row_of(const Id128& identity, const std::string& path) {
+  return look_again(ranks_, stores_->local, stores_->catalog, identity, path);
 }
 
 Result<std::shared_ptr<OpenFile>> MountedFiles::open(const std::string& path,
@@ -232,7 +234,7 @@ Result<std::shared_ptr<OpenFile>> MountedFiles::open(const std::string& path,
   if (const auto it = open_.find(key); it != open_.end()) {
     if (auto open = it->second.lock()) return open;
   }
-  DEDUP_ASSIGN(auto generation, open_generation(file));
+  DEDUP_ASSIGN(auto generation, open_generation(path, file));
   for (const Problem& problem : generation->problems()) {
     say_once(path + ": node " + problem.node + ": " + problem.text);
   }
@@ -241,9 +243,10 @@ Result<std::shared_ptr<OpenFile>> MountedFiles::open(const std::string& path,
   return open;
 }
 
-Result<std::unique_ptr<Generation>> MountedFiles::open_generation(const ShownFile& file) {
+Result<std::unique_ptr<Generation>> MountedFiles::open_generation(const std::string& path,
+                                                                  const ShownFile& file) {
   for (int i = 0; i < kTries; ++i) {
-    DEDUP_ASSIGN(const FileRow row, row_of(file.identity));
+    DEDUP_ASSIGN(const FileRow row, row_of(file.identity, path));
     if (!row.exists() || row.record().attempt != file.attempt) {
       return Status(Code::kNotFound, "another generation by now");
     }
@@ -256,7 +259,7 @@ Result<std::unique_ptr<Generation>> MountedFiles::open_generation(const ShownFil
     // What a store had a moment ago is gone: a job has just replaced it.
     if (generation->parts().size() >= static_cast<std::size_t>(here)) return generation;
   }
-  return Status(Code::kFileInUse, file.identity.hex() + ": jobs commit to the file all the time");
+  return Status(Code::kFileInUse, path + ": jobs commit to the file all the time");
 }
 
 }  // namespace dedup::ctl

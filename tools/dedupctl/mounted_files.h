@@ -44,6 +44,7 @@ class OpenFile {
            std::unique_ptr<Generation> generation, ReadCache& cache)
       : path_(std::move(path)), stores_(std::move(stores)), reader_(std::move(generation), cache) {}
 
+  std::uint64_t size() const { return reader_.generation().record().size; }
   // Of bytes within the file. kIo if some cannot be had; says on standard error which, and which
   // stores are missing, of the first ranges that it comes upon.
   Status read(std::uint64_t offset, std::span<std::byte> out);
@@ -87,8 +88,9 @@ class MountedFiles {
   Result<ShownFile> look_at_kept(const std::string& path);
   Result<FileRow> row_at(const std::string& path);
   Result<std::vector<Id128>> identities_at(const std::string& path) const;
-  Result<FileRow> row_of(const Id128& identity);
-  Result<std::unique_ptr<Generation>> open_generation(const ShownFile& file);
+  Result<FileRow> row_of(const Id128& identity, const std::string& path);
+  Result<std::unique_ptr<Generation>> open_generation(const std::string& path,
+                                                      const ShownFile& file);
   void say_once(const std::string& text);
 
   const Ranks& ranks_;
