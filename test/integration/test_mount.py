@@ -350,7 +350,7 @@ def output_of(mount, *command):
         try:
             return process.communicate(timeout=HANG_GUARD_SECONDS)[0]
         except subprocess.TimeoutExpired:
-            assert ctypes.CDLL(None).umount2(os.fsencode(mount.directory), MNT_FORCE) == 0
+            ctypes.CDLL(None).umount2(os.fsencode(mount.directory), MNT_FORCE)  # ends what waits, also if it fails
             pytest.fail(f"hangs: {command}")
 
 
