@@ -282,6 +282,16 @@ def test_the_nodes_that_are_left_are_enough(site, mount):
     assert mount.of(site.path).read_bytes() == content
 
 
+def test_a_store_that_fails_meanwhile_is_left_out(site, mount):
+    content = write_with_holes(site)
+    mount.up()
+    assert mount.of(site.path).stat().st_size == len(content)
+    (site.store("n1") / "files").rename(site.root / "files")
+    (site.store("n1") / "files").touch()
+    assert mount.of(site.path).read_bytes() == content
+    assert "stores/n1/files" in mount.log.read_text()
+
+
 def test_a_bad_copy_is_not_read(site, mount):
     content = write_with_holes(site)
     flip(site, "n1", 3000)

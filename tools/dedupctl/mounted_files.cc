@@ -28,6 +28,12 @@ bool is_shown(const FileRow& file) {
          file.at_path != AtPath::kOther;
 }
 
+std::set<Id128> uuids_of(const LocalStores& local) {
+  std::set<Id128> uuids;
+  for (const LocalStore& one : local.stores) uuids.insert(one.store->uuid());
+  return uuids;
+}
+
 // What of a path is within kGenerations; none if nothing is.
 std::optional<std::string> within_generations(const std::string& path) {
   if (!path.starts_with(MountedFiles::kGenerations)) return std::nullopt;
@@ -89,6 +95,7 @@ MountedFiles::MountedFiles(const Ranks& ranks, std::function<LocalStores()> find
 void MountedFiles::scan() {
   const auto begin = Clock::now();
   const auto stores = std::make_shared<Upkeep>(Upkeep{ranks_, find_stores_(), {}});
+  found_ = uuids_of(stores->local);
   stores->catalog = make_catalog(ranks_, stores->local, search_);
   names_ = {};
   generations_ = {};
@@ -117,12 +124,7 @@ bool MountedFiles::scan_if_old() {
 }
 
 bool MountedFiles::scan_if_stores_changed() {
-  const auto uuids_of = [](const LocalStores& local) {
-    std::set<Id128> uuids;
-    for (const LocalStore& one : local.stores) uuids.insert(one.store->uuid());
-    return uuids;
-  };
-  const bool changed = uuids_of(find_stores_()) != uuids_of(stores_->local);
+  const bool changed = uuids_of(find_stores_()) != found_;
   if (changed) scan();
   return changed;
 }
@@ -153,7 +155,12 @@ bool MountedFiles::is_directory(const std::string& path) const {
 
 Result<std::optional<ShownFile>> MountedFiles::look(const std::string& path) {
   auto found = look_once(path);
-  if (found.status().code() != Code::kNotFound) return found;
+  if (found.is_ok() || found.status().code() == Code::kConflict) return found;
+  if (found.status().code() != Code::kNotFound) {
+    // A store that cannot be read any more is left out from then on.
+    scan();
+    return look_once(path);
+  }
   // It may be the first file of a directory, or of a node.
   const std::string real = within_generations(path).value_or(path);
   const auto info = store::fs::info(real);

@@ -96,7 +96,8 @@ class MountedFiles {
   const Ranks& ranks_;
   std::function<LocalStores()> find_stores_;
   std::vector<std::string> search_;
-  std::shared_ptr<Upkeep> stores_;
+  std::set<Id128> found_;           // the stores, when they were looked through last
+  std::shared_ptr<Upkeep> stores_;  // those of them that can be read
   NameTree names_;
   NameTree generations_;
   Clock::time_point scanned_;
