@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/barrier.h"
+#include "base/text.h"
 #include "base/warn.h"
 #include "base/worker.h"
 
@@ -196,12 +197,14 @@ class FuseSession final : public MountSession {
   Status answer_requests();
 
   std::unique_ptr<fuse_session, EndSession> session_;
-  MountedFiles* files_ = nullptr;  // of the worker, as all below
+  // The worker's alone, while it works.
+  MountedFiles* files_ = nullptr;
   Inodes inodes_;
   Handles<std::shared_ptr<OpenFile>> open_files_;
   Handles<OpenDirectory> open_directories_;
-  std::atomic<pid_t> worker_id_ = 0;
+  // It ends before what it works with.
   std::unique_ptr<Worker> worker_;
+  std::atomic<pid_t> worker_id_ = 0;
 };
 
 template <typename ToItself, typename Work>
@@ -240,7 +243,7 @@ void nothing_there(fuse_req_t request) {
 // An error, which the program that asked sees as its number alone.
 int said(const Status& status) {
   const int error = errno_of(status);
-  if (error == EIO) say_error(status.message());
+  if (error == EIO) say_error(printable(status.message()));
   return error;
 }
 
