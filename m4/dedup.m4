@@ -45,6 +45,23 @@ return lacks;]])],
   ])
 ])
 
+# DEDUP_FUSE: substitutes FUSE_CFLAGS and FUSE_LIBS, and sets have_fuse and the conditional HAVE_FUSE.
+# Without libfuse, `dedupctl mount` says so.
+AC_DEFUN([DEDUP_FUSE], [
+  AC_ARG_WITH([fuse],
+    [AS_HELP_STRING([--without-fuse],
+      [build dedupctl without its command mount, which takes libfuse 3 (Debian package: libfuse3-dev)])],
+    [], [with_fuse=check])
+  have_fuse=no
+  AS_IF([test "$with_fuse" != no], [
+    PKG_CHECK_MODULES([FUSE], [fuse3 >= 3.10], [have_fuse=yes],
+      [AS_IF([test "$with_fuse" = yes],
+        [AC_MSG_ERROR([libfuse not found, or too old: need fuse3 >= 3.10 (Debian package: libfuse3-dev).
+  $FUSE_PKG_ERRORS])])])
+  ])
+  AM_CONDITIONAL([HAVE_FUSE], [test $have_fuse = yes])
+])
+
 # DEDUP_CXX20: adds what the C++ compiler needs for C++20 to CXX.
 AC_DEFUN([DEDUP_CXX20], [
   AC_LANG_PUSH([C++])

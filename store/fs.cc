@@ -35,6 +35,7 @@ Info to_info(const struct stat& s) {
   info.is_directory = S_ISDIR(s.st_mode);
   info.is_link = S_ISLNK(s.st_mode);
   info.owner = s.st_uid;
+  info.group = s.st_gid;
   info.permissions = s.st_mode & 07777;
   info.device = s.st_dev;
   info.inode = s.st_ino;

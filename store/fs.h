@@ -48,6 +48,7 @@ struct Info {
   bool is_directory = false;
   bool is_link = false;
   uid_t owner = 0;
+  gid_t group = 0;
   mode_t permissions = 0;  // the lower twelve bits
   dev_t device = 0;
   ino_t inode = 0;

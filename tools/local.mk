@@ -47,6 +47,8 @@ libdedup_ctl_plain_la_SOURCES = \
   tools/dedupctl/expiry.h \
   tools/dedupctl/metrics.cc \
   tools/dedupctl/metrics.h \
+  tools/dedupctl/name_tree.cc \
+  tools/dedupctl/name_tree.h \
   tools/dedupctl/repetition.cc \
   tools/dedupctl/repetition.h \
   tools/dedupctl/sample.cc \
@@ -57,6 +59,7 @@ unit_tests_SOURCES += \
   test/unit/dedupctl_closest_test.cc \
   test/unit/dedupctl_expiry_test.cc \
   test/unit/dedupctl_metrics_test.cc \
+  test/unit/dedupctl_name_tree_test.cc \
   test/unit/dedupctl_repetition_test.cc \
   test/unit/dedupctl_sample_test.cc
 
@@ -89,6 +92,10 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/in_job.h \
   tools/dedupctl/ls.cc \
   tools/dedupctl/main.cc \
+  tools/dedupctl/mount.cc \
+  tools/dedupctl/mount_session.h \
+  tools/dedupctl/mounted_files.cc \
+  tools/dedupctl/mounted_files.h \
   tools/dedupctl/mpi_job.cc \
   tools/dedupctl/mpi_job.h \
   tools/dedupctl/output.cc \
@@ -97,6 +104,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/progress.h \
   tools/dedupctl/prometheus.cc \
   tools/dedupctl/prometheus.h \
+  tools/dedupctl/random_reader.cc \
+  tools/dedupctl/random_reader.h \
   tools/dedupctl/rm.cc \
   tools/dedupctl/select.cc \
   tools/dedupctl/select.h \
@@ -105,12 +114,17 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/stat.cc \
   tools/dedupctl/stripes.cc \
   tools/dedupctl/stripes.h
-libdedup_ctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
+if HAVE_FUSE
+libdedup_ctl_la_SOURCES += tools/dedupctl/mount_session.cc
+else
+libdedup_ctl_la_SOURCES += tools/dedupctl/no_mount_session.cc
+endif
+libdedup_ctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) $(FUSE_CFLAGS) \
   -DMPICH_SKIP_MPICXX
 tools_dedupctl_dedupctl_SOURCES =
 nodist_EXTRA_tools_dedupctl_dedupctl_SOURCES = none.cc
 tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_ctl_plain.la libdedup_mpi.la libdedup_upkeep.la libdedup_core.la \
-  $(MPI_LIBS)
+  $(FUSE_LIBS) $(MPI_LIBS)
 
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = tools/completion/dedup-mpiexec tools/completion/dedup-run \

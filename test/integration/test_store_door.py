@@ -16,6 +16,8 @@ OTHER_FILES = {
     "engine/protocol/plain_file.h",
     "tools/dedupctl/catalog.cc",
     "tools/dedupctl/import.cc",
+    "tools/dedupctl/mount.cc",
+    "tools/dedupctl/mounted_files.cc",
     "tools/dedupctl/removal.cc",
     "tools/dedupctl/stores.cc",
     "tools/dedupctl/whereabouts.cc",

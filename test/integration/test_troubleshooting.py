@@ -11,7 +11,7 @@ pytestmark = only_dedup
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "doc" / "troubleshooting.md").read_text(encoding="utf-8")
-ROOMS = ("base", "hints", "store", "service", "engine", "adio")
+ROOMS = ("base", "hints", "store", "service", "engine", "adio", "tools")
 OTHERS = ("iofstypeunsupported",)  # MPICH's
 
 

@@ -109,6 +109,14 @@ const store::CommitRecord* any_record(const FileRow& file) {
   return newest;
 }
 
+// The file's own placeholder, if it stands there.
+std::optional<store::Placeholder> its_placeholder(Result<store::PathState> state,
+                                                  const FileRow& file) {
+  const bool is_its = state.is_ok() && state->kind == store::PathState::Kind::kPlaceholder &&
+                      !state->is_copy() && state->placeholder.identity == file.identity;
+  return is_its ? std::optional(std::move(state->placeholder)) : std::nullopt;
+}
+
 // What stands at the path of a file whose nodes share a file system there. Its placeholder in
 // `placed`, if it is there.
 AtPath look_at_path(const Catalog& catalog, const store::CommitRecord& record, FileRow& file,
@@ -120,28 +128,31 @@ AtPath look_at_path(const Catalog& catalog, const store::CommitRecord& record, F
     return AtPath::kUnreadable;
   }
   if (state->kind == Kind::kNoDirectory) return AtPath::kNoDirectory;
-  const bool is_its = state->kind == Kind::kPlaceholder && !state->is_copy() &&
-                      state->placeholder.identity == file.identity;
-  if (is_its) {
-    placed = std::move(state->placeholder);
-    return AtPath::kPlaceholder;
-  }
+  const Kind kind = state->kind;
+  placed = its_placeholder(std::move(state), file);
+  if (placed) return AtPath::kPlaceholder;
   const auto directory = store::directory_id(file.path);
   if (!directory.is_ok() || *directory != record.directory) {
     file.at_path_text =
         store::fs::directory_of(file.path) + ": another directory than at the commit";
     return AtPath::kUnreadable;
   }
-  return state->kind == Kind::kNothing ? AtPath::kNothing : AtPath::kOther;
+  return kind == Kind::kNothing ? AtPath::kNothing : AtPath::kOther;
 }
 
 // Finds the placeholder, at the path or where it was moved to.
 void look_for_placeholder(const Catalog& catalog, const store::CommitRecord& record,
-                          Whereabouts& whereabouts, FileRow& file,
+                          Whereabouts& whereabouts, const std::string& perhaps_at, FileRow& file,
                           std::optional<store::Placeholder>& placed) {
   file.at_path = look_at_path(catalog, record, file, placed);
   if (placed) {
     file.stands_at = file.path;
+    return;
+  }
+  if (!perhaps_at.empty()) placed = its_placeholder(store::look_at(perhaps_at), file);
+  if (placed) {
+    file.at_path = AtPath::kMoved;
+    file.stands_at = perhaps_at;
     return;
   }
   const auto found = whereabouts.find(record);
@@ -156,12 +167,13 @@ void look_for_placeholder(const Catalog& catalog, const store::CommitRecord& rec
 }
 
 // Fills in where the placeholder stands and, as that is what decides, which generation counts.
-void look_and_choose(const Catalog& catalog, Whereabouts& whereabouts, FileRow& file) {
+void look_and_choose(const Catalog& catalog, Whereabouts& whereabouts,
+                     const std::string& perhaps_at, FileRow& file) {
   std::optional<store::Placeholder> placed;
   if (const store::CommitRecord* const record = any_record(file); record != nullptr) {
     file.path = record->path;
     if (record->directory != store::DirectoryId{}) {
-      look_for_placeholder(catalog, *record, whereabouts, file, placed);
+      look_for_placeholder(catalog, *record, whereabouts, perhaps_at, file, placed);
     }
   }
   choose(catalog, placed ? &*placed : nullptr, file);
@@ -445,7 +457,7 @@ Catalog make_catalog(const Ranks& ranks, LocalStores& local, const std::vector<s
   Whereabouts whereabouts(known_directories(catalog), search);
   for (auto& [identity, row] : rows) {
     row.deleted = deleted.contains(identity);
-    look_and_choose(catalog, whereabouts, row);
+    look_and_choose(catalog, whereabouts, {}, row);
     catalog.files.push_back(std::move(row));
   }
   std::stable_sort(catalog.files.begin(), catalog.files.end(),
@@ -454,7 +466,7 @@ Catalog make_catalog(const Ranks& ranks, LocalStores& local, const std::vector<s
 }
 
 Result<FileRow> look_again(const Ranks& ranks, const LocalStores& local, Catalog& catalog,
-                           const Id128& identity) {
+                           const Id128& identity, const std::string& perhaps_at) {
   std::vector<FileNow> mine;
   Status status;
   for (const LocalStore& one : local.stores) {
@@ -479,7 +491,7 @@ Result<FileRow> look_again(const Ranks& ranks, const LocalStores& local, Catalog
   DEDUP_TRY(ranks.agree(status));
   if (ranks.is_root()) {
     Whereabouts whereabouts(known_directories(catalog), catalog.search);
-    look_and_choose(catalog, whereabouts, row);
+    look_and_choose(catalog, whereabouts, perhaps_at, row);
   }
   return row;
 }

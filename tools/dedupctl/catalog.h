@@ -110,9 +110,10 @@ Catalog make_catalog(const Ranks& ranks, LocalStores& local, const std::vector<s
                      bool settles = false);
 
 // Collective. What the stores have of one file by now, for who has locked it there; complete on
-// rank 0. The catalog's marks of it are brought up to date, but not its files.
+// rank 0. The catalog's marks of it are brought up to date, but not its files. `perhaps_at`: a path
+// at which its placeholder is looked for before it is searched for.
 Result<FileRow> look_again(const Ranks& ranks, const LocalStores& local, Catalog& catalog,
-                           const Id128& identity);
+                           const Id128& identity, const std::string& perhaps_at = {});
 
 // A file's name without the driver's prefix.
 std::string without_prefix(const std::string& name);

@@ -80,6 +80,15 @@ class Batch {
     return sum;
   }
 
+  // The pieces' bytes, of those that this rank is to bring; the others are empty.
+  std::vector<Bytes> take_own() {
+    std::vector<Bytes> own;
+    for (Wanted& w : wanted_) {
+      own.push_back(w.source == generation_.ranks().rank() ? std::move(w.bytes) : Bytes());
+    }
+    return own;
+  }
+
   // Brings the pieces to the writers; each block's bytes where it is written, nothing elsewhere.
   std::vector<Bytes> collect(const std::vector<int>& writers) {
     const Ranks& ranks = generation_.ranks();
@@ -240,18 +249,10 @@ Status loss_of(Generation& generation) {
   if (lost.size() > kRangesShown) {
     ranges += fmt::format(" and {} more ranges", lost.size() - kRangesShown);
   }
-  std::string missing;
-  for (std::size_t i = 0; i < generation.record().stores.size(); ++i) {
-    if (generation.rank_of(static_cast<NodeIndex>(i)) >= 0) continue;
-    const store::StoreEntry& entry = generation.record().stores[i];
-    missing += fmt::format("{}store {} of node {}", missing.empty() ? "" : ", ", entry.uuid.hex(),
-                           entry.node);
-  }
   return {
       Code::kCorrupt,
       fmt::format("{}: the stores here do not have {}; --incomplete puts zeros there; missing: {}",
-                  generation.record().path, ranges,
-                  missing.empty() ? "none, but copies are damaged or were given up" : missing)};
+                  generation.record().path, ranges, generation.missing_text())};
 }
 
 }  // namespace
@@ -293,6 +294,19 @@ ReadBlock read_block(Generation& generation, const NumberedBlock& block) {
   batch.read();
   const std::uint64_t lost_bytes = batch.lost_bytes();
   return {std::move(batch.collect({0}).front()), lost_bytes};
+}
+
+std::vector<Bytes> read_chunks(Generation& generation, const NumberedBlock& block,
+                               std::span<const Piece> pieces) {
+  NumberedBlock whole{block.number, {{}, block.block.placements}};
+  for (Piece piece : pieces) {
+    piece.chunk_offset = 0;
+    piece.length = piece.chunk_length;
+    whole.block.pieces.push_back(piece);
+  }
+  Batch batch(generation, {&whole, 1});
+  batch.read();
+  return batch.take_own();
 }
 
 }  // namespace dedup::ctl

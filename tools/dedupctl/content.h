@@ -35,4 +35,10 @@ struct ReadBlock {
 // Collective, with the same block on all ranks, as walk() has it. Reads it as move_content() does.
 ReadBlock read_block(Generation& generation, const NumberedBlock& block);
 
+// Of a generation that this process has opened alone (OneRank). The whole chunks that these pieces
+// of the block are parts of, read as move_content() does; without bytes what no store has. Memory:
+// all of them.
+std::vector<Bytes> read_chunks(Generation& generation, const NumberedBlock& block,
+                               std::span<const Piece> pieces);
+
 }  // namespace dedup::ctl

@@ -6,6 +6,7 @@
 
 #include "base/codec.h"
 #include "base/fields.h"
+#include "plan/block.h"
 #include "tools/dedupctl/some_of_nodes.h"
 
 namespace dedup::ctl {
@@ -271,6 +272,29 @@ Status Generation::walk(const std::function<Status(std::span<const NumberedBlock
               [](const NumberedBlock& a, const NumberedBlock& b) { return a.number < b.number; });
     DEDUP_TRY(visit(blocks));
   }
+}
+
+std::string Generation::missing_text() const {
+  std::vector<store::StoreEntry> missing;
+  for (std::size_t i = 0; i < record_.stores.size(); ++i) {
+    if (rank_of_[i] < 0) missing.push_back(record_.stores[i]);
+  }
+  return missing.empty() ? "none, but copies are damaged or were given up"
+                         : store::describe(missing);
+}
+
+Result<NumberedBlock> Generation::block(std::uint64_t number) const {
+  const auto s = static_cast<std::uint32_t>(number % record_.shards.size());
+  const auto lost = std::lower_bound(lost_shards_.begin(), lost_shards_.end(), s);
+  if (lost != lost_shards_.end() && *lost == s) {
+    const std::uint64_t end = std::min(kBlockSpan, record_.size - number * kBlockSpan);
+    return NumberedBlock{number, plan::unknown_block(static_cast<std::uint32_t>(end))};
+  }
+  const auto before = static_cast<std::size_t>(lost - lost_shards_.begin());
+  DEDUP_ASSIGN(const Bytes bytes, shards_[s - before]->read(number));
+  if (bytes.empty()) return NumberedBlock{number, {}};
+  DEDUP_ASSIGN(Block block, store::decode_block(bytes));
+  return NumberedBlock{number, std::move(block)};
 }
 
 }  // namespace dedup::ctl

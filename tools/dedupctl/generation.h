@@ -120,12 +120,18 @@ class Generation {
   // The rank whose process has the record's store `position`; −1 if none.
   int rank_of(NodeIndex position) const { return rank_of_[position]; }
   const std::string& node_of(NodeIndex position) const { return record_.stores[position].node; }
+  // The stores that nobody has, for a message about data that cannot be had.
+  std::string missing_text() const;
   const Ranks& ranks() const { return ranks_; }
 
   // Collective. Calls visit() on all ranks with the same blocks: those that are there, ascending,
   // at most kBatch at once.
   static constexpr std::uint64_t kBatch = 16;
   Status walk(const std::function<Status(std::span<const NumberedBlock>)>& visit);
+
+  // Of a generation that this process has opened alone (OneRank): one of its blocks, of which
+  // nothing is known (Piece::is_unknown) if its shard is lost. `number` must be within the file.
+  Result<NumberedBlock> block(std::uint64_t number) const;
 
  private:
   explicit Generation(const Ranks& ranks) : ranks_(ranks) {}

@@ -22,6 +22,7 @@ using dedup::ctl::ExitCode;
 using dedup::ctl::Options;
 using dedup::ctl::Session;
 using Run = std::function<ExitCode(Session&)>;
+using RunAlone = std::function<ExitCode(const Options&)>;
 
 constexpr const char* kDescription =
     "Looks after the stores of the dedup: driver: of this host, or under dedup-mpiexec of all "
@@ -134,8 +135,23 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
   add_files(command, "with --unnamed: free these, by their last path or their identity");
 }
 
-// The subcommands and their options. What is chosen is in `run` after parsing.
-void describe(CLI::App& app, Options& options, Run& run) {
+void add_mount(CLI::App& app, Options& options, RunAlone& run_alone) {
+  CLI::App* command =
+      app.add_subcommand("mount", "show the files of this host's stores as plain ones, to be read");
+  command->add_option("DIR", options.path, "an empty directory")->type_name("")->required();
+  command->add_flag("-f,--foreground", options.foreground,
+                    "stay until it is taken down, or SIGTERM or Ctrl-C comes");
+  command->add_option("--log", options.log, "where messages go from then on")->type_name("FILE");
+  command->add_flag("--allow-other", options.allow_other,
+                    "other users may read, too, what its permissions let them");
+  command->callback([&run_alone] { run_alone = dedup::ctl::mount; });
+  command = app.add_subcommand("umount", "take down what mount has put up");
+  command->add_option("DIR", options.path, "the directory")->type_name("")->required();
+  command->callback([&run_alone] { run_alone = dedup::ctl::umount; });
+}
+
+// The subcommands and their options. What is chosen is in `run` or `run_alone` after parsing.
+void describe(CLI::App& app, Options& options, Run& run, RunAlone& run_alone) {
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("dedupctl ") + PACKAGE_VERSION);
   app.fallthrough();
@@ -187,6 +203,7 @@ void describe(CLI::App& app, Options& options, Run& run) {
                     "replace bad copies by good ones, and bring every chunk back to K copies");
   command->add_flag("--accept-loss", options.accept_loss, kAcceptLoss);
   add_writing_commands(add, add_files, options);
+  add_mount(app, options, run_alone);
 }
 
 // What the positional arguments of `export` and `import` mean.
@@ -279,12 +296,14 @@ int main(int argc, char** argv) {
   CLI::App app(kDescription, "dedupctl");
   Options options;
   Run run;
-  describe(app, options, run);
+  RunAlone run_alone;
+  describe(app, options, run, run_alone);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return answer(app, e);
   }
+  if (run_alone) return run_alone(options);
   sort_arguments(app, options);
   const bool in_job = dedup::ctl::is_mpi_rank();
   if (!in_job && takes_driver(app, options)) {

@@ -28,11 +28,12 @@ struct Options {
   std::vector<std::string> files;
   std::string first;  // export, import: the arguments as given
   std::string second;
-  std::string path;              // of these: the one on a real file system; the other is in `files`
-  std::uint64_t generation = 0;  // export, cat, rm: of the file that is named; 0: not given
-  bool generations = false;      // ls: those that are kept, too
-  bool prometheus = false;       // stat
-  bool all = false;              // export, rm
+  // Of these: the one on a real file system; the other is in `files`. mount, umount: the directory.
+  std::string path;
+  std::uint64_t generation = 0;       // export, cat, rm: of the file that is named; 0: not given
+  bool generations = false;           // ls: those that are kept, too
+  bool prometheus = false;            // stat
+  bool all = false;                   // export, rm
   std::vector<std::string> search;    // where moved placeholders may be
   bool force = false;                 // export
   bool incomplete = false;            // export, cat
@@ -47,6 +48,9 @@ struct Options {
   bool dry_run = false;               // rm
   bool unnamed = false;               // gc
   bool yes = false;                   // gc --unnamed
+  bool foreground = false;            // mount
+  std::string log;                    // mount: a file; empty: not given
+  bool allow_other = false;           // mount
 };
 
 struct Session : Upkeep {
@@ -72,5 +76,9 @@ ExitCode gc(Session& session);
 ExitCode heal(Session& session);
 ExitCode flush(Session& session);
 ExitCode import_file(Session& session);
+
+// The subcommands of a process by itself, also in a job.
+ExitCode mount(const Options& options);
+ExitCode umount(const Options& options);
 
 }  // namespace dedup::ctl

@@ -1,0 +1,171 @@
+// mount: the files of this host's stores as plain ones, for programs that know nothing of MPI.
+// umount: takes that down.
+#include <fcntl.h>
+#include <mntent.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "base/text.h"
+#include "base/warn.h"
+#include "hints/node.h"
+#include "store/fs.h"
+#include "tools/dedupctl/mount_session.h"
+#include "tools/dedupctl/mounted_files.h"
+#include "tools/dedupctl/session.h"
+
+namespace dedup::ctl {
+namespace {
+
+constexpr const char* kDevice = "/dev/fuse";
+constexpr std::string_view kType = "fuse.dedup";
+
+ExitCode failed(const Status& status, ExitCode code = kFailed) {
+  say_error(printable(status.message()));
+  return code;
+}
+
+// Of the file system that was mounted there last; none if none is.
+Result<std::optional<std::string>> type_of_mount(const std::string& directory) {
+  const char* const table = "/proc/self/mounts";
+  const std::unique_ptr<FILE, int (*)(FILE*)> mounts(::setmntent(table, "r"), ::endmntent);
+  if (!mounts) return Status::from_errno(errno, table);
+  std::optional<std::string> type;
+  while (const mntent* const entry = ::getmntent(mounts.get())) {
+    if (directory == entry->mnt_dir) type = entry->mnt_type;
+  }
+  return type;
+}
+
+// Of a mount whose process is gone not even links can be followed.
+std::string directory_of(const Options& options) {
+  std::string path = options.path;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return absolute_path(path);
+}
+
+Status check_directory(const std::string& directory) {
+  DEDUP_ASSIGN(const auto type, type_of_mount(directory));
+  if (type == kType) {
+    return {Code::kFileExists, directory +
+                                   ": is mounted already; dedupctl umount takes it down, "
+                                   "also where its process was killed"};
+  }
+  const auto info = store::fs::info(directory);
+  if (info.status().code() == Code::kNoSuchFile) {
+    return {Code::kNoSuchFile, directory + ": there is no such directory; make it first"};
+  }
+  DEDUP_TRY(info.status());
+  if (!info->is_directory) return {Code::kBadFile, directory + ": is no directory"};
+  DEDUP_ASSIGN(const auto names, store::fs::list(directory));
+  if (names.empty()) return Status::ok();
+  return {Code::kFileExists,
+          directory + ": is not empty, and what is in it would be hidden; use an empty directory"};
+}
+
+Status check_device() {
+  const auto device = store::fs::open_file(kDevice, O_RDWR);
+  if (device.is_ok()) return Status::ok();
+  return {device.status().code(), device.status().message() +
+                                      ": mounting takes the kernel's module fuse (modprobe fuse), "
+                                      "leave to open the device, and in a container the device "
+                                      "itself (docker run --device /dev/fuse --cap-add SYS_ADMIN)"};
+}
+
+// The stores as `options` name them, wherever this process is by then.
+Result<std::function<LocalStores()>> store_finder(const Options& options) {
+  std::vector<std::string> templates;
+  for (const std::string& text : options.stores) {
+    DEDUP_ASSIGN(std::string absolute, absolute_template(text));
+    templates.push_back(std::move(absolute));
+  }
+  return std::function(
+      [templates, node = hints::node_of_process()] { return open_stores(templates, node, false); });
+}
+
+Result<store::fs::File> open_log(const Options& options) {
+  if (options.log.empty()) return store::fs::File();
+  return store::fs::open_file(options.log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+}
+
+// Whoever started this process may wait until it has let go of what it got from there: a launcher
+// of MPI does.
+Status close_inherited() {
+  DEDUP_ASSIGN(const auto numbers, store::fs::list("/proc/self/fd"));
+  for (const std::string& number : numbers) {
+    const int descriptor = std::atoi(number.c_str());
+    // One of them was for the list itself, and is closed by now.
+    if (descriptor > STDERR_FILENO && ::close(descriptor) != 0 && errno != EBADF) {
+      return Status::from_errno(errno, "cannot close descriptor " + number);
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+ExitCode mount(const Options& options) {
+  if (!options.foreground) {
+    if (const Status status = close_inherited(); !status.is_ok()) return failed(status);
+  }
+  const std::string directory = directory_of(options);
+  if (const Status status = check_directory(directory); !status.is_ok())
+    return failed(status, kUsage);
+  if (const Status status = check_device(); !status.is_ok()) return failed(status);
+  const auto log = open_log(options);
+  if (!log.is_ok()) return failed(log.status());
+  const auto find_stores = store_finder(options);
+  if (!find_stores.is_ok()) return failed(find_stores.status());
+  if (const LocalStores found = (*find_stores)(); found.stores.empty()) {
+    for (const Trouble& trouble : found.troubles) say_error(printable(trouble.message));
+    return kNoStore;
+  }
+  std::vector<std::string> search;
+  for (const std::string& text : options.search) search.push_back(absolute_path(text));
+  // What it looks through before it is mounted cannot lead it into itself.
+  const OneRank alone;
+  MountedFiles files(alone, *find_stores, std::move(search));
+  const auto session = MountSession::begin(directory, options.allow_other);
+  if (!session.is_ok()) return failed(session.status());
+  if (!options.foreground) {
+    const Status status = (*session)->go_to_background();
+    if (!status.is_ok()) return failed(status);
+  }
+  if (!options.log.empty() && ::dup2(log->fd(), STDERR_FILENO) < 0) {
+    return failed(Status::from_errno(errno, "cannot write to " + options.log));
+  }
+  const Status status = (*session)->serve(files);
+  return status.is_ok() ? kFine : failed(status);
+}
+
+ExitCode umount(const Options& options) {
+  const std::string directory = directory_of(options);
+  const auto type = type_of_mount(directory);
+  if (!type.is_ok()) return failed(type.status());
+  if (*type != kType) {
+    return failed({Code::kArgument, directory + ": dedupctl has not mounted anything there"},
+                  kUsage);
+  }
+  const char* const words[] = {"fusermount3", "-u", "--", directory.c_str(), nullptr};
+  pid_t process = 0;
+  const int error = ::posix_spawnp(&process, words[0], nullptr, nullptr,
+                                   const_cast<char* const*>(words), environ);
+  if (error != 0) {
+    return failed(Status::from_errno(error, "cannot run fusermount3 (Debian package: fuse3)"));
+  }
+  int result = 0;
+  if (store::fs::retried([&] { return ::waitpid(process, &result, 0); }) < 0) {
+    return failed(Status::from_errno(errno, "waitpid"));
+  }
+  if (result == 0) return kFine;
+  return failed({Code::kFileInUse, directory + ": was not taken down; does a program use it?"},
+                kInUse);
+}
+
+}  // namespace dedup::ctl
