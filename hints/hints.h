@@ -24,6 +24,7 @@ enum class Visibility { kImmediate, kSync };
 enum class Fsync { kCommit, kNever };
 enum class Flush { kNone, kClose };
 enum class Exchange { kPut, kSend };
+enum class Log { kNone, kInfo };
 
 // "/tmp/dedup-UID" with the real user id.
 std::string default_store();
@@ -52,6 +53,7 @@ struct Hints {
   std::uint32_t keep = 1;                          // generations that stay, the newest counted
   std::int64_t generation = 0;                     // to be read; 0: the newest; -1: the one before
   std::string report;                              // a path; empty: no report
+  Log log = Log::kNone;
 
   // Whether the table's texts are the same.
   bool operator==(const Hints& other) const;

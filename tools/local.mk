@@ -36,8 +36,6 @@ libdedup_upkeep_la_SOURCES = \
 # What of dedupctl needs no store. Unit tests are linked with it, too.
 EXTRA_LTLIBRARIES += libdedup_ctl_plain.la
 libdedup_ctl_plain_la_SOURCES = \
-  tools/dedupctl/advice.cc \
-  tools/dedupctl/advice.h \
   tools/dedupctl/closest.cc \
   tools/dedupctl/closest.h \
   tools/dedupctl/expiry.cc \
@@ -45,17 +43,13 @@ libdedup_ctl_plain_la_SOURCES = \
   tools/dedupctl/metrics.cc \
   tools/dedupctl/metrics.h \
   tools/dedupctl/repetition.cc \
-  tools/dedupctl/repetition.h \
-  tools/dedupctl/sample.cc \
-  tools/dedupctl/sample.h
+  tools/dedupctl/repetition.h
 
 unit_tests_SOURCES += \
-  test/unit/dedupctl_advice_test.cc \
   test/unit/dedupctl_closest_test.cc \
   test/unit/dedupctl_expiry_test.cc \
   test/unit/dedupctl_metrics_test.cc \
-  test/unit/dedupctl_repetition_test.cc \
-  test/unit/dedupctl_sample_test.cc
+  test/unit/dedupctl_repetition_test.cc
 
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER

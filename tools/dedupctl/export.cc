@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/fields.h"
+#include "base/text.h"
 #include "base/warn.h"
 #include "store/real_path.h"
 #include "store/replacement.h"

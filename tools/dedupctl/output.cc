@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <ctime>
 
@@ -13,15 +12,6 @@
 #include "hints/hints.h"
 
 namespace dedup::ctl {
-
-std::string human(std::uint64_t bytes) {
-  constexpr std::array<const char*, 6> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1023.95 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
 
 std::string utc(std::uint64_t seconds_since_1970) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",

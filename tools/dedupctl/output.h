@@ -12,8 +12,6 @@ namespace dedup::ctl {
 
 using Json = nlohmann::ordered_json;
 
-// "512 B", "4.0 KiB", "8.2 MiB".
-std::string human(std::uint64_t bytes);
 std::string utc(std::uint64_t seconds_since_1970);
 // "n0, n2"
 std::string join(const std::vector<std::string>& words);

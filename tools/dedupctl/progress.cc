@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "tools/dedupctl/output.h"
+#include "base/text.h"
 
 namespace dedup::ctl {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/dedupctl/sample.h"
+#include "plan/sample.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 #include "base/hasher.h"
 #include "plan/cut.h"
 
-namespace dedup::ctl {
+namespace dedup::plan {
 namespace {
 
 constexpr std::size_t kValues = 256;
@@ -52,7 +52,7 @@ double entropy(std::span<const std::byte> bytes) {
 }
 
 std::uint64_t Sample::Seen::found(std::span<const std::byte> bytes) {
-  return plan::all_zero(bytes) || !hashes_.insert(fast_hash(bytes).low).second ? bytes.size() : 0;
+  return all_zero(bytes) || !hashes_.insert(fast_hash(bytes).low).second ? bytes.size() : 0;
 }
 
 Sample::Sample(std::uint32_t chunk_size) : chunk_size_(chunk_size) {
@@ -73,6 +73,20 @@ void Sample::add(const Block& block, std::span<const std::byte> content) {
     end = piece.end();
   }
   add_run(content.subspan(begin, end - begin));
+}
+
+void Sample::add_written(std::span<const std::byte> piece) {
+  std::size_t begin = 0;
+  ChunkCutter cutter(piece, chunk_size_);
+  for (Cut cut = cutter.next(); cut.length > 0; cut = cutter.next()) {
+    if (!cut.zero) {
+      add_chunk(piece.subspan(cut.offset, cut.length));
+      continue;
+    }
+    add_run(piece.subspan(begin, cut.offset - begin));
+    begin = cut.offset + cut.length;
+  }
+  add_run(piece.subspan(begin));
 }
 
 void Sample::add_chunk(std::span<const std::byte> chunk) {
@@ -109,4 +123,4 @@ std::size_t Sample::cut(std::span<const std::byte> rest) const {
   return most;
 }
 
-}  // namespace dedup::ctl
+}  // namespace dedup::plan

@@ -9,7 +9,7 @@
 
 #include "plan/block.h"
 
-namespace dedup::ctl {
+namespace dedup::plan {
 
 // Whether block `number` of `blocks` is in the sample: all of few, else about kSampledBlocks of
 // them, at places that are as good as random, so that no layout of ranks' data comes in between.
@@ -42,6 +42,9 @@ class Sample {
 
   // `content`: the block's, up to its or the file's end.
   void add(const Block& block, std::span<const std::byte> content);
+  // A contiguous piece as a program writes it, which chunks are cut from the start of. What of it
+  // is chunks of zeros counts as none of the figures' bytes.
+  void add_written(std::span<const std::byte> piece);
   const SampleFigures& figures() const { return figures_; }
 
  private:
@@ -68,4 +71,4 @@ class Sample {
   Seen anywhere_;
 };
 
-}  // namespace dedup::ctl
+}  // namespace dedup::plan
