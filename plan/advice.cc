@@ -28,12 +28,36 @@ double found_share(const Findings& findings) {
              : 1 - std::min(1.0, share(findings.unique_bytes, findings.data_bytes));
 }
 
+std::vector<std::string> advice_on_content(const Findings& findings) {
+  const SampleFigures& sample = findings.sample;
+  const double as_cut = share(sample.as_cut, sample.bytes);
+  const double halves = share(sample.in_halves, sample.bytes);
+  const double anywhere = share(sample.anywhere, sample.bytes);
+  std::vector<std::string> out;
+  if (anywhere - std::max(as_cut, halves) >= kWorthMoving) {
+    out.push_back(
+        "Equal data begins at different places in its chunks: " + percent(anywhere) +
+        " of the sample would be found at any place, " + percent(as_cut) +
+        " is as it is cut. Chunks are cut from where each contiguous piece of a rank's write "
+        "begins: let equal data begin a piece (an array for each write, headers and what differs "
+        "in length apart, in HDF5 a dataset for each array); where it stands in the file "
+        "(H5Pset_alignment) does not matter.");
+  }
+  const bool is_dense = share(sample.dense, sample.bytes) >= kMostlyDense;
+  if (is_dense && found_share(findings) < kMany) {
+    out.push_back(
+        "Most of it looks compressed or encrypted, which hides what is equal: leave that out "
+        "(H5Pset_deflate, szip and other filters). If it is neither, its numbers are noise in all "
+        "of their bits.");
+  }
+  return out;
+}
+
 std::vector<std::string> advice(const Findings& findings) {
   const SampleFigures& sample = findings.sample;
   if (findings.data_bytes == 0) return {"It is zeros only, which take no space: nothing to do."};
   const double as_cut = share(sample.as_cut, sample.bytes);
   const double halves = share(sample.in_halves, sample.bytes);
-  const double anywhere = share(sample.anywhere, sample.bytes);
   const double duplicates = found_share(findings);
   std::vector<std::string> out;
   if (!findings.is_compared && as_cut >= kFewFound) {
@@ -52,22 +76,7 @@ std::vector<std::string> advice(const Findings& findings) {
                   std::to_string(findings.chunk_size / 2) + " would find " + percent(halves) +
                   " of the sample instead of " + percent(as_cut) + ", or try a still smaller one.");
   }
-  if (anywhere - std::max(as_cut, halves) >= kWorthMoving) {
-    out.push_back(
-        "Equal data begins at different places in its chunks: " + percent(anywhere) +
-        " of the sample would be found at any place, " + percent(as_cut) +
-        " is as it is cut. Chunks are cut from where each contiguous piece of a rank's write "
-        "begins: let equal data begin a piece (an array for each write, headers and what differs "
-        "in length apart, in HDF5 a dataset for each array); where it stands in the file "
-        "(H5Pset_alignment) does not matter.");
-  }
-  const bool is_dense = share(sample.dense, sample.bytes) >= kMostlyDense;
-  if (is_dense && duplicates < kMany) {
-    out.push_back(
-        "Most of it looks compressed or encrypted, which hides what is equal: leave that out "
-        "(H5Pset_deflate, szip and other filters). If it is neither, its numbers are noise in all "
-        "of their bits.");
-  }
+  for (std::string& sentence : advice_on_content(findings)) out.push_back(std::move(sentence));
   if (!out.empty()) return out;
   if (duplicates >= kFewFound) {
     return {"It deduplicates as well as it can at this chunk size or half of it: " +

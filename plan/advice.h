@@ -24,7 +24,9 @@ double found_share(const Findings& findings);
 // Below that, little was found.
 inline constexpr double kFewFound = 0.05;
 
-// Sentences, those that promise most first; never none.
+// Sentences about what hides equal data from any size of chunks; none if nothing does.
+std::vector<std::string> advice_on_content(const Findings& findings);
+// Sentences about all of it, those that promise most first; never none.
 std::vector<std::string> advice(const Findings& findings);
 
 }  // namespace dedup::plan

@@ -35,6 +35,16 @@ bool is_dense(std::span<const std::byte> chunk) {
 
 }  // namespace
 
+SampleFigures& SampleFigures::operator+=(const SampleFigures& other) {
+  blocks += other.blocks;
+  bytes += other.bytes;
+  as_cut += other.as_cut;
+  in_halves += other.in_halves;
+  anywhere += other.anywhere;
+  dense += other.dense;
+  return *this;
+}
+
 bool is_sampled(std::uint64_t number, std::uint64_t blocks) {
   return blocks <= kSampledBlocks || mixed(number) % blocks < kSampledBlocks;
 }

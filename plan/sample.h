@@ -32,6 +32,8 @@ struct SampleFigures {
   std::uint64_t anywhere = 0;
   // Of all bytes, those in chunks with values as evenly spread as in compressed or encrypted data.
   std::uint64_t dense = 0;
+
+  SampleFigures& operator+=(const SampleFigures& other);
 };
 
 // Memory: some 40 bytes for each different chunk of the sample, of each way to cut. One thread at a

@@ -38,18 +38,33 @@ EXTRA_LTLIBRARIES += libdedup_ctl_plain.la
 libdedup_ctl_plain_la_SOURCES = \
   tools/dedupctl/closest.cc \
   tools/dedupctl/closest.h \
+  tools/dedupctl/duration.cc \
+  tools/dedupctl/duration.h \
   tools/dedupctl/expiry.cc \
   tools/dedupctl/expiry.h \
+  tools/dedupctl/interval.cc \
+  tools/dedupctl/interval.h \
   tools/dedupctl/metrics.cc \
   tools/dedupctl/metrics.h \
+  tools/dedupctl/recommend.cc \
+  tools/dedupctl/recommend.h \
   tools/dedupctl/repetition.cc \
-  tools/dedupctl/repetition.h
+  tools/dedupctl/repetition.h \
+  tools/dedupctl/report_lines.cc \
+  tools/dedupctl/report_lines.h \
+  tools/dedupctl/scan.cc \
+  tools/dedupctl/scan.h
 
 unit_tests_SOURCES += \
   test/unit/dedupctl_closest_test.cc \
+  test/unit/dedupctl_duration_test.cc \
   test/unit/dedupctl_expiry_test.cc \
+  test/unit/dedupctl_interval_test.cc \
   test/unit/dedupctl_metrics_test.cc \
-  test/unit/dedupctl_repetition_test.cc
+  test/unit/dedupctl_recommend_test.cc \
+  test/unit/dedupctl_repetition_test.cc \
+  test/unit/dedupctl_report_lines_test.cc \
+  test/unit/dedupctl_scan_test.cc
 
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER
@@ -57,6 +72,7 @@ bin_PROGRAMS += tools/dedupctl/dedupctl
 endif
 EXTRA_LTLIBRARIES += libdedup_ctl.la
 libdedup_ctl_la_SOURCES = \
+  tools/dedupctl/advise.cc \
   tools/dedupctl/check.cc \
   tools/dedupctl/check.h \
   tools/dedupctl/content.cc \

@@ -11,9 +11,10 @@
 #include "hints/hints.h"
 #include "hints/node.h"
 #include "tools/dedupctl/closest.h"
-#include "tools/dedupctl/expiry.h"
+#include "tools/dedupctl/duration.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
+#include "tools/dedupctl/scan.h"
 #include "tools/dedupctl/session.h"
 
 namespace {
@@ -130,6 +131,38 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
   add_files(command, "with --unnamed: free these, by their last path or their identity");
 }
 
+std::string check_duration(const std::string& text) {
+  return dedup::ctl::parse_duration(text) ? std::string()
+                                          : "must be a number with s, m, h or d behind it: 1.5h";
+}
+
+void add_advise(const auto& add, const auto& add_files, Options& options) {
+  CLI::App* command =
+      add("advise",
+          "say what chunk size, mode and redundancy would do for files, and how often to write one",
+          dedup::ctl::advise);
+  add_files(command, "a plain file, or one in the stores; of several each is a later step");
+  command
+      ->add_option("--nodes", options.node_count,
+                   "how many nodes write it, each a part (default: 8)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, dedup::ctl::Scan::kMostNodes));
+  CLI::Option* mtbf = command->add_option(
+      "--mtbf", options.mtbf, "how long the job runs between two failures, on average: 24h");
+  CLI::Option* write =
+      command->add_option("--write", options.write, "what writing a checkpoint takes: 12s");
+  CLI::Option* restart = command->add_option(
+      "--restart", options.restart, "what it takes until the job runs again after a failure");
+  for (CLI::Option* one : {mtbf, write, restart}) one->type_name("TIME")->check(check_duration);
+  write->needs(mtbf);
+  restart->needs(mtbf);
+  command
+      ->add_option("--report", options.report,
+                   "without --write: a file of dedup_report, whose commits say what it takes")
+      ->type_name("FILE")
+      ->envname("DEDUP_REPORT");
+}
+
 // The subcommands and their options. What is chosen is in `run` after parsing.
 void describe(CLI::App& app, Options& options, Run& run) {
   app.require_subcommand(1);
@@ -173,6 +206,7 @@ void describe(CLI::App& app, Options& options, Run& run) {
                 dedup::ctl::explain),
             kFile)
       ->required();
+  add_advise(add, add_files, options);
   command =
       add("check",
           "compare every chunk with its fingerprint, every recipe with its record, and the number "

@@ -47,6 +47,11 @@ struct Options {
   bool dry_run = false;               // rm
   bool unnamed = false;               // gc
   bool yes = false;                   // gc --unnamed
+  unsigned node_count = 0;            // advise: that write the file; 0: not given
+  std::string mtbf;                   // advise: as parse_duration() takes it, like the next two
+  std::string write;
+  std::string restart;
+  std::string report;  // advise: a file with the driver's lines about commits
 };
 
 struct Session : Upkeep {
@@ -64,6 +69,7 @@ ExitCode ls(Session& session);
 ExitCode df(Session& session);
 ExitCode stat(Session& session);
 ExitCode explain(Session& session);
+ExitCode advise(Session& session);
 ExitCode check(Session& session);
 ExitCode export_files(Session& session);
 ExitCode cat(Session& session);
