@@ -46,6 +46,10 @@ libdedup_ctl_plain_la_SOURCES = \
   tools/dedupctl/interval.h \
   tools/dedupctl/metrics.cc \
   tools/dedupctl/metrics.h \
+  tools/dedupctl/node_watch.cc \
+  tools/dedupctl/node_watch.h \
+  tools/dedupctl/progress_line.cc \
+  tools/dedupctl/progress_line.h \
   tools/dedupctl/recommend.cc \
   tools/dedupctl/recommend.h \
   tools/dedupctl/repetition.cc \
@@ -53,7 +57,9 @@ libdedup_ctl_plain_la_SOURCES = \
   tools/dedupctl/report_lines.cc \
   tools/dedupctl/report_lines.h \
   tools/dedupctl/scan.cc \
-  tools/dedupctl/scan.h
+  tools/dedupctl/scan.h \
+  tools/dedupctl/table.cc \
+  tools/dedupctl/table.h
 
 unit_tests_SOURCES += \
   test/unit/dedupctl_closest_test.cc \
@@ -61,6 +67,8 @@ unit_tests_SOURCES += \
   test/unit/dedupctl_expiry_test.cc \
   test/unit/dedupctl_interval_test.cc \
   test/unit/dedupctl_metrics_test.cc \
+  test/unit/dedupctl_node_watch_test.cc \
+  test/unit/dedupctl_progress_line_test.cc \
   test/unit/dedupctl_recommend_test.cc \
   test/unit/dedupctl_repetition_test.cc \
   test/unit/dedupctl_report_lines_test.cc \
@@ -102,13 +110,16 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/prometheus.cc \
   tools/dedupctl/prometheus.h \
   tools/dedupctl/rm.cc \
+  tools/dedupctl/screen.cc \
+  tools/dedupctl/screen.h \
   tools/dedupctl/select.cc \
   tools/dedupctl/select.h \
   tools/dedupctl/session.h \
   tools/dedupctl/some_of_nodes.h \
   tools/dedupctl/stat.cc \
   tools/dedupctl/stripes.cc \
-  tools/dedupctl/stripes.h
+  tools/dedupctl/stripes.h \
+  tools/dedupctl/top.cc
 libdedup_ctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) \
   -DMPICH_SKIP_MPICXX
 tools_dedupctl_dedupctl_SOURCES =

@@ -9,6 +9,7 @@
 #include "tools/dedupctl/content.h"
 #include "tools/dedupctl/holding.h"
 #include "tools/dedupctl/output.h"
+#include "tools/dedupctl/progress.h"
 #include "tools/dedupctl/repetition.h"
 #include "tools/dedupctl/select.h"
 #include "tools/dedupctl/session.h"
@@ -28,7 +29,7 @@ struct Explanation {
 };
 
 // Collective. Reads the recipe, indexes, and a sample of the chunks.
-Result<Explanation> explain_generation(Generation& generation) {
+Result<Explanation> explain_generation(const Session& session, Generation& generation) {
   const store::CommitRecord& record = generation.record();
   DEDUP_ASSIGN(const Holding holding, measure(generation, generation.wanted()));
   const bool is_root = generation.ranks().is_root();
@@ -36,8 +37,10 @@ Result<Explanation> explain_generation(Generation& generation) {
   Explanation out;
   Repetition repetition;
   plan::Sample sample(record.chunk_size);
+  Progress progress(session, record.path, record.size);
   DEDUP_TRY(generation.walk([&](std::span<const NumberedBlock> some) -> Status {
     for (const NumberedBlock& block : some) {
+      progress.add(kBlockSpan);
       for (const Piece& piece : block.block.pieces) {
         if (is_root && !piece.is_zero()) repetition.add(piece);
       }
@@ -183,7 +186,7 @@ ExitCode explain(Session& session) {
         const auto generation =
             Generation::open(session.ranks, session.local, session.catalog, file);
         if (!generation.is_ok()) return fail(session, generation.status());
-        const auto explanation = explain_generation(**generation);
+        const auto explanation = explain_generation(session, **generation);
         if (!explanation.is_ok()) return fail(session, explanation.status());
         if (!session.is_root()) return kFine;
         if (session.options.json) {

@@ -136,6 +136,10 @@ std::string check_duration(const std::string& text) {
                                           : "must be a number with s, m, h or d behind it: 1.5h";
 }
 
+void add_report(CLI::App* command, Options& options, const char* what) {
+  command->add_option("--report", options.report, what)->type_name("FILE")->envname("DEDUP_REPORT");
+}
+
 void add_advise(const auto& add, const auto& add_files, Options& options) {
   CLI::App* command =
       add("advise",
@@ -156,11 +160,21 @@ void add_advise(const auto& add, const auto& add_files, Options& options) {
   for (CLI::Option* one : {mtbf, write, restart}) one->type_name("TIME")->check(check_duration);
   write->needs(mtbf);
   restart->needs(mtbf);
-  command
-      ->add_option("--report", options.report,
-                   "without --write: a file of dedup_report, whose commits say what it takes")
-      ->type_name("FILE")
-      ->envname("DEDUP_REPORT");
+  add_report(command, options,
+             "without --write: a file of dedup_report, whose commits say what it takes");
+}
+
+void add_top(const auto& add, Options& options) {
+  CLI::App* command = add("top", "show what is on each node and how that changes, again and again",
+                          dedup::ctl::top);
+  command->add_option("--interval", options.interval, "between two looks")
+      ->type_name("TIME")
+      ->check(check_duration)
+      ->capture_default_str();
+  command->add_option("--count", options.count, "so many looks (default: until it is ended)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  add_report(command, options, "a file of dedup_report, whose new commits are added up");
 }
 
 // The subcommands and their options. What is chosen is in `run` after parsing.
@@ -207,6 +221,7 @@ void describe(CLI::App& app, Options& options, Run& run) {
             kFile)
       ->required();
   add_advise(add, add_files, options);
+  add_top(add, options);
   command =
       add("check",
           "compare every chunk with its fingerprint, every recipe with its record, and the number "
@@ -289,8 +304,12 @@ ExitCode run_together(const dedup::Ranks& ranks, const Options& options, const R
   const dedup::Status found = ranks.agree(node.status());
   if (!found.is_ok()) return failed(found, ranks.is_root());
   if (in_job) dedup::set_speaker("rank " + std::to_string(ranks.rank()) + " on " + *node);
-  Session session{{ranks, dedup::ctl::open_stores(options.stores, *node, in_job), {}}, options};
-  session.catalog = make_catalog(ranks, session.local, options.search, takes_away);
+  Session session{{ranks, {}, {}}, options, {}};
+  session.look_again = [&] {
+    session.local = dedup::ctl::open_stores(options.stores, *node, in_job);
+    session.catalog = make_catalog(ranks, session.local, options.search, takes_away);
+  };
+  session.look_again();
   std::uint64_t code = session.is_root() ? static_cast<std::uint64_t>(run(session))
                                          : (run(session), std::uint64_t{0});
   ranks.sum({&code, 1});

@@ -1,4 +1,4 @@
-// A bar on the terminal for what takes long.
+// A bar on the terminal for what takes long, with its rate and what is left.
 #pragma once
 
 #include <chrono>
@@ -24,6 +24,7 @@ class Progress {
   std::uint64_t total_;
   std::uint64_t done_ = 0;
   bool shown_;
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point last_{};
 };
 

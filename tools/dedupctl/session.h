@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,11 +52,15 @@ struct Options {
   std::string mtbf;                   // advise: as parse_duration() takes it, like the next two
   std::string write;
   std::string restart;
-  std::string report;  // advise: a file with the driver's lines about commits
+  std::string interval = "2s";  // top
+  std::uint64_t count = 0;      // top: how many looks; 0: until it is ended
+  std::string report;           // advise, top: a file with the driver's lines about commits
 };
 
 struct Session : Upkeep {
   const Options& options;
+  // Collective. Opens the stores, and has what they have now.
+  std::function<void()> look_again;
 
   // What the exit code is if nothing else is wrong.
   ExitCode code_of_stores() const { return catalog.troubles.empty() ? kFine : kNoStore; }
@@ -70,6 +75,7 @@ ExitCode df(Session& session);
 ExitCode stat(Session& session);
 ExitCode explain(Session& session);
 ExitCode advise(Session& session);
+ExitCode top(Session& session);
 ExitCode check(Session& session);
 ExitCode export_files(Session& session);
 ExitCode cat(Session& session);
