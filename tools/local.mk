@@ -36,6 +36,8 @@ libdedup_upkeep_la_SOURCES = \
 # What of dedupctl needs no store. Unit tests are linked with it, too.
 EXTRA_LTLIBRARIES += libdedup_ctl_plain.la
 libdedup_ctl_plain_la_SOURCES = \
+  tools/dedupctl/chart.cc \
+  tools/dedupctl/chart.h \
   tools/dedupctl/closest.cc \
   tools/dedupctl/closest.h \
   tools/dedupctl/duration.cc \
@@ -48,6 +50,8 @@ libdedup_ctl_plain_la_SOURCES = \
   tools/dedupctl/metrics.h \
   tools/dedupctl/node_watch.cc \
   tools/dedupctl/node_watch.h \
+  tools/dedupctl/page.cc \
+  tools/dedupctl/page.h \
   tools/dedupctl/progress_line.cc \
   tools/dedupctl/progress_line.h \
   tools/dedupctl/recommend.cc \
@@ -59,15 +63,19 @@ libdedup_ctl_plain_la_SOURCES = \
   tools/dedupctl/scan.cc \
   tools/dedupctl/scan.h \
   tools/dedupctl/table.cc \
-  tools/dedupctl/table.h
+  tools/dedupctl/table.h \
+  tools/dedupctl/utf8.cc \
+  tools/dedupctl/utf8.h
 
 unit_tests_SOURCES += \
+  test/unit/dedupctl_chart_test.cc \
   test/unit/dedupctl_closest_test.cc \
   test/unit/dedupctl_duration_test.cc \
   test/unit/dedupctl_expiry_test.cc \
   test/unit/dedupctl_interval_test.cc \
   test/unit/dedupctl_metrics_test.cc \
   test/unit/dedupctl_node_watch_test.cc \
+  test/unit/dedupctl_page_test.cc \
   test/unit/dedupctl_progress_line_test.cc \
   test/unit/dedupctl_recommend_test.cc \
   test/unit/dedupctl_repetition_test.cc \
@@ -103,12 +111,15 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/main.cc \
   tools/dedupctl/mpi_job.cc \
   tools/dedupctl/mpi_job.h \
+  tools/dedupctl/node_load.cc \
+  tools/dedupctl/node_load.h \
   tools/dedupctl/output.cc \
   tools/dedupctl/output.h \
   tools/dedupctl/progress.cc \
   tools/dedupctl/progress.h \
   tools/dedupctl/prometheus.cc \
   tools/dedupctl/prometheus.h \
+  tools/dedupctl/report.cc \
   tools/dedupctl/rm.cc \
   tools/dedupctl/screen.cc \
   tools/dedupctl/screen.h \

@@ -1,8 +1,10 @@
 #include "tools/dedupctl/duration.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <charconv>
+#include <ctime>
 #include <limits>
 
 namespace dedup::ctl {
@@ -64,6 +66,11 @@ std::string duration_text(double seconds) {
   if (seconds < 2 * kHour) return fmt::format("{:.1f} min", seconds / kMinute);
   if (seconds < 2 * kDay) return fmt::format("{:.1f} h", seconds / kHour);
   return fmt::format("{:.1f} d", seconds / kDay);
+}
+
+std::string utc(std::uint64_t seconds_since_1970) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(static_cast<std::time_t>(seconds_since_1970)));
 }
 
 }  // namespace dedup::ctl

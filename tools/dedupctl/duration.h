@@ -1,4 +1,4 @@
-// Spans of time as people write them.
+// Times as people write them.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +15,8 @@ std::optional<double> parse_duration(const std::string& text);
 
 // "0.80 s", "12.0 s", "4.5 min", "2.3 h", "1.2 d".
 std::string duration_text(double seconds);
+
+// "2024-02-29T12:00:00Z"
+std::string utc(std::uint64_t seconds_since_1970);
 
 }  // namespace dedup::ctl

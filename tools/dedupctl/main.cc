@@ -177,6 +177,17 @@ void add_top(const auto& add, Options& options) {
   add_report(command, options, "a file of dedup_report, whose new commits are added up");
 }
 
+void add_history(const auto& add, const auto& add_files, Options& options) {
+  CLI::App* command = add("report",
+                          "show files' history, by a file of dedup_report and what is in the "
+                          "stores: a table, or a page with pictures",
+                          dedup::ctl::report);
+  add_files(command, "only these files");
+  command->add_option("--html", options.html, "write a page with pictures there")
+      ->type_name("PAGE");
+  add_report(command, options, "a file of dedup_report");
+}
+
 // The subcommands and their options. What is chosen is in `run` after parsing.
 void describe(CLI::App& app, Options& options, Run& run) {
   app.require_subcommand(1);
@@ -222,6 +233,7 @@ void describe(CLI::App& app, Options& options, Run& run) {
       ->required();
   add_advise(add, add_files, options);
   add_top(add, options);
+  add_history(add, add_files, options);
   command =
       add("check",
           "compare every chunk with its fingerprint, every recipe with its record, and the number "

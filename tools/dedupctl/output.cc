@@ -1,22 +1,16 @@
 #include "tools/dedupctl/output.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 
 #include "base/text.h"
 #include "base/warn.h"
 #include "hints/hints.h"
+#include "tools/dedupctl/duration.h"
 
 namespace dedup::ctl {
-
-std::string utc(std::uint64_t seconds_since_1970) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                     fmt::gmtime(static_cast<std::time_t>(seconds_since_1970)));
-}
 
 std::string join(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));

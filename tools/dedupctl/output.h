@@ -13,7 +13,6 @@ namespace dedup::ctl {
 
 using Json = nlohmann::ordered_json;
 
-std::string utc(std::uint64_t seconds_since_1970);
 // "n0, n2"
 std::string join(const std::vector<std::string>& words);
 

@@ -54,7 +54,8 @@ struct Options {
   std::string restart;
   std::string interval = "2s";  // top
   std::uint64_t count = 0;      // top: how many looks; 0: until it is ended
-  std::string report;           // advise, top: a file with the driver's lines about commits
+  std::string html;             // report: where the page goes; empty: not given
+  std::string report;           // advise, report, top: a file with the driver's lines about commits
 };
 
 struct Session : Upkeep {
@@ -76,6 +77,7 @@ ExitCode stat(Session& session);
 ExitCode explain(Session& session);
 ExitCode advise(Session& session);
 ExitCode top(Session& session);
+ExitCode report(Session& session);
 ExitCode check(Session& session);
 ExitCode export_files(Session& session);
 ExitCode cat(Session& session);
