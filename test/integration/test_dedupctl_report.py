@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -18,7 +19,8 @@ COMMITS = 4
 PICTURES = ["What nodes have of it now", "Bytes of each commit", "What was found to be there already", "Redundancy",
             "Odds of losing data", "Load of ranks", "Time"]
 WITHOUT_END = {"meta", "path", "rect", "circle"}  # path, rect and circle end themselves
-BROWSER = shutil.which("chromium")
+CHROMIUM, FIREFOX = shutil.which("chromium"), shutil.which("firefox-esr")
+WINDOW = "900,2900"
 
 
 @pytest.fixture(name="site", scope="module")
@@ -119,22 +121,37 @@ def test_what_is_not_there(site):
     assert answer.code not in (FINE, USAGE) and "cannot write" in answer.err, answer
 
 
-def browse(site, page, *options):
-    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-               f"--user-data-dir={site.root / 'browser'}", "--hide-scrollbars", "--window-size=900,2900", *options,
-               page.as_uri()]
+def run_browser(site, command):
+    """It keeps nothing outside of the site's directory."""
+    environment = {**os.environ, "HOME": str(site.root), "MOZ_HEADLESS": "1"}
     return subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True,
-                          timeout=TIMEOUT, check=True)
+                          timeout=TIMEOUT, check=True, env=environment)
 
 
-needs_browser = pytest.mark.skipif(BROWSER is None, reason="there is no chromium to look at the page with")
+def chromium(site, page, *options):
+    return run_browser(site, [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                              "--no-first-run", f"--user-data-dir={site.root / 'chromium'}", "--hide-scrollbars",
+                              f"--window-size={WINDOW}", *options, page.as_uri()])
 
 
-@needs_browser
+def take_picture(site, browser, page, is_dark, shot):
+    if browser == "chromium":
+        chromium(site, page, f"--blink-settings=preferredColorScheme={0 if is_dark else 1}", f"--screenshot={shot}")
+        return
+    profile = site.root / f"firefox{is_dark}"
+    profile.mkdir()
+    settings = {"layout.css.prefers-color-scheme.content-override": 0 if is_dark else 1,
+                "browser.theme.content-theme": 0 if is_dark else 1, "ui.systemUsesDarkTheme": int(is_dark)}
+    (profile / "user.js").write_text("".join(f"user_pref('{name}', {value});\n" for name, value in settings.items()))
+    run_browser(site, [FIREFOX, "--headless", "--no-remote", "--profile", profile, f"--window-size={WINDOW}",
+                       "--screenshot", shot, page.as_uri()])
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium to look at the page with")
 def test_in_a_browser_it_is_what_was_written(site):
     """What the browser makes of it has the same pictures in the same places."""
     page = page_of(site, "--report", site.report)
-    done = browse(site, page, "--dump-dom", "--enable-logging=stderr")
+    done = chromium(site, page, "--dump-dom", "--enable-logging=stderr")
     seen, written = Tags(done.stdout.decode()), Tags(page.read_text(encoding="utf-8"))
     assert seen.of("h3") == PICTURES and seen.of("title") == written.of("title")
     for tag in ("svg", "path", "circle", "rect", "text", "td"):
@@ -142,16 +159,15 @@ def test_in_a_browser_it_is_what_was_written(site):
     assert not re.search(rb":CONSOLE|Refused", done.stderr), done.stderr
 
 
-@needs_browser
-@pytest.mark.parametrize("scheme, paper, colours", [
-    (1, "#ffffff", ["#0b5fa5", "#b34700", "#007a5a"]),
-    (0, "#14181d", ["#6cb6ff", "#ffab66", "#4fd1a5"]),
+@pytest.mark.skipif(not (CHROMIUM or FIREFOX), reason="there is no browser to look at the page with")
+@pytest.mark.parametrize("is_dark, paper, colours", [
+    (False, "#ffffff", ["#0b5fa5", "#b34700", "#007a5a"]),
+    (True, "#14181d", ["#6cb6ff", "#ffab66", "#4fd1a5"]),
 ], ids=["light", "dark"])
-def test_a_browser_shows_it(site, scheme, paper, colours):
+def test_a_browser_shows_it(site, is_dark, paper, colours):
     image = pytest.importorskip("PIL.Image", reason="there is no python3-pil to look at a picture with")
-    shot = site.root / f"shot{scheme}.png"
-    browse(site, page_of(site, "--report", site.report), f"--blink-settings=preferredColorScheme={scheme}",
-           f"--screenshot={shot}")
+    shot = site.root / f"shot{is_dark}.png"
+    take_picture(site, "chromium" if CHROMIUM else "firefox", page_of(site, "--report", site.report), is_dark, shot)
     with image.open(shot) as picture:
         pixels = picture.convert("RGB")
         counts = {"#%02x%02x%02x" % colour: count for count, colour in pixels.getcolors(1 << 24)}
