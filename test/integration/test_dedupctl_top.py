@@ -138,6 +138,22 @@ def test_on_a_terminal_for_so_many_looks(site):
     assert terminal.output.count(b"NODE  FILES") == 2
 
 
+def test_what_heals_in_a_job_shows_how_far_it_is(site):
+    """The job's standard error is a pipe, and what starts it has a terminal."""
+    site.lose("n1")
+    own, its = pty.openpty()
+    command = [TEST_BUILD / "bin" / "dedupctl", "--store", site.stores, "heal"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("DEDUP_")}
+    done = subprocess.run([str(word) for word in command], env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=its, timeout=TIMEOUT, check=True)
+    shown = os.read(own, 65536)
+    os.close(own)
+    os.close(its)
+    assert b"\rhealing [....." in shown and b"] 0 B of 3.0 MiB" in shown and shown.endswith(b"\r\x1b[K"), shown
+    assert b"copies made" in done.stdout and b"\r" not in done.stdout
+    assert "[" not in dedupctl(site, "heal").err
+
+
 @pytest.mark.parametrize("arguments", [["--count", "0"], ["--interval", "soon"], ["--interval", "0s"]])
 def test_what_is_wrong_with_the_arguments(site, arguments):
     assert dedupctl(site, "top", *arguments).code == USAGE

@@ -204,6 +204,8 @@ void describe(CLI::App& app, Options& options, Run& run) {
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "answer in JSON");
   app.add_flag("-q,--quiet", options.quiet, "no progress bars");
+  app.add_flag("--progress", options.progress,
+               "progress bars also where standard error is no terminal");
 
   const auto add = [&](const char* name, const char* what, auto* function) {
     CLI::App* command = app.add_subcommand(name, what);

@@ -17,14 +17,24 @@ constexpr auto kEvery = std::chrono::milliseconds(100);
 Progress::Progress(const Session& session, std::string label, std::uint64_t total)
     : label_(std::move(label)),
       total_(total),
-      shown_(session.is_root() && !session.options.quiet && isatty(STDERR_FILENO) != 0) {}
+      shown_(session.is_root() && !session.options.quiet &&
+             (session.options.progress || isatty(STDERR_FILENO) != 0)) {}
 
 Progress::~Progress() {
+  hide();
+}
+
+void Progress::hide() {
   if (shown_) std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+}
+
+void Progress::count(std::uint64_t done) {
+  done_ = std::min(done_ + done, total_);
 }
 
 void Progress::add(std::uint64_t done) {
-  done_ = std::min(done_ + done, total_);
+  count(done);
   const auto now = std::chrono::steady_clock::now();
   if (!shown_ || total_ == 0 || now - last_ < kEvery) return;
   last_ = now;

@@ -9,7 +9,8 @@
 
 namespace dedup::ctl {
 
-// On rank 0, on standard error if that is a terminal; the line is gone when the object is.
+// On rank 0, on standard error if that is a terminal or bars are asked for; the line is gone when
+// the object is.
 class Progress {
  public:
   Progress(const Session& session, std::string label, std::uint64_t total);
@@ -18,6 +19,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void add(std::uint64_t done);
+  void count(std::uint64_t done);  // the same, and shows nothing
+  // Until the next add(): something else is to be written to the terminal.
+  void hide();
 
  private:
   std::string label_;

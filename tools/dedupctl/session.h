@@ -26,6 +26,7 @@ struct Options {
   std::vector<std::string> stores;  // --store
   bool json = false;
   bool quiet = false;
+  bool progress = false;  // bars also where standard error is no terminal
   std::vector<std::string> files;
   std::string first;  // export, import: the arguments as given
   std::string second;
