@@ -1,5 +1,8 @@
 #include "base/text.h"
 
+#include <array>
+#include <cstdio>
+
 namespace dedup {
 namespace {
 
@@ -39,6 +42,17 @@ std::string printable(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string human(std::uint64_t bytes) {
+  constexpr std::array<const char*, 6> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  double value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  for (; value >= 1023.95 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.1f %s", value, kUnits[unit]);
+  return text.data();
 }
 
 }  // namespace dedup

@@ -1,6 +1,7 @@
-// Texts for places that do not hold everything.
+// Texts for places that do not hold everything, and for people.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,5 +14,8 @@ std::string abbreviate(std::string_view text, std::size_t most);
 
 // For terminals: control characters, which names of files may have, as \x1b.
 std::string printable(std::string_view text);
+
+// "512 B", "4.0 KiB", "8.2 MiB".
+std::string human(std::uint64_t bytes);
 
 }  // namespace dedup

@@ -65,6 +65,10 @@ void warn(std::string_view text) {
   say("warning", text);
 }
 
+void inform(std::string_view text) {
+  say("info", text);
+}
+
 void say_error(std::string_view text) {
   say("error", text);
 }

@@ -1,6 +1,7 @@
 // What this process says on standard error: a line each, in one piece, with who says it:
 //
 //   dedup: warning: rank 3 on n1: /scratch/f: …
+//   dedup: info: rank 0 on n0: /scratch/f: …
 //   dedupctl: error: there is no file /scratch/g
 //
 // All functions may be called by several threads at once.
@@ -21,6 +22,8 @@ void set_speaker(const std::string& who);
 
 // Something is not as the user may think.
 void warn(std::string_view text);
+// What was done, for those who asked to be told.
+void inform(std::string_view text);
 // Something failed, and whoever called may not be told, or not look.
 void say_error(std::string_view text);
 

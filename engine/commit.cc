@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "base/warn.h"
+#include "engine/chunks/timer.h"
 #include "engine/log_dump.h"
 #include "engine/mpi/agreement.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/generation_commit.h"
 #include "engine/report.h"
 #include "engine/take_over.h"
+#include "engine/tell.h"
 #include "engine/writer.h"
 #include "hints/hints.h"
 #include "service/messages/file_home.h"
@@ -54,11 +56,13 @@ plan::LossOdds loss_odds(const FileHandle& file, const GenerationCommit& generat
   return {file.nodes(), std::move(sets)};
 }
 
-void report(FileHandle& file, const GenerationCommit& generation) {
+void report(FileHandle& file, const GenerationCommit& generation, const Stopwatch& began) {
   file.since_commit.bytes_stored += generation.stripes().stored_bytes;
   file.since_commit.bytes_sent += generation.stripes().sent_bytes;
+  file.since_commit.seconds_writing = file.seconds_writing.exchange(0) + began.seconds();
   file.last = collect_figures(file.topology, file.since_commit);
   file.last.generation = file.view()->committed->record.number;
+  file.last.time = file.view()->committed->record.time;
   const RecipeFacts& facts = generation.facts();
   if (!facts.lowest.is_boundless()) file.last.lowest_copies = facts.lowest.as_copies();
   file.last.node_sets = facts.fatal_sets.size();
@@ -78,13 +82,14 @@ void report(FileHandle& file, const GenerationCommit& generation) {
          " bytes of generation " + std::to_string(file.last.generation) +
          " is lost; reading them is an error");
   }
+  tell_of_commit(file);
   if (file.hints.report.empty()) return;
   const Status status = append_report(file.hints.report, file.path, file.identity(), file.hints,
                                       file.job->nodes(), file.last, loss_odds(file, generation));
   if (!status.is_ok()) warn(status.message());
 }
 
-Status commit_locked(FileHandle& file) {
+Status commit_locked(FileHandle& file, const Stopwatch& began) {
   begin_dumps_on(file, file.view()->base());
   // What a deleted file has is of no use any more.
   if (file.view()->info.deleted) return Status::ok();
@@ -103,18 +108,19 @@ Status commit_locked(FileHandle& file) {
   file.local->forget_segments();
   file.dumper->new_generation();
   file.dumper_base = file.view()->base();
-  report(file, generation);
+  report(file, generation, began);
   return Status::ok();
 }
 
 }  // namespace
 
 Status commit(FileHandle& file) {
+  const Stopwatch began;
   const bool dirty = file.changed || file.local->has_logged();
   if (all_max(file.comm(), dirty ? 1 : 0) == 0) return Status::ok();
   // The base must be the same for all.
   DEDUP_ASSIGN(const auto lock, JobLock::take_with_view(file, service::LockKind::kCommit));
-  return commit_locked(file);
+  return commit_locked(file, began);
 }
 
 }  // namespace dedup::engine

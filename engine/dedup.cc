@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "engine/c_interface.h"
+#include "engine/chunks/timer.h"
 #include "engine/close_handle.h"
 #include "engine/commit.h"
 #include "engine/mpi/agreement.h"
@@ -153,10 +154,13 @@ int dedup_write(dedup_file* file, const dedup_access* access, enum dedup_how how
     // Of a collective call on all ranks, also those that have nothing to write.
     DEDUP_TRY(check_writable(*file->open));
     const plan::Access a = access_of(*access);
-    if (how == DEDUP_COLLECTIVE) return engine::write_collective(*file->open, a);
     // Under a lease nobody is asked.
-    DEDUP_TRY(file->open->client().standing());
-    return engine::write_independent(*file->open, a);
+    if (how != DEDUP_COLLECTIVE) DEDUP_TRY(file->open->client().standing());
+    const engine::Stopwatch began;
+    const Status status = how == DEDUP_COLLECTIVE ? engine::write_collective(*file->open, a)
+                                                  : engine::write_independent(*file->open, a);
+    file->open->seconds_writing += began.seconds();
+    return status;
   });
 }
 

@@ -169,6 +169,8 @@ libdedup_engine_la_SOURCES += \
   engine/set_size.h \
   engine/take_over.cc \
   engine/take_over.h \
+  engine/tell.cc \
+  engine/tell.h \
   engine/writer.cc \
   engine/writer.h
 

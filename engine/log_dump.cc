@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/mpi/agreement.h"
+#include "engine/tell.h"
 #include "engine/writer.h"
 #include "plan/block.h"
 #include "service/messages/block_home.h"
@@ -218,6 +219,7 @@ Status dump_logs(FileHandle& file, store::LogWriter::Space space) {
   std::size_t next = 0;
   while (all_max(file.comm(), next < logged.size()) != 0) {
     DEDUP_TRY(agree(file.comm(), round.load(logged, next), Waiting::kPatient));
+    take_sample(file, round.runs());
     auto result = file.dumper->dump(round.runs());
     DEDUP_TRY(result.status());
     file.since_commit += result->stats;

@@ -2,11 +2,13 @@
 
 #include "base/fields.h"
 #include "base/warn.h"
+#include "engine/chunks/timer.h"
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/checked_message.h"
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/leave.h"
 #include "engine/protocol/lost_nodes.h"
+#include "engine/tell.h"
 #include "service/messages/file_info.h"
 #include "service/messages/homes.h"
 
@@ -177,12 +179,14 @@ Result<bool> begin_anew_without_lost(Job& job, MPI_Comm comm, bool is_apart, con
 Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string& path, int amode,
                                                 const Status& mine, const hints::Hints& hints,
                                                 Purpose purpose) {
+  const Stopwatch began;
   // Once: who has just begun anew has no node that could be lost but with ranks of `comm`.
   for (bool is_first = true;; is_first = false) {
     const auto job = Job::get();
     DEDUP_TRY(agree(comm, job.is_ok() ? mine : job.status()));
     bool is_apart = false;
     auto opened = open_in(*job, comm, {path, amode, hints, purpose}, is_apart);
+    if (opened.is_ok()) tell_of_open(**opened, began.seconds());
     if (opened.is_ok() || !is_first) return opened;
     DEDUP_ASSIGN(const bool again, begin_anew_without_lost(**job, comm, is_apart, opened.status()));
     if (!again) return opened;

@@ -25,10 +25,11 @@ double field(const DumpStats& stats) {
   return static_cast<double>(stats.*Member);
 }
 
-constexpr std::array<Figure, 14> kFigures = {{
+constexpr std::array<Figure, 16> kFigures = {{
     {"bytes_written", field<&DumpStats::bytes_written>},
     {"bytes_zero", field<&DumpStats::bytes_zero>},
     {"bytes_unique_local", field<&DumpStats::bytes_unique_local>},
+    {"bytes_stored_before", field<&DumpStats::bytes_stored_before>},
     {"bytes_fingerprinted", field<&DumpStats::bytes_fingerprinted>},
     {"bytes_unique_collective", field<&DumpStats::bytes_unique_collective>},
     {"bytes_stored", field<&DumpStats::bytes_stored>},
@@ -40,6 +41,7 @@ constexpr std::array<Figure, 14> kFigures = {{
     {"seconds_reducing", field<&DumpStats::seconds_reducing>},
     {"seconds_exchanging", field<&DumpStats::seconds_exchanging>},
     {"seconds_storing", field<&DumpStats::seconds_storing>},
+    {"seconds_writing", field<&DumpStats::seconds_writing>},
 }};
 
 bool is_whole(std::string_view name) {
@@ -59,6 +61,14 @@ nlohmann::json number_json(std::string_view name, double value) {
 }
 
 }  // namespace
+
+const OverRanks& LastCommit::figure(std::string_view name) const {
+  return std::ranges::find(figures, name, &decltype(figures)::value_type::first)->second;
+}
+
+std::uint64_t LastCommit::total(std::string_view name) const {
+  return static_cast<std::uint64_t>(std::llround(figure(name).total));
+}
 
 LastCommit collect_figures(const Topology& topology, const DumpStats& stats) {
   std::array<double, kFigures.size()> mine;
@@ -103,6 +113,7 @@ Status append_report(const std::string& report_path, const std::string& file, co
   line["file"] = file;
   line["identity"] = identity.hex();
   line["generation"] = last.generation;
+  line["time"] = last.time;
   for (const auto& [key, value] : hints::describe(hints)) {
     if (key == "dedup_mode") line["mode"] = value;
   }

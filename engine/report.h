@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct OverRanks {
 struct LastCommit {
   bool any = false;
   std::uint64_t generation = 0;
+  std::uint64_t time = 0;           // of the commit, in seconds since 1970
   std::uint64_t lowest_copies = 0;  // of any chunk of the generation; 0 if it has none
   std::uint64_t node_sets = 0;      // distinct placements of its chunks
   std::uint64_t copies_made = 0;    // of chunks of the generation before, which nodes lacked
@@ -33,6 +35,10 @@ struct LastCommit {
   std::uint64_t unknown_bytes = 0;  // whose recipe is lost
   std::vector<std::pair<std::string, OverRanks>> figures;  // DumpStats' fields by name
   int ranks = 0;
+
+  const OverRanks& figure(std::string_view name) const;  // that there is
+  // Over all ranks, of one in bytes.
+  std::uint64_t total(std::string_view name) const;
 };
 
 // Collective: the figures of all ranks' `stats`.

@@ -11,6 +11,7 @@
 #include "engine/mpi/agreement.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
+#include "engine/tell.h"
 #include "plan/block.h"
 #include "service/messages/block_home.h"
 #include "service/messages/file_home.h"
@@ -222,6 +223,7 @@ Status dump_rounds(FileHandle& file, const plan::Access& access, std::uint64_t& 
   for (;;) {
     DEDUP_ASSIGN(const bool more, rounds.next(runs));
     if (!more) return Status::ok();
+    take_sample(file, runs);
     auto result = file.dumper->dump(runs);
     DEDUP_TRY(result.status());
     failpoint("write.dumped");

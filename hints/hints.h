@@ -25,6 +25,7 @@ enum class Fsync { kCommit, kNever };
 enum class Flush { kNone, kBackground, kClose };
 enum class FlushWait { kWait, kLeave };
 enum class Exchange { kPut, kSend };
+enum class Log { kNone, kInfo };
 
 // "/tmp/dedup-UID" with the real user id.
 std::string default_store();
@@ -55,6 +56,7 @@ struct Hints {
   std::uint32_t keep = 1;                          // generations that stay, the newest counted
   std::int64_t generation = 0;                     // to be read; 0: the newest; -1: the one before
   std::string report;                              // a path; empty: no report
+  Log log = Log::kNone;
 
   // Whether the table's texts are the same.
   bool operator==(const Hints& other) const;

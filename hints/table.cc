@@ -114,6 +114,7 @@ constexpr std::array kFlushWaits = {Choice<FlushWait>{"wait", FlushWait::kWait},
                                     Choice<FlushWait>{"leave", FlushWait::kLeave}};
 constexpr std::array kExchanges = {Choice<Exchange>{"put", Exchange::kPut},
                                    Choice<Exchange>{"send", Exchange::kSend}};
+constexpr std::array kLogs = {Choice<Log>{"none", Log::kNone}, Choice<Log>{"info", Log::kInfo}};
 
 template <auto Member, const auto& Choices>
 bool parse_choice(std::string_view text, Hints& into) {
@@ -311,6 +312,10 @@ const std::vector<Entry>& entries() {
       {"dedup_report", "", "a path",
        "a file to which rank 0 appends one JSON line for each commit; none if empty", true,
        Agreement::kNone, parse_report, [](const Hints& h) { return h.report; }},
+      {"dedup_log", "none", names(kLogs),
+       "`info`: rank 0 says on standard error, in a line each, what every open and commit did, and "
+       "why little was found if that is so",
+       true, Agreement::kNone, parse_choice<&Hints::log, kLogs>, print_choice<&Hints::log, kLogs>},
       {"dedup_buffer", "64 MiB", "1 MiB to 1 TiB, in bytes or with a unit",
        "most bytes of buffers a rank, beyond the program's own", false, Agreement::kAll,
        parse_integer<&Hints::buffer, kMiB, kTiB, true>, print_integer<&Hints::buffer>},

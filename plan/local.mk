@@ -2,6 +2,8 @@
 libdedup_core_la_SOURCES += \
   plan/access.cc \
   plan/access.h \
+  plan/advice.cc \
+  plan/advice.h \
   plan/block.cc \
   plan/block.h \
   plan/block_changes.cc \
@@ -22,6 +24,8 @@ libdedup_core_la_SOURCES += \
   plan/placement.h \
   plan/reduce.cc \
   plan/reduce.h \
+  plan/sample.cc \
+  plan/sample.h \
   plan/settled.cc \
   plan/settled.h \
   plan/slots.h \
@@ -39,6 +43,7 @@ libdedup_core_la_SOURCES += \
   plan/write_back.h
 unit_tests_SOURCES += \
   test/unit/plan_access_test.cc \
+  test/unit/plan_advice_test.cc \
   test/unit/plan_block_changes_test.cc \
   test/unit/plan_block_test.cc \
   test/unit/plan_cut_test.cc \
@@ -52,6 +57,7 @@ unit_tests_SOURCES += \
   test/unit/plan_stripes_test.cc \
   test/unit/plan_placement_test.cc \
   test/unit/plan_reduce_test.cc \
+  test/unit/plan_sample_test.cc \
   test/unit/plan_stretches_test.cc \
   test/unit/plan_tally_test.cc \
   test/unit/plan_write_back_test.cc \

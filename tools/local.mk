@@ -39,29 +39,54 @@ libdedup_upkeep_la_SOURCES = \
 # What of dedupctl needs no store. Unit tests are linked with it, too.
 EXTRA_LTLIBRARIES += libdedup_ctl_plain.la
 libdedup_ctl_plain_la_SOURCES = \
-  tools/dedupctl/advice.cc \
-  tools/dedupctl/advice.h \
+  tools/dedupctl/chart.cc \
+  tools/dedupctl/chart.h \
   tools/dedupctl/closest.cc \
   tools/dedupctl/closest.h \
+  tools/dedupctl/duration.cc \
+  tools/dedupctl/duration.h \
   tools/dedupctl/expiry.cc \
   tools/dedupctl/expiry.h \
+  tools/dedupctl/interval.cc \
+  tools/dedupctl/interval.h \
   tools/dedupctl/metrics.cc \
   tools/dedupctl/metrics.h \
   tools/dedupctl/name_tree.cc \
   tools/dedupctl/name_tree.h \
+  tools/dedupctl/node_watch.cc \
+  tools/dedupctl/node_watch.h \
+  tools/dedupctl/page.cc \
+  tools/dedupctl/page.h \
+  tools/dedupctl/progress_line.cc \
+  tools/dedupctl/progress_line.h \
+  tools/dedupctl/recommend.cc \
+  tools/dedupctl/recommend.h \
   tools/dedupctl/repetition.cc \
   tools/dedupctl/repetition.h \
-  tools/dedupctl/sample.cc \
-  tools/dedupctl/sample.h
+  tools/dedupctl/report_lines.cc \
+  tools/dedupctl/report_lines.h \
+  tools/dedupctl/scan.cc \
+  tools/dedupctl/scan.h \
+  tools/dedupctl/table.cc \
+  tools/dedupctl/table.h \
+  tools/dedupctl/utf8.cc \
+  tools/dedupctl/utf8.h
 
 unit_tests_SOURCES += \
-  test/unit/dedupctl_advice_test.cc \
+  test/unit/dedupctl_chart_test.cc \
   test/unit/dedupctl_closest_test.cc \
+  test/unit/dedupctl_duration_test.cc \
   test/unit/dedupctl_expiry_test.cc \
+  test/unit/dedupctl_interval_test.cc \
   test/unit/dedupctl_metrics_test.cc \
   test/unit/dedupctl_name_tree_test.cc \
+  test/unit/dedupctl_node_watch_test.cc \
+  test/unit/dedupctl_page_test.cc \
+  test/unit/dedupctl_progress_line_test.cc \
+  test/unit/dedupctl_recommend_test.cc \
   test/unit/dedupctl_repetition_test.cc \
-  test/unit/dedupctl_sample_test.cc
+  test/unit/dedupctl_report_lines_test.cc \
+  test/unit/dedupctl_scan_test.cc
 
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER
@@ -69,6 +94,7 @@ bin_PROGRAMS += tools/dedupctl/dedupctl
 endif
 EXTRA_LTLIBRARIES += libdedup_ctl.la
 libdedup_ctl_la_SOURCES = \
+  tools/dedupctl/advise.cc \
   tools/dedupctl/check.cc \
   tools/dedupctl/check.h \
   tools/dedupctl/content.cc \
@@ -98,6 +124,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/mounted_files.h \
   tools/dedupctl/mpi_job.cc \
   tools/dedupctl/mpi_job.h \
+  tools/dedupctl/node_load.cc \
+  tools/dedupctl/node_load.h \
   tools/dedupctl/output.cc \
   tools/dedupctl/output.h \
   tools/dedupctl/progress.cc \
@@ -106,14 +134,18 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/prometheus.h \
   tools/dedupctl/random_reader.cc \
   tools/dedupctl/random_reader.h \
+  tools/dedupctl/report.cc \
   tools/dedupctl/rm.cc \
+  tools/dedupctl/screen.cc \
+  tools/dedupctl/screen.h \
   tools/dedupctl/select.cc \
   tools/dedupctl/select.h \
   tools/dedupctl/session.h \
   tools/dedupctl/some_of_nodes.h \
   tools/dedupctl/stat.cc \
   tools/dedupctl/stripes.cc \
-  tools/dedupctl/stripes.h
+  tools/dedupctl/stripes.h \
+  tools/dedupctl/top.cc
 if HAVE_FUSE
 libdedup_ctl_la_SOURCES += tools/dedupctl/mount_session.cc
 else

@@ -6,6 +6,7 @@ DumpStats& DumpStats::operator+=(const DumpStats& other) {
   bytes_written += other.bytes_written;
   bytes_zero += other.bytes_zero;
   bytes_unique_local += other.bytes_unique_local;
+  bytes_stored_before += other.bytes_stored_before;
   bytes_fingerprinted += other.bytes_fingerprinted;
   bytes_unique_collective += other.bytes_unique_collective;
   bytes_stored += other.bytes_stored;
@@ -17,6 +18,7 @@ DumpStats& DumpStats::operator+=(const DumpStats& other) {
   seconds_reducing += other.seconds_reducing;
   seconds_exchanging += other.seconds_exchanging;
   seconds_storing += other.seconds_storing;
+  seconds_writing += other.seconds_writing;
   return *this;
 }
 

@@ -33,6 +33,7 @@ struct DumpStats {
   std::uint64_t bytes_written = 0;            // handed in
   std::uint64_t bytes_zero = 0;               // of these, in zero chunks
   std::uint64_t bytes_unique_local = 0;       // left after this rank's own deduplication
+  std::uint64_t bytes_stored_before = 0;      // of these, what its node's store had already
   std::uint64_t bytes_fingerprinted = 0;      // that took a SHA-256
   std::uint64_t bytes_unique_collective = 0;  // of these, kept by this rank after the reduction
   std::uint64_t bytes_stored = 0;             // appended to this node's store by this rank
@@ -44,6 +45,7 @@ struct DumpStats {
   double seconds_reducing = 0;
   double seconds_exchanging = 0;
   double seconds_storing = 0;
+  double seconds_writing = 0;  // in all calls that wrote and committed
 
   DumpStats& operator+=(const DumpStats& other);
 };

@@ -10,6 +10,12 @@ void NamedChunks::name_single(std::size_t i, const Fingerprint& name) {
   ++singles_;
 }
 
+std::uint64_t NamedChunks::held_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < size(); ++i) bytes += is_held(i) ? length(i) : 0;
+  return bytes;
+}
+
 void NamedChunks::name_held(std::size_t i, const Fingerprint& name,
                             const plan::Placement& placement) {
   chunks_.rename(i, name);

@@ -53,6 +53,7 @@ class NamedChunks {
   bool is_single(std::size_t i) const { return kinds_[i] == Kind::kSingle; }
   bool is_held(std::size_t i) const { return held_[i] != ChunkRecord::kNotHeld; }
   std::uint32_t singles() const { return singles_; }
+  std::uint64_t held_bytes() const;
 
   // Of one that is not single: it keeps its name.
   void share(std::size_t i) { kinds_[i] = Kind::kShared; }

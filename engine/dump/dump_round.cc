@@ -60,6 +60,7 @@ NamedChunks cut_and_name(DumpState& state, RunCursor& cursor, std::uint64_t most
   NamedChunks named = state.deduplicates()
                           ? find_names(state, std::move(cut), error)
                           : NamedChunks(std::move(cut), NamedChunks::Kind::kSingle);
+  stats.bytes_stored_before += named.held_bytes();
   paced.done(stats.bytes_fingerprinted - before);
   return named;
 }

@@ -45,7 +45,7 @@ test_libexec_dedupctl_dedupctl_SOURCES =
 nodist_EXTRA_test_libexec_dedupctl_dedupctl_SOURCES = none.cc
 test_libexec_dedupctl_dedupctl_LDFLAGS = $(AM_LDFLAGS) $(hooks_in_program)
 test_libexec_dedupctl_dedupctl_LDADD = $(tools_dedupctl_dedupctl_LDADD)
-test_libexec_dedupctl_dedupctl_DEPENDENCIES = libdedup_hooks.la libdedup_ctl.la libdedup_mpi.la \
+test_libexec_dedupctl_dedupctl_DEPENDENCIES = libdedup_hooks.la libdedup_ctl.la libdedup_ctl_plain.la libdedup_mpi.la \
   libdedup_upkeep.la libdedup_core.la
 
 test_tree_programs = test/lib/libromio-dedup.la test/libexec/dedupctl/dedupctl$(EXEEXT)

@@ -39,5 +39,13 @@ TEST(Printable, LeavesWhatIsNoControlCharacter) {
   EXPECT_EQ(printable(std::string("\0\n\x1f\x7f", 4)), "\\x00\\x0a\\x1f\\x7f");
 }
 
+TEST(Human, HasTheUnitThatFits) {
+  EXPECT_EQ(human(0), "0 B");
+  EXPECT_EQ(human(1023), "1023 B");
+  EXPECT_EQ(human(4096), "4.0 KiB");
+  EXPECT_EQ(human((1 << 20) - 1), "1.0 MiB");
+  EXPECT_EQ(human(~std::uint64_t{0}), "16.0 EiB");
+}
+
 }  // namespace
 }  // namespace dedup

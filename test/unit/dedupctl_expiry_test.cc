@@ -16,21 +16,6 @@ Expired expired_of(const Expiry& expiry) {
   return expired(expiry, kNow, kNewest, kKept);
 }
 
-TEST(ParseAge, ANumberAndAUnit) {
-  EXPECT_EQ(parse_age("90s"), 90u);
-  EXPECT_EQ(parse_age("30m"), 30u * 60);
-  EXPECT_EQ(parse_age("12h"), 12u * 3600);
-  EXPECT_EQ(parse_age("7d"), 7u * 86400);
-  EXPECT_EQ(parse_age("0s"), 0u);
-}
-
-TEST(ParseAge, NothingElse) {
-  for (const char* text : {"", "7", "d", "7w", "-7d", "+7d", " 7d", "7 d", "7.5d", "1h30m", "7dd",
-                           "99999999999999999999s", "999999999999999999d"}) {
-    EXPECT_EQ(parse_age(text), std::nullopt) << text;
-  }
-}
-
 TEST(ExpiredGenerations, TooMany) {
   EXPECT_EQ(expired_of({.keep = 0}), (Expired{false, {2, 1, 0}}));
   EXPECT_EQ(expired_of({.keep = 1}), (Expired{false, {2, 1}}));

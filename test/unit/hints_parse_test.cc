@@ -180,6 +180,7 @@ TEST(HintsResolve, ChoicesAreExactWords) {
   EXPECT_EQ(with("dedup_fsync", "never")->fsync, Fsync::kNever);
   EXPECT_EQ(with("dedup_flush", "close")->flush, Flush::kClose);
   EXPECT_EQ(with("dedup_exchange", "put")->exchange, Exchange::kPut);
+  EXPECT_EQ(with("dedup_log", "info")->log, Log::kInfo);
   for (const Entry& entry : table()) {
     const std::string name(entry.name);
     if (name == "dedup_report") continue;  // any path will do

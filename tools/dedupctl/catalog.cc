@@ -394,6 +394,17 @@ Result<const FileRow*> Catalog::find(const std::string& name, std::uint64_t gene
                 path + ": several files had this name; give one's identity:" + text_of_all);
 }
 
+bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings) {
+  if (!file.exists()) return file.chosen_status.code() != Code::kConflict;
+  const bool is_damaged = std::any_of(file.on.begin(), file.on.end(), [](const FileOnStore& on) {
+    return !on.survey.damaged.empty();
+  });
+  return !is_damaged &&
+         Catalog::certain(file, standings) >= plan::Redundancy::copies(file.record().replication) &&
+         std::all_of(standings.begin(), standings.end(),
+                     [](Standing standing) { return standing == Standing::kHere; });
+}
+
 Catalog make_catalog(const Ranks& ranks, LocalStores& local, const std::vector<std::string>& search,
                      bool settles) {
   share_stores(ranks, local);

@@ -103,6 +103,10 @@ struct WrittenBack {
 };
 WrittenBack written_back(const Catalog& catalog, const FileRow& file);
 
+// Whether what is committed is on as many stores as it should be, as far as can be told at a
+// glance.
+bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings);
+
 // Collective. Complete on rank 0, empty elsewhere. Of several ranks that have one store, the lowest
 // acts for it: the others' `local` loses it. Placeholders that were moved are looked for below the
 // directories in `search`, too. `settles`: for who would change something.

@@ -4,13 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace dedup::ctl {
-
-// A whole number and its unit, s, m, h or d: "90s", "12h". Seconds; none if it is anything else.
-std::optional<std::uint64_t> parse_age(const std::string& text);
 
 struct Expiry {
   std::optional<std::uint64_t> keep{};        // older generations that stay: the newest of them

@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "tools/dedupctl/advice.h"
+#include "plan/advice.h"
+#include "plan/sample.h"
 #include "tools/dedupctl/content.h"
 #include "tools/dedupctl/holding.h"
 #include "tools/dedupctl/output.h"
+#include "tools/dedupctl/progress.h"
 #include "tools/dedupctl/repetition.h"
 #include "tools/dedupctl/select.h"
 #include "tools/dedupctl/session.h"
@@ -17,7 +19,7 @@ namespace {
 
 // What is found of one file; on rank 0.
 struct Explanation {
-  Findings findings;
+  plan::Findings findings;
   std::uint64_t references = 0;
   ChunkCount unique;
   std::vector<ChunkCount> on_nodes;  // of chunks in copies: by how many nodes have them
@@ -27,20 +29,22 @@ struct Explanation {
 };
 
 // Collective. Reads the recipe, indexes, and a sample of the chunks.
-Result<Explanation> explain_generation(Generation& generation) {
+Result<Explanation> explain_generation(const Session& session, Generation& generation) {
   const store::CommitRecord& record = generation.record();
   DEDUP_ASSIGN(const Holding holding, measure(generation, generation.wanted()));
   const bool is_root = generation.ranks().is_root();
   const std::uint64_t blocks = (record.size + kBlockSpan - 1) / kBlockSpan;
   Explanation out;
   Repetition repetition;
-  Sample sample(record.chunk_size);
+  plan::Sample sample(record.chunk_size);
+  Progress progress(session, record.path, record.size);
   DEDUP_TRY(generation.walk([&](std::span<const NumberedBlock> some) -> Status {
     for (const NumberedBlock& block : some) {
+      progress.add(kBlockSpan);
       for (const Piece& piece : block.block.pieces) {
         if (is_root && !piece.is_zero()) repetition.add(piece);
       }
-      if (!is_sampled(block.number, blocks)) continue;
+      if (!plan::is_sampled(block.number, blocks)) continue;
       const ReadBlock read = read_block(generation, block);
       if (read.lost_bytes > 0) {
         ++out.left_out;
@@ -69,13 +73,13 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
   return fmt::format("{:.1f} %", 100 * share);
 }
 
-std::uint64_t duplicates_of(const Findings& findings) {
+std::uint64_t duplicates_of(const plan::Findings& findings) {
   return findings.data_bytes - std::min(findings.data_bytes, findings.unique_bytes);
 }
 
 Json json_of(const Session& session, const FileRow& file, const Explanation& explanation) {
-  const Findings& findings = explanation.findings;
-  const SampleFigures& sample = findings.sample;
+  const plan::Findings& findings = explanation.findings;
+  const plan::SampleFigures& sample = findings.sample;
   Json repetition = Json::array();
   for (const Repetition::Row& row : explanation.repetition) {
     repetition.push_back({{"least", row.least}, {"most", row.most}, {"share", row.share}});
@@ -102,7 +106,7 @@ Json json_of(const Session& session, const FileRow& file, const Explanation& exp
                    {"found_in_halves_bytes", sample.in_halves},
                    {"found_by_content_bytes", sample.anywhere},
                    {"dense_bytes", sample.dense}};
-  out["advice"] = advice(findings);
+  out["advice"] = plan::advice(findings);
   return out;
 }
 
@@ -134,8 +138,8 @@ std::string text_of_nodes(const Explanation& explanation) {
 
 std::string text_of(const FileRow& file, const std::string& path, const Explanation& explanation) {
   const store::CommitRecord& record = file.record();
-  const Findings& findings = explanation.findings;
-  const SampleFigures& sample = findings.sample;
+  const plan::Findings& findings = explanation.findings;
+  const plan::SampleFigures& sample = findings.sample;
   std::string out = printable(path) + "\n";
   const auto line = [&](std::string_view name, const std::string& value) {
     out += fmt::format("  {:<14} {}\n", name, value);
@@ -168,7 +172,7 @@ std::string text_of(const FileRow& file, const std::string& path, const Explanat
          fmt::format("{} blocks, of which the stores here lack something", explanation.left_out));
   }
   out += "  what to do\n";
-  for (const std::string& sentence : advice(findings)) out += "  - " + sentence + "\n";
+  for (const std::string& sentence : plan::advice(findings)) out += "  - " + sentence + "\n";
   return out;
 }
 
@@ -182,7 +186,7 @@ ExitCode explain(Session& session) {
         const auto generation =
             Generation::open(session.ranks, session.local, session.catalog, file);
         if (!generation.is_ok()) return fail(session, generation.status());
-        const auto explanation = explain_generation(**generation);
+        const auto explanation = explain_generation(session, **generation);
         if (!explanation.is_ok()) return fail(session, explanation.status());
         if (!session.is_root()) return kFine;
         if (session.options.json) {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "base/fields.h"
+#include "base/text.h"
 #include "base/warn.h"
 #include "store/real_path.h"
 #include "store/replacement.h"
@@ -212,6 +214,11 @@ ExitCode cat_file(Session& session, const FileRow* file) {
   auto generation = Generation::open(session.ranks, session.local, session.catalog, file);
   if (!generation.is_ok()) return fail(session, generation.status());
   std::uint64_t at = 0;
+  // What is written to the terminal is not to be written over.
+  std::optional<Progress> progress;
+  if (isatty(STDOUT_FILENO) == 0) {
+    progress.emplace(session, (*generation)->record().path, (*generation)->record().size);
+  }
   const auto moved = move_content(
       **generation, {0}, session.options.incomplete,
       [&](std::uint64_t offset, std::span<const std::byte> bytes) -> Status {
@@ -222,7 +229,9 @@ ExitCode cat_file(Session& session, const FileRow* file) {
         at += bytes.size();
         return Status::ok();
       },
-      [](std::uint64_t) {});
+      [&](std::uint64_t bytes) {
+        if (progress) progress->add(bytes);
+      });
   if (!moved.is_ok()) return fail(session, moved.status());
   if (!session.is_root()) return kFine;
   const Status rest = write_zeros(at, (*generation)->record().size);

@@ -14,6 +14,7 @@
 #include "tools/dedupctl/check.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/output.h"
+#include "tools/dedupctl/progress.h"
 #include "tools/dedupctl/select.h"
 
 namespace dedup::ctl {
@@ -135,11 +136,12 @@ ExitCode report_healthy(const Session& session, const FileRow& file, const std::
 
 // `nodes`: of the job; those that have no store yet get one.
 ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileRow* file,
-                   std::string path, Json& done) {
+                   std::string path, Progress& progress, Json& done) {
   const Status healable = session.ranks.share(
       session.is_root() ? check_healable(session.catalog, *file, path) : Status::ok(), path);
   if (!healable.is_ok()) return fail(session, healable);
   const auto healthy = find_healthy(session, nodes, verify, file);
+  if (!healthy) progress.add(0);
   if (healthy) {
     return session.is_root() ? report_healthy(session, *file, path, *healthy, done) : kFine;
   }
@@ -147,6 +149,7 @@ ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileR
   const int flags = (verify ? DEDUP_ADMIN_VERIFY : 0) |
                     (session.options.accept_loss ? DEDUP_ADMIN_ACCEPT_LOSS : 0);
   const Status status = heal_path(path, session.options.replication, flags, healed);
+  progress.hide();
   if (!status.is_ok()) return fail(session, status);
   if (!session.is_root()) return kFine;
   const std::uint64_t wanted =
@@ -184,14 +187,32 @@ std::size_t forget_absent_stores(Catalog& catalog) {
   return std::erase_if(catalog.troubles, [](const Trouble& trouble) { return trouble.is_absent; });
 }
 
+// On rank 0: of those that are to be healed, as far as they are there.
+std::uint64_t bytes_of_files(const Session& session) {
+  std::uint64_t bytes = 0;
+  for (const std::string& name : session.options.files) {
+    const auto found = session.catalog.find(name);
+    if (found.is_ok() && (*found)->exists()) bytes += (*found)->record().size;
+  }
+  if (!session.options.files.empty()) return bytes;
+  for (const FileRow& row : session.catalog.files) {
+    if (row.exists()) bytes += row.record().size;
+  }
+  return bytes;
+}
+
 ExitCode heal_files(Session& session, bool verify, const char* command) {
   const Status driver = check_driver();
   if (!driver.is_ok()) return fail(session, driver);
   const std::size_t absent = forget_absent_stores(session.catalog);
   const std::size_t nodes = session.catalog.stores.size() + absent;
   Json done = Json::array();
+  // The driver tells nothing before a file is healed.
+  Progress progress(session, "healing", session.is_root() ? bytes_of_files(session) : 0);
   const ExitCode code = for_each_file(session, [&](const FileRow* file, const std::string& path) {
-    return heal_file(session, nodes, verify, file, path, done);
+    const ExitCode healed = heal_file(session, nodes, verify, file, path, progress, done);
+    if (file != nullptr) progress.count(file->record().size);
+    return healed;
   });
   if (session.is_root() && session.options.json) {
     Json out = json_head(session, command);

@@ -98,6 +98,8 @@ Status run_in_job(const Options& options, const std::vector<std::string>& argume
   std::vector<std::string> words{mpiexec()};
   words.insert(words.end(), nodes.begin(), nodes.end());
   words.push_back(filesystem::read_symlink("/proc/self/exe", error).string());
+  // It sees a pipe in the terminal's place.
+  if (::isatty(STDERR_FILENO) != 0) words.emplace_back("--progress");
   if (error) return Status::from_errno(error.value(), "cannot find this program's file");
   // Where the stores are is said by now.
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -63,18 +63,6 @@ std::vector<std::string> absent_stores(const Session& session, const FileRow& fi
   return out;
 }
 
-// Whether what is committed is on as many stores as it should be, as far as ls can see.
-bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings) {
-  if (!file.exists()) return file.chosen_status.code() != Code::kConflict;
-  const bool is_damaged = std::any_of(file.on.begin(), file.on.end(), [](const FileOnStore& on) {
-    return !on.survey.damaged.empty();
-  });
-  return !is_damaged &&
-         Catalog::certain(file, standings) >= plan::Redundancy::copies(file.record().replication) &&
-         std::all_of(standings.begin(), standings.end(),
-                     [](Standing standing) { return standing == Standing::kHere; });
-}
-
 // For how much of what is wanted is certain: "1 of 2" copies, "rs:8+2: 1 of 2" losses.
 std::string kept_for_certain(const FileRow& file, const std::vector<Standing>& standings) {
   const store::CommitRecord& record = file.record();

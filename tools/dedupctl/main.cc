@@ -11,9 +11,10 @@
 #include "hints/hints.h"
 #include "hints/node.h"
 #include "tools/dedupctl/closest.h"
-#include "tools/dedupctl/expiry.h"
+#include "tools/dedupctl/duration.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
+#include "tools/dedupctl/scan.h"
 #include "tools/dedupctl/session.h"
 
 namespace {
@@ -135,6 +136,63 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
   add_files(command, "with --unnamed: free these, by their last path or their identity");
 }
 
+std::string check_duration(const std::string& text) {
+  return dedup::ctl::parse_duration(text) ? std::string()
+                                          : "must be a number with s, m, h or d behind it: 1.5h";
+}
+
+void add_report(CLI::App* command, Options& options, const char* what) {
+  command->add_option("--report", options.report, what)->type_name("FILE")->envname("DEDUP_REPORT");
+}
+
+void add_advise(const auto& add, const auto& add_files, Options& options) {
+  CLI::App* command =
+      add("advise",
+          "say what chunk size, mode and redundancy would do for files, and how often to write one",
+          dedup::ctl::advise);
+  add_files(command, "a plain file, or one in the stores; of several each is a later step");
+  command
+      ->add_option("--nodes", options.node_count,
+                   "how many nodes write it, each a part (default: 8)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, dedup::ctl::Scan::kMostNodes));
+  CLI::Option* mtbf = command->add_option(
+      "--mtbf", options.mtbf, "how long the job runs between two failures, on average: 24h");
+  CLI::Option* write =
+      command->add_option("--write", options.write, "what writing a checkpoint takes: 12s");
+  CLI::Option* restart = command->add_option(
+      "--restart", options.restart, "what it takes until the job runs again after a failure");
+  for (CLI::Option* one : {mtbf, write, restart}) one->type_name("TIME")->check(check_duration);
+  write->needs(mtbf);
+  restart->needs(mtbf);
+  add_report(command, options,
+             "without --write: a file of dedup_report, whose commits say what it takes");
+}
+
+void add_top(const auto& add, Options& options) {
+  CLI::App* command = add("top", "show what is on each node and how that changes, again and again",
+                          dedup::ctl::top);
+  command->add_option("--interval", options.interval, "between two looks")
+      ->type_name("TIME")
+      ->check(check_duration)
+      ->capture_default_str();
+  command->add_option("--count", options.count, "so many looks (default: until it is ended)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  add_report(command, options, "a file of dedup_report, whose new commits are added up");
+}
+
+void add_history(const auto& add, const auto& add_files, Options& options) {
+  CLI::App* command = add("report",
+                          "show files' history, by a file of dedup_report and what is in the "
+                          "stores: a table, or a page with pictures",
+                          dedup::ctl::report);
+  add_files(command, "only these files");
+  command->add_option("--html", options.html, "write a page with pictures there")
+      ->type_name("PAGE");
+  add_report(command, options, "a file of dedup_report");
+}
+
 void add_mount(CLI::App& app, Options& options, RunAlone& run_alone) {
   CLI::App* command =
       app.add_subcommand("mount", "show the files of this host's stores as plain ones, to be read");
@@ -166,6 +224,8 @@ void describe(CLI::App& app, Options& options, Run& run, RunAlone& run_alone) {
       ->allow_extra_args(false);
   app.add_flag("--json", options.json, "answer in JSON");
   app.add_flag("-q,--quiet", options.quiet, "no progress bars");
+  app.add_flag("--progress", options.progress,
+               "progress bars also where standard error is no terminal");
 
   const auto add = [&](const char* name, const char* what, auto* function) {
     CLI::App* command = app.add_subcommand(name, what);
@@ -193,6 +253,9 @@ void describe(CLI::App& app, Options& options, Run& run, RunAlone& run_alone) {
                 dedup::ctl::explain),
             kFile)
       ->required();
+  add_advise(add, add_files, options);
+  add_top(add, options);
+  add_history(add, add_files, options);
   command =
       add("check",
           "compare every chunk with its fingerprint, every recipe with its record, and the number "
@@ -276,8 +339,12 @@ ExitCode run_together(const dedup::Ranks& ranks, const Options& options, const R
   const dedup::Status found = ranks.agree(node.status());
   if (!found.is_ok()) return failed(found, ranks.is_root());
   if (in_job) dedup::set_speaker("rank " + std::to_string(ranks.rank()) + " on " + *node);
-  Session session{{ranks, dedup::ctl::open_stores(options.stores, *node, in_job), {}}, options};
-  session.catalog = make_catalog(ranks, session.local, options.search, takes_away);
+  Session session{{ranks, {}, {}}, options, {}};
+  session.look_again = [&] {
+    session.local = dedup::ctl::open_stores(options.stores, *node, in_job);
+    session.catalog = make_catalog(ranks, session.local, options.search, takes_away);
+  };
+  session.look_again();
   std::uint64_t code = session.is_root() ? static_cast<std::uint64_t>(run(session))
                                          : (run(session), std::uint64_t{0});
   ranks.sum({&code, 1});

@@ -2,17 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "tools/dedupctl/utf8.h"
 
 namespace dedup::ctl {
 namespace {
-
-std::string as_utf8(const std::string& text) {
-  using nlohmann::json;
-  return json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace))
-      .get<std::string>();
-}
 
 std::string escaped(const std::string& text) {
   std::string out;

@@ -1,60 +1,19 @@
 #include "tools/dedupctl/output.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
-#include <ctime>
 
 #include "base/text.h"
 #include "base/warn.h"
 #include "hints/hints.h"
+#include "tools/dedupctl/duration.h"
 
 namespace dedup::ctl {
 
-std::string human(std::uint64_t bytes) {
-  constexpr std::array<const char*, 6> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1023.95 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
-
-std::string utc(std::uint64_t seconds_since_1970) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                     fmt::gmtime(static_cast<std::time_t>(seconds_since_1970)));
-}
-
 std::string join(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, ", "));
-}
-
-void Table::add(std::vector<std::string> row) {
-  for (std::string& cell : row) cell = printable(cell);
-  rows_.push_back(std::move(row));
-}
-
-std::string Table::text() const {
-  std::vector<std::size_t> widths(rows_.front().size());
-  for (const auto& row : rows_) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string out;
-  for (const auto& row : rows_) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      const bool right = std::find(right_.begin(), right_.end(), c) != right_.end();
-      line += right ? fmt::format("{:>{}}", row[c], widths[c])
-                    : fmt::format("{:<{}}", row[c], widths[c]);
-      line += "  ";
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + '\n';
-  }
-  return out;
 }
 
 Json json_head(const Session& session, const std::string& command) {

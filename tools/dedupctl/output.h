@@ -1,4 +1,4 @@
-// Tables and JSON on standard output.
+// Answers on standard output.
 #pragma once
 
 #include <cstdint>
@@ -7,30 +7,14 @@
 #include <vector>
 
 #include "tools/dedupctl/session.h"
+#include "tools/dedupctl/table.h"
 
 namespace dedup::ctl {
 
 using Json = nlohmann::ordered_json;
 
-// "512 B", "4.0 KiB", "8.2 MiB".
-std::string human(std::uint64_t bytes);
-std::string utc(std::uint64_t seconds_since_1970);
 // "n0, n2"
 std::string join(const std::vector<std::string>& words);
-
-// Columns as wide as they must be; the first is aligned left, those in `right` right. JSON has
-// names as they are, tables as terminals may show them.
-class Table {
- public:
-  Table(std::vector<std::string> head, std::vector<std::size_t> right)
-      : rows_{std::move(head)}, right_(std::move(right)) {}
-  void add(std::vector<std::string> row);  // printable() of each
-  std::string text() const;
-
- private:
-  std::vector<std::vector<std::string>> rows_;
-  std::vector<std::size_t> right_;
-};
 
 // What every answer in JSON begins with: the stores that were read, and those that could not be.
 Json json_head(const Session& session, const std::string& command);

@@ -1,17 +1,15 @@
 #include "tools/dedupctl/progress.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "tools/dedupctl/output.h"
+#include "tools/dedupctl/progress_line.h"
 
 namespace dedup::ctl {
 namespace {
 
-constexpr std::uint64_t kWidth = 30;
 constexpr auto kEvery = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -19,22 +17,30 @@ constexpr auto kEvery = std::chrono::milliseconds(100);
 Progress::Progress(const Session& session, std::string label, std::uint64_t total)
     : label_(std::move(label)),
       total_(total),
-      shown_(session.is_root() && !session.options.quiet && isatty(STDERR_FILENO) != 0) {}
+      shown_(session.is_root() && !session.options.quiet &&
+             (session.options.progress || isatty(STDERR_FILENO) != 0)) {}
 
 Progress::~Progress() {
+  hide();
+}
+
+void Progress::hide() {
   if (shown_) std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+}
+
+void Progress::count(std::uint64_t done) {
+  done_ = std::min(done_ + done, total_);
 }
 
 void Progress::add(std::uint64_t done) {
-  done_ = std::min(done_ + done, total_);
+  count(done);
   const auto now = std::chrono::steady_clock::now();
   if (!shown_ || total_ == 0 || now - last_ < kEvery) return;
   last_ = now;
-  const std::uint64_t filled = done_ * kWidth / total_;
-  const std::string bar = std::string(filled, '#') + std::string(kWidth - filled, '.');
-  std::fputs(
-      fmt::format("\r{} [{}] {} of {}\033[K", label_, bar, human(done_), human(total_)).c_str(),
-      stderr);
+  const std::chrono::duration<double> passed = now - begun_;
+  const std::string line = progress_line(label_, done_, total_, passed.count());
+  std::fputs(("\r" + line + "\033[K").c_str(), stderr);
   std::fflush(stderr);
 }
 

@@ -6,6 +6,7 @@
 #include "base/fields.h"
 #include "base/text.h"
 #include "base/warn.h"
+#include "tools/dedupctl/duration.h"
 #include "tools/dedupctl/expiry.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/removal.h"

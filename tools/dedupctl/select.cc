@@ -22,7 +22,7 @@ ExitCode worse(ExitCode a, ExitCode b) {
 }
 
 ExitCode for_each_file(
-    Session& session,
+    Session& session, const std::vector<std::string>& names,
     const std::function<ExitCode(const FileRow* file, const std::string& path)>& visit) {
   ExitCode code = kFine;
   std::vector<std::pair<const FileRow*, std::string>> rows;
@@ -36,7 +36,7 @@ ExitCode for_each_file(
         code = worse(code, fail(session, row.chosen_status));
       }
     };
-    for (const std::string& name : session.options.files) {
+    for (const std::string& name : names) {
       const auto found = session.catalog.find(name, session.options.generation);
       if (!found.is_ok()) {
         code = worse(code, fail(session, found.status()));
@@ -46,7 +46,7 @@ ExitCode for_each_file(
         add(**found, found_at(session.catalog, name, **found));
       }
     }
-    if (session.options.files.empty()) {
+    if (names.empty()) {
       for (const FileRow& row : session.catalog.files) add(row, session.catalog.place_of(row));
     }
   }
@@ -57,6 +57,12 @@ ExitCode for_each_file(
         worse(code, session.is_root() ? visit(rows[i].first, rows[i].second) : visit(nullptr, {}));
   }
   return code;
+}
+
+ExitCode for_each_file(
+    Session& session,
+    const std::function<ExitCode(const FileRow* file, const std::string& path)>& visit) {
+  return for_each_file(session, session.options.files, visit);
 }
 
 }  // namespace dedup::ctl

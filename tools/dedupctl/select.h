@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "tools/dedupctl/session.h"
 
@@ -13,6 +15,11 @@ namespace dedup::ctl {
 // are said on standard error. The worst of all exit codes, on rank 0.
 ExitCode for_each_file(
     Session& session,
+    const std::function<ExitCode(const FileRow* file, const std::string& path)>& visit);
+
+// The same for files that `names` name.
+ExitCode for_each_file(
+    Session& session, const std::vector<std::string>& names,
     const std::function<ExitCode(const FileRow* file, const std::string& path)>& visit);
 
 // The code that says more: of two different ones the first that is not kFine, but whatever went

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct Options {
   std::vector<std::string> stores;  // --store
   bool json = false;
   bool quiet = false;
+  bool progress = false;  // bars also where standard error is no terminal
   std::vector<std::string> files;
   std::string first;  // export, import: the arguments as given
   std::string second;
@@ -51,10 +53,20 @@ struct Options {
   bool foreground = false;            // mount
   std::string log;                    // mount: a file; empty: not given
   bool allow_other = false;           // mount
+  unsigned node_count = 0;            // advise: that write the file; 0: not given
+  std::string mtbf;                   // advise: as parse_duration() takes it, like the next two
+  std::string write;
+  std::string restart;
+  std::string interval = "2s";  // top
+  std::uint64_t count = 0;      // top: how many looks; 0: until it is ended
+  std::string html;             // report: where the page goes; empty: not given
+  std::string report;           // advise, report, top: a file with the driver's lines about commits
 };
 
 struct Session : Upkeep {
   const Options& options;
+  // Collective. Opens the stores, and has what they have now.
+  std::function<void()> look_again;
 
   // What the exit code is if nothing else is wrong.
   ExitCode code_of_stores() const { return catalog.troubles.empty() ? kFine : kNoStore; }
@@ -68,6 +80,9 @@ ExitCode ls(Session& session);
 ExitCode df(Session& session);
 ExitCode stat(Session& session);
 ExitCode explain(Session& session);
+ExitCode advise(Session& session);
+ExitCode top(Session& session);
+ExitCode report(Session& session);
 ExitCode check(Session& session);
 ExitCode export_files(Session& session);
 ExitCode cat(Session& session);

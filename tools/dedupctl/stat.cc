@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "tools/dedupctl/duration.h"
 #include "tools/dedupctl/holding.h"
+#include "tools/dedupctl/node_load.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/prometheus.h"
 #include "tools/dedupctl/select.h"
@@ -13,37 +15,6 @@
 
 namespace dedup::ctl {
 namespace {
-
-struct NodeLoad {
-  std::string node;
-  std::string uuid;
-  std::string state;
-  std::uint64_t chunks = 0;
-  std::uint64_t live_bytes = 0;
-  std::uint64_t stored_bytes = 0;
-  std::uint64_t log_bytes = 0;
-};
-
-std::vector<NodeLoad> loads(const Session& session, const FileRow& file) {
-  std::vector<NodeLoad> out;
-  const auto standings = session.catalog.standings(file);
-  for (std::size_t i = 0; i < standings.size(); ++i) {
-    const store::StoreEntry& entry = file.record().stores[i];
-    NodeLoad load{entry.node, entry.uuid.hex(), std::string(name_of(standings[i]))};
-    const StoreRow* const row = session.catalog.store_of(entry.uuid);
-    for (const FileOnStore& on : file.on) {
-      if (row != &session.catalog.stores[on.store]) continue;
-      if (standings[i] == Standing::kHere) {
-        load.chunks = on.survey.chunks;
-        load.live_bytes = on.survey.live_bytes;
-      }
-      load.stored_bytes = on.survey.segment_bytes;
-      load.log_bytes = on.survey.log_bytes;
-    }
-    out.push_back(std::move(load));
-  }
-  return out;
-}
 
 Json json_of_load(const NodeLoad& load) {
   return {{"node", load.node},

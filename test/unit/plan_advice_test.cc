@@ -1,8 +1,8 @@
-#include "tools/dedupctl/advice.h"
+#include "plan/advice.h"
 
 #include <gtest/gtest.h>
 
-namespace dedup::ctl {
+namespace dedup::plan {
 namespace {
 
 constexpr std::uint64_t kData = 1'000'000;
@@ -65,6 +65,14 @@ TEST(Advice, WhatLooksCompressed) {
   EXPECT_FALSE(has(found(700, 700, 700, 900), "compressed or encrypted"));
 }
 
+TEST(Advice, ShortPieces) {
+  Findings findings = found(0, 0, 0);
+  findings.piece_bytes = 4096;
+  EXPECT_FALSE(has(findings, "pieces of"));
+  findings.piece_bytes = 1000;
+  EXPECT_TRUE(has(findings, "pieces of 1000 bytes"));
+}
+
 TEST(Advice, WhatWasNotCompared) {
   Findings findings = found(600, 600, 600);
   findings.is_compared = false;
@@ -73,4 +81,4 @@ TEST(Advice, WhatWasNotCompared) {
 }
 
 }  // namespace
-}  // namespace dedup::ctl
+}  // namespace dedup::plan

@@ -9,7 +9,7 @@
 
 #include "plan/block.h"
 
-namespace dedup::ctl {
+namespace dedup::plan {
 
 // Whether block `number` of `blocks` is in the sample: all of few, else about kSampledBlocks of
 // them, at places that are as good as random, so that no layout of ranks' data comes in between.
@@ -32,6 +32,8 @@ struct SampleFigures {
   std::uint64_t anywhere = 0;
   // Of all bytes, those in chunks with values as evenly spread as in compressed or encrypted data.
   std::uint64_t dense = 0;
+
+  SampleFigures& operator+=(const SampleFigures& other);
 };
 
 // Memory: some 40 bytes for each different chunk of the sample, of each way to cut. One thread at a
@@ -42,6 +44,9 @@ class Sample {
 
   // `content`: the block's, up to its or the file's end.
   void add(const Block& block, std::span<const std::byte> content);
+  // A contiguous piece as a program writes it, which chunks are cut from the start of. What of it
+  // is chunks of zeros counts as none of the figures' bytes.
+  void add_written(std::span<const std::byte> piece);
   const SampleFigures& figures() const { return figures_; }
 
  private:
@@ -68,4 +73,4 @@ class Sample {
   Seen anywhere_;
 };
 
-}  // namespace dedup::ctl
+}  // namespace dedup::plan

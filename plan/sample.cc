@@ -1,4 +1,4 @@
-#include "tools/dedupctl/sample.h"
+#include "plan/sample.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 #include "base/hasher.h"
 #include "plan/cut.h"
 
-namespace dedup::ctl {
+namespace dedup::plan {
 namespace {
 
 constexpr std::size_t kValues = 256;
@@ -35,6 +35,16 @@ bool is_dense(std::span<const std::byte> chunk) {
 
 }  // namespace
 
+SampleFigures& SampleFigures::operator+=(const SampleFigures& other) {
+  blocks += other.blocks;
+  bytes += other.bytes;
+  as_cut += other.as_cut;
+  in_halves += other.in_halves;
+  anywhere += other.anywhere;
+  dense += other.dense;
+  return *this;
+}
+
 bool is_sampled(std::uint64_t number, std::uint64_t blocks) {
   return blocks <= kSampledBlocks || mixed(number) % blocks < kSampledBlocks;
 }
@@ -52,7 +62,7 @@ double entropy(std::span<const std::byte> bytes) {
 }
 
 std::uint64_t Sample::Seen::found(std::span<const std::byte> bytes) {
-  return plan::all_zero(bytes) || !hashes_.insert(fast_hash(bytes).low).second ? bytes.size() : 0;
+  return all_zero(bytes) || !hashes_.insert(fast_hash(bytes).low).second ? bytes.size() : 0;
 }
 
 Sample::Sample(std::uint32_t chunk_size) : chunk_size_(chunk_size) {
@@ -73,6 +83,20 @@ void Sample::add(const Block& block, std::span<const std::byte> content) {
     end = piece.end();
   }
   add_run(content.subspan(begin, end - begin));
+}
+
+void Sample::add_written(std::span<const std::byte> piece) {
+  std::size_t begin = 0;
+  ChunkCutter cutter(piece, chunk_size_);
+  for (Cut cut = cutter.next(); cut.length > 0; cut = cutter.next()) {
+    if (!cut.zero) {
+      add_chunk(piece.subspan(cut.offset, cut.length));
+      continue;
+    }
+    add_run(piece.subspan(begin, cut.offset - begin));
+    begin = cut.offset + cut.length;
+  }
+  add_run(piece.subspan(begin));
 }
 
 void Sample::add_chunk(std::span<const std::byte> chunk) {
@@ -109,4 +133,4 @@ std::size_t Sample::cut(std::span<const std::byte> rest) const {
   return most;
 }
 
-}  // namespace dedup::ctl
+}  // namespace dedup::plan

@@ -1,10 +1,10 @@
-#include "tools/dedupctl/sample.h"
+#include "plan/sample.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace dedup::ctl {
+namespace dedup::plan {
 namespace {
 
 constexpr std::uint32_t kChunk = 4096;
@@ -135,5 +135,17 @@ TEST(Sample, PiecesOfZerosAreNoData) {
   EXPECT_EQ(sample.figures().as_cut, kChunk);
 }
 
+TEST(Sample, WhatIsWrittenIsCutFromItsStart) {
+  Sample sample(kChunk);
+  Bytes content = noise(1, 3 * kChunk);
+  append(content, Bytes(2 * kChunk));
+  append(content, noise(2, 100));
+  sample.add_written(content);
+  EXPECT_EQ(sample.figures().bytes, 3u * kChunk + 100);
+  EXPECT_EQ(sample.figures().as_cut, 0u);
+  sample.add_written(noise(1, 3 * kChunk));
+  EXPECT_EQ(sample.figures().as_cut, 3u * kChunk);
+}
+
 }  // namespace
-}  // namespace dedup::ctl
+}  // namespace dedup::plan
