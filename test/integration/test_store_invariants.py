@@ -11,7 +11,7 @@ from stores import Model, Script, Site, noise, parts
 
 FIXED_SEED = 20260101
 QUICK = 25
-LONG = 40
+LONG = 20
 BLOCK = 4 << 20
 
 
