@@ -182,7 +182,7 @@ def test_jobs_of_one_generation(site, number):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(LONG))
 def test_more_jobs_of_one_generation(site, number):
     run_jobs_of_one_generation(site, FIXED_SEED + 6000 + number)
 
