@@ -38,7 +38,7 @@ libdedup_core_la_SOURCES += \
   base/worker.h \
   base/xxh3.h
 
-unit_tests_SOURCES += \
+base_unit_tests = \
   test/unit/base_byte_ranges_test.cc \
   test/unit/base_codec_test.cc \
   test/unit/base_erasure_test.cc \
@@ -53,3 +53,5 @@ unit_tests_SOURCES += \
   test/unit/base_types_test.cc \
   test/unit/base_warn_test.cc \
   test/unit/base_worker_test.cc
+unit_tests_SOURCES += $(base_unit_tests)
+thread_tests_SOURCES += $(base_unit_tests)

@@ -63,7 +63,7 @@ libdedup_core_la_SOURCES += \
   service/wire.cc \
   service/wire.h
 
-unit_tests_SOURCES += \
+service_unit_tests = \
   test/unit/damaged_recv.cc \
   test/unit/damaged_recv.h \
   test/unit/fake_responder.h \
@@ -84,3 +84,5 @@ unit_tests_SOURCES += \
   test/unit/service_transport_test.cc \
   test/unit/store_job.h \
   test/unit/store_node_fixture.h
+unit_tests_SOURCES += $(service_unit_tests)
+thread_tests_SOURCES += $(service_unit_tests)

@@ -73,7 +73,7 @@ libdedup_core_la_SOURCES += \
   store/unnamed.cc \
   store/unnamed.h
 
-unit_tests_SOURCES += \
+store_unit_tests = \
   test/unit/store_written_test.cc \
   test/unit/store_choose_test.cc \
   test/unit/memory_store.cc \
@@ -105,3 +105,5 @@ unit_tests_SOURCES += \
   test/unit/store_shard_test.cc \
   test/unit/store_survey_test.cc \
   test/unit/temp_dir.h
+unit_tests_SOURCES += $(store_unit_tests)
+thread_tests_SOURCES += $(store_unit_tests)

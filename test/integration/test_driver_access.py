@@ -22,6 +22,7 @@ def quick_cases(program):
 
 # Each case by itself on two layouts; on the others all cases of a program in one job.
 BY_CASE = [LAYOUTS[1], LAYOUTS[3]]
+IN_ONE_JOB = [LAYOUTS[0], LAYOUTS[2]]
 
 
 @pytest.mark.parametrize("layout", [
@@ -33,9 +34,7 @@ def test_case(run_case, program, case, layout):
 
 
 @pytest.mark.form
-@pytest.mark.parametrize("layout", [
-    pytest.param(layout, id=layout_name(layout), marks=[pytest.mark.long] if layout in BY_CASE else [])
-    for layout in LAYOUTS])
+@pytest.mark.parametrize("layout", IN_ONE_JOB, ids=layout_name)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_all_cases_in_one_job(mpirun, stores, program, layout):
     """What one case leaves behind, in the job or in the stores, is no other's trouble."""
@@ -44,7 +43,7 @@ def test_all_cases_in_one_job(mpirun, stores, program, layout):
     assert result.stdout.splitlines()[-1] == f"{len(cases)} cases passed"
 
 
-@pytest.mark.parametrize("environment", [
+OTHER_HINTS = [
     {"DEDUP_REPLICATION": "1"},
     {"DEDUP_REPLICATION": "9"},  # more than there are nodes
     {"DEDUP_CHUNK_SIZE": "512", "DEDUP_THRESHOLD": "4"},
@@ -53,10 +52,17 @@ def test_all_cases_in_one_job(mpirun, stores, program, layout):
     {"DEDUP_MODE": "local"},
     {"DEDUP_MODE": "none", "DEDUP_EXCHANGE": "put"},
     {"DEDUP_BUFFER": "1 MiB", "DEDUP_PARTNERS": "ring", "DEDUP_FSYNC": "never"},
-], ids=lambda e: "-".join(f"{k.removeprefix('DEDUP_').lower()}={v}" for k, v in e.items()))
-@pytest.mark.parametrize("program, case", [
-    ("data", "overwriting"), ("data", "large_blocks"), ("data", "zeros"), ("views", "random_views"),
-    ("visibility", "random_operations"), ("visibility", "random_operations_on_two_handles")])
+]
+WITH_EACH = [("data", "overwriting"), ("data", "large_blocks"), ("data", "zeros"),
+             ("views", "random_views")]
+IN_TURN = [("visibility", "random_operations"), ("visibility", "random_operations_on_two_handles")]
+
+
+@pytest.mark.parametrize("program, case, environment", [
+    pytest.param(program, case, environment, id="-".join([program, case] + [
+        f"{k.removeprefix('DEDUP_').lower()}={v}" for k, v in environment.items()]))
+    for number, environment in enumerate(OTHER_HINTS)
+    for program, case in [*WITH_EACH, IN_TURN[number % len(IN_TURN)]]])
 @only_dedup
 def test_case_with_other_hints(run_case, program, case, environment):
     run_case(program, case, LAYOUTS[3], env=environment)

@@ -23,7 +23,7 @@ def test_a_thread_that_writes_while_another_commits(mpirun, stores, ranks, nodes
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("ranks, nodes, threads, rounds", [(4, 2, 8, 10), (6, 3, 4, 4)])
+@pytest.mark.parametrize("ranks, nodes, threads, rounds", [(4, 2, 8, 4), (6, 3, 4, 3)])
 def test_many_threads(mpirun, stores, ranks, nodes, threads, rounds):
     mpirun(ranks, "thread_multiple", stores.name(), threads, rounds, nodes=nodes, timeout=900)
 

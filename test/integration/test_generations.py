@@ -107,7 +107,10 @@ def test_it_can_only_be_read(versions):
     # By its name, too: where stores find files by their paths it is refused, else another file is made.
     site = versions.site
     name = site.path.parent / f"{site.path.name}@1"
-    job = site.run(Script().open("wc", 0), NODES, RANKS, path=name)
+    script = Script().open("wc")
+    if site.shared:
+        script.close()
+    job = site.run(script, NODES, RANKS, path=name)
     assert set(job.errors_of("open")) == {"SUCCESS" if site.shared else "READ_ONLY"}, f"{job}"
     # That is what it is while the job has the other one open.
     site.run(Script().open("r", 0).open("wc", 1).close(1).close(0), NODES, RANKS, path=name).check()

@@ -517,13 +517,13 @@ def test_a_plain_file_that_does_not_fit_stays(site, tmpfs):
 
 @pytest.mark.parametrize("how", ["all-at", "at"])
 def test_renaming_over_a_checkpoint_again_and_again(site, tmpfs, how):
-    """Stores that hold three checkpoints, and a hundred of them."""
+    """Stores that hold three checkpoints, and thirty of them."""
     size = 600_000
     for node in ("n0", "n1"):
         tmpfs(node, "4m")  # two copies of a checkpoint: 0.6 MB on each of two nodes
     final = site.path
     site.path = final.with_name("ckpt.tmp")
-    for number in range(100 if how == "all-at" else 10):
+    for number in range(30 if how == "all-at" else 10):
         pieces = parts(noise(number, size), 2)
         site.run(Script().open("wc").write(how, pieces).close(), 2, 2, HINTS).check()
         site.path.rename(final)

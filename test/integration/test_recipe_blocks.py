@@ -7,7 +7,7 @@ import pytest
 from stores import Model, Script, noise, shared_site
 
 BLOCK = 4 << 20
-BLOCKS = 24
+BLOCKS = 12
 CHUNK = 512
 # A block's recipe: a chunk takes 33 bytes.
 RECIPE = BLOCK // CHUNK * 33
@@ -55,7 +55,7 @@ def test_only_what_changed_is_written(site):
     assert sum(first.values()) > 2 * BLOCKS * RECIPE
     assert not any(donors(site, node) for node in NODES)
 
-    # A sixtieth of one block of 24, by whichever rank: what is new of it.
+    # A sixtieth of one block of 12, by whichever rank: what is new of it.
     pieces = {1: [(5 * BLOCK + 100_000, noise("new", 70_000))]}
     model.write(pieces)
     site.write(pieces, NODES, 3, HINTS, mode="w")

@@ -11,7 +11,7 @@ from stores import Model, Script, Site, noise, parts
 
 FIXED_SEED = 20260101
 QUICK = 25
-LONG = 40
+LONG = 20
 BLOCK = 4 << 20
 
 
@@ -182,7 +182,7 @@ def test_jobs_of_one_generation(site, number):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(LONG))
 def test_more_jobs_of_one_generation(site, number):
     run_jobs_of_one_generation(site, FIXED_SEED + 6000 + number)
 

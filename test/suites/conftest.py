@@ -42,15 +42,28 @@ else:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "by_hand: takes too long for CI; run with -m by_hand")
+    config.addinivalue_line("markers", "by_hand_in(configuration): the same in that configuration; CI "
+                                       "runs it in the other one")
 
 
 def pytest_collection_modifyitems(config, items):
     """Tests by_hand are not run unless -m says otherwise."""
+    for item in items:
+        for mark in item.iter_markers("by_hand_in"):
+            assert mark.args[0] in ("default", "flush-close"), item.nodeid
+            if item.callspec.params["bed"] == mark.args[0]:
+                item.add_marker(pytest.mark.by_hand)
     if config.getoption("markexpr"):
         return
     left_out = [item for item in items if item.get_closest_marker("by_hand")]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+def by_hand_in(configuration):
+    """The marks of a test that takes so long that CI runs it in the other configuration alone: what a
+    close writes does not depend on how the data came in. None for None."""
+    return [pytest.mark.by_hand_in(configuration)] if configuration else []
 
 
 @functools.lru_cache(maxsize=None)

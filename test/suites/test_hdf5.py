@@ -8,7 +8,7 @@ import collections
 
 import pytest
 
-from conftest import built_suite
+from conftest import built_suite, by_hand_in
 
 # What the sources print without always ending with a code that says so.
 ERRORS = ("*FAILED*", "***FAILED", "Parallel ERROR", "erify failed", "errors found", "failure_mssg")
@@ -19,6 +19,8 @@ SMOKE = {"HDF5TestExpress": "3"}
 # These open serially at most what they never open in parallel.
 PROGRAMS = [Program("t_mpi"), Program("t_bigio"), Program("t_init_term"),
             Program("t_shapesame", SMOKE)]
+# Half a minute each.
+BY_HAND_IN = {"t_bigio": "flush-close", "t_shapesame": "default"}
 BY_HAND = [Program("t_cache", SMOKE), Program("t_cache_image", SMOKE), Program("t_shapesame")]
 OTHERS = {"testphdf5", "t_filters_parallel", "t_pread", "t_pshutdown", "t_prestart", "t_pflush1",
           "t_pflush2"}
@@ -56,9 +58,10 @@ def must_fail_at(bed, suite, place, program, *arguments):
     if result.returncode == 0 or said not in result.stdout:
         bed.fail(f"does not fail at line {place}", result)
 
-
 def names_of(programs):
-    return pytest.mark.parametrize("program", programs, ids=lambda program: program.name)
+    return pytest.mark.parametrize("program", [
+        pytest.param(program, id=program.name, marks=by_hand_in(BY_HAND_IN.get(program.name)))
+        for program in programs])
 
 
 @names_of(PROGRAMS)

@@ -4,7 +4,7 @@ import collections
 
 import pytest
 
-from conftest import PREFIX, built_suite
+from conftest import built_suite, by_hand_in
 
 Program = collections.namedtuple("Program", "name ranks arguments", defaults=[4, ("-fname", "FILE")])
 
@@ -43,6 +43,9 @@ OTHERS = {"external32", "syshints"}  # have functions of their own here
 # coll_perf writes 41 GB.
 NOT_RUN = {"coll_perf"}
 
+# Half a minute each.
+BY_HAND_IN = {"bigtype": "flush-close", "i_bigtype": "default"}
+
 # As in MPICH's test/mpi/io/testlist.
 MPICH = [
     Program("async", 4),
@@ -78,7 +81,9 @@ MPICH = [
 
 
 def names_of(programs):
-    return pytest.mark.parametrize("program", programs, ids=lambda program: program.name)
+    return pytest.mark.parametrize("program", [
+        pytest.param(program, id=program.name, marks=by_hand_in(BY_HAND_IN.get(program.name)))
+        for program in programs])
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conftest import built_suite
+from conftest import built_suite, by_hand_in
 
 # With as many ranks as there. All have names of their own for their files.
 PROGRAMS = [
@@ -13,6 +13,8 @@ PROGRAMS = [
     ("tst_parallel_compress", 1), ("tst_parallel_compress", 4), ("tst_quantize_par", 4),
     ("tst_parallel6", 4),
 ]
+# A minute and half a minute.
+BY_HAND_IN = {"tst_nc4perf": "flush-close", "tst_parallel3": "default"}
 
 
 @pytest.fixture
@@ -20,7 +22,9 @@ def suite():
     return built_suite("netcdf")
 
 
-@pytest.mark.parametrize("program, ranks", PROGRAMS, ids=[f"{p}-{n}" for p, n in PROGRAMS])
+@pytest.mark.parametrize("program, ranks", [
+    pytest.param(program, ranks, id=f"{program}-{ranks}", marks=by_hand_in(BY_HAND_IN.get(program)))
+    for program, ranks in PROGRAMS])
 def test_netcdf(bed, suite, program, ranks):
     bed.run(ranks, suite / "nc_test4" / program, all_files=True)
 

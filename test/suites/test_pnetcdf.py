@@ -3,7 +3,7 @@ where there is no plain file that it could read). Not its xfail_runs.sh, which d
 
 import pytest
 
-from conftest import HERE, PREFIX, built_suite
+from conftest import HERE, PREFIX, built_suite, by_hand_in
 
 # As in the Makefile.am of each folder: what wrap_runs.sh runs with one rank, each by itself.
 SERIAL = {
@@ -35,6 +35,8 @@ IN_SCRIPTS = {
 SCRIPTS = [("C", "seq_runs.sh"), ("C", "parallel_run.sh 4"), ("nc_test", "seq_runs.sh"),
            ("testcases", "seq_runs.sh"), ("nonblocking", "seq_runs.sh"),
            ("cdf_format", "seq_runs.sh"), ("cdf_format", "parallel_run.sh 4")]
+# More than a minute.
+BY_HAND_IN = {("nc_test", "seq_runs.sh"): "flush-close"}
 
 
 def programs_of(*tables):
@@ -43,8 +45,9 @@ def programs_of(*tables):
 
 
 def each(cases):
-    names = ["-".join(case).replace(" ", "-") for case in cases]
-    return pytest.mark.parametrize("directory, program", cases, ids=names)
+    return pytest.mark.parametrize("directory, program", [
+        pytest.param(*case, id="-".join(case).replace(" ", "-"), marks=by_hand_in(BY_HAND_IN.get(case)))
+        for case in cases])
 
 
 @pytest.fixture

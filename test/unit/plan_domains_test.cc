@@ -148,7 +148,7 @@ std::unique_ptr<Writer> random_writer(std::mt19937& random, std::uint64_t within
 
 TEST(Domains, WriteWhatTheRanksWrite) {
   std::mt19937 random(1);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 120; ++round) {
     std::vector<std::unique_ptr<Writer>> writers;
     const std::size_t ranks = 1 + random() % 12;
     for (std::size_t r = 0; r < ranks; ++r) {

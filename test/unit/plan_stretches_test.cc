@@ -58,7 +58,7 @@ std::unique_ptr<OwnedAccess> random_access(std::mt19937& random) {
 
 TEST(StretchRounds, CutsTheChunksOfEachStretchFromItsStart) {
   std::mt19937 random(1);
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < 200; ++round) {
     const auto owned = random_access(random);
     const Access& access = owned->access;
     const auto chunk_size = static_cast<std::uint32_t>(random() % 2 == 0 ? 64 : 1 + random() % 700);

@@ -443,7 +443,7 @@ static void random_views(const char* name) {
   random_views_of(name, 0, 8);
 }
 static void more_random_views(const char* name) {
-  random_views_of(name, 8, 60);
+  random_views_of(name, 8, 34);
 }
 
 static void get_view(const char* name) {
