@@ -93,7 +93,7 @@ class FileHome {
     std::set<std::uint32_t> writers;  // that have not ended
     bool is_wanted = true;
     bool is_in_trouble = false;
-    WriteBackState outcome;
+    WriteBackState outcome{};
   };
   struct Path {
     FileInfo info;  // empty unless known
