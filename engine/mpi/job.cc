@@ -97,8 +97,8 @@ class WriteBackProgress {
     const auto now = Clock::now();
     if (now < next_) return;
     next_ = now + (now - begun_);
-    warn("MPI_Finalize waits for what is written back: " + std::to_string(left.parts) + " files, " +
-         std::to_string(left.bytes_left >> 20) + " MiB left on this node");
+    inform("MPI_Finalize waits for what is written back: " + std::to_string(left.parts) +
+           " files, " + std::to_string(left.bytes_left >> 20) + " MiB left on this node");
   }
 
  private:
