@@ -14,6 +14,7 @@ ROOMS = ["adio", "base", "bench", "engine", "hints", "plan", "service", "tools"]
 # Who handles files that are not the store's: real paths, plain files, the directories that stores are in.
 OTHER_FILES = {
     "engine/protocol/plain_file.h",
+    "tools/dedupctl/advise.cc",
     "tools/dedupctl/catalog.cc",
     "tools/dedupctl/import.cc",
     "tools/dedupctl/mount.cc",
