@@ -31,6 +31,7 @@ simulation_tests_SOURCES = \
   test/simulation/requests_test.cc \
   test/simulation/sharing_test.cc \
   test/simulation/simulation_test.cc \
-  test/simulation/stripe_maker_test.cc
+  test/simulation/stripe_maker_test.cc \
+  test/simulation/write_back_test.cc
 simulation_tests_CPPFLAGS = $(AM_CPPFLAGS) $(GTEST_CFLAGS)
 simulation_tests_LDADD = $(simulation_libraries) $(GTEST_LIBS)

@@ -1,0 +1,274 @@
+// Writing back in the background, step by step: what else happens to the file meanwhile happens
+// after each number of steps. Jobs, stores and the shared file system are in memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/protocol/delete_file.h"
+#include "engine/protocol/flusher.h"
+#include "engine/protocol/leave.h"
+#include "service/messages/block_home.h"
+#include "service/messages/file_home.h"
+#include "service/messages/store_node.h"
+#include "store/format.h"
+#include "store/real_path.h"
+#include "test/simulation/cluster.h"
+#include "test/simulation/handles.h"
+
+namespace dedup::simulation {
+namespace {
+
+constexpr std::uint64_t kSize = (std::uint64_t{9} << 20) + 5;  // parts for three writers
+constexpr std::uint64_t kAt = std::uint64_t{5} << 20;          // of 16 bytes; all else is a hole
+
+// A job with one flusher, of which all ranks are one.
+struct World {
+  explicit World(Cluster& the_cluster, int number = 1, std::vector<NodeIndex> nodes = {0, 1, 2})
+      : cluster(the_cluster), job(the_cluster, number, std::move(nodes), 1) {}
+
+  std::unique_ptr<engine::JobFile> opened(bool writes, hints::Flush flush) {
+    auto file = handle_of(job, job.ranks());
+    file->writable = writes;
+    file->hints.flush = flush;
+    file->flusher = &flusher;
+    const Status status = open(job, *file);
+    EXPECT_TRUE(status.is_ok()) << status.message();
+    return file;
+  }
+  // 16 bytes of this value, and the file's size; committed.
+  Status write(engine::JobFile& file, std::byte value) {
+    const Bytes data(16, value);
+    Fingerprint name;
+    const store::Digest digest = store::format::sha256(data);
+    std::copy(digest.begin(), digest.end(), name.bytes.begin());
+    const auto placement = plan::Placement::copies_on({0, 1});
+    const service::PutChunks put{
+        file.identity(), {placement}, {service::PutChunk::sealed(name, 0, data)}};
+    for (const NodeIndex node : {0, 1}) DEDUP_TRY(file.client().call(node, put).status());
+    const auto begin = static_cast<std::uint32_t>(kAt % kBlockSpan);
+    const Block block{{{begin, 16, 0, 16, 0, name}}, {placement}};
+    const std::uint64_t number = kAt / kBlockSpan;
+    DEDUP_TRY(file.client()
+                  .call(file.block_home(number),
+                        service::WriteChunks{file.identity(), {{number, block}}, false})
+                  .status());
+    DEDUP_TRY(file.client().call(file.home, service::ExtendSize{file.identity(), kSize}).status());
+    DEDUP_TRY(file.refresh_view());
+    return commit(file);
+  }
+  // Writes the file, and begins to write it back.
+  void begin(std::byte value) {
+    const auto file = opened(true, hints::Flush::kBackground);
+    ASSERT_TRUE(write(*file, value).is_ok());
+    const Status left = engine::leave(*file);
+    ASSERT_TRUE(left.is_ok()) << left.message();
+  }
+  // At most so many steps.
+  bool steps(int most) {
+    while (most-- > 0) {
+      if (!flusher.run_one()) return false;
+    }
+    return true;
+  }
+  // All that is to be written, and once more what had an error.
+  void finish() {
+    for (int i = 0; i < 2; ++i) {
+      while (flusher.run_one()) {
+      }
+      flusher.retry();
+    }
+    while (flusher.run_one()) {
+    }
+  }
+
+  Cluster& cluster;
+  Job job;
+  engine::Flusher flusher{{service::Executor::Run::kByHand, nullptr}};
+};
+
+// In a node's store.
+void expect_no_file(const Cluster& cluster, NodeIndex node) {
+  for (const auto& [name, size] : cluster.memory().tree(Cluster::disk(node))) {
+    const std::size_t at = name.find("/files/");
+    EXPECT_TRUE(at == std::string::npos || name.ends_with("/files/")) << name;
+  }
+}
+
+class SimulatedWriteBack : public testing::Test {
+ protected:
+  SimulatedWriteBack() { seed_product(1); }
+
+  static std::string path() { return Cluster::path(0); }
+  std::vector<std::string> beside() const {
+    std::vector<std::string> names;
+    for (const auto& [name, size] : cluster.memory().tree("/shared")) names.push_back(name);
+    return names;
+  }
+  bool is_placeholder() const { return store::is_placeholder_at(path()); }
+  // The whole file as a plain one, and nothing else beside it or in the stores.
+  void expect_plain(std::byte value, bool nothing_else = true) const {
+    ASSERT_FALSE(is_placeholder());
+    const Bytes content = cluster.memory().content(path());
+    ASSERT_EQ(content.size(), kSize);
+    for (std::uint64_t at = 0; at < kSize; ++at) {
+      const bool is_written = at >= kAt && at < kAt + 16;
+      ASSERT_EQ(content[at], is_written ? value : std::byte{0}) << at;
+    }
+    if (!nothing_else) return;
+    EXPECT_EQ(beside().size(), 1u);
+    for (const NodeIndex node : {0, 1, 2}) expect_no_file(cluster, node);
+  }
+
+  Cluster cluster{Breakage::kNone};
+  static constexpr std::byte kFirst{7};
+  static constexpr std::byte kSecond{9};
+};
+
+// Calls `what` in worlds in which a write-back has taken 0, 1, 2 … steps, until it is through.
+void after_each_step(const std::function<void(int taken)>& what) {
+  for (int taken = 0; taken < 100; ++taken) {
+    {
+      seed_product(1);
+      Cluster cluster{Breakage::kNone};
+      World world(cluster);
+      world.begin(std::byte{7});
+      if (!world.steps(taken)) return;
+    }
+    what(taken);
+  }
+  FAIL() << "it never ends";
+}
+
+TEST_F(SimulatedWriteBack, LeavesThePlainFileAndNothingElse) {
+  World world(cluster);
+  world.begin(kFirst);
+  EXPECT_TRUE(is_placeholder());
+  EXPECT_EQ(beside().size(), 2u) << "the copy";
+  world.finish();
+  expect_plain(kFirst);
+}
+
+TEST_F(SimulatedWriteBack, GivesWayToAWriterAtAnyStep) {
+  for (const bool commits : {false, true}) {
+    after_each_step([&](int taken) {
+      SCOPED_TRACE(taken);
+      seed_product(1);
+      Cluster here{Breakage::kNone};
+      World world(here);
+      world.begin(kFirst);
+      world.steps(taken);
+      const auto file = world.opened(true, hints::Flush::kBackground);
+      // What it reads of uncommitted changes must not be in what stands there in the end.
+      world.steps(1);
+      if (commits) {
+        ASSERT_TRUE(world.write(*file, kSecond).is_ok());
+      }
+      world.steps(2);
+      ASSERT_TRUE(engine::leave(*file).is_ok());
+      world.finish();
+      const Bytes content = here.memory().content(path());
+      ASSERT_EQ(content.size(), kSize);
+      EXPECT_EQ(content[kAt], commits ? kSecond : kFirst);
+      EXPECT_EQ(here.memory().tree("/shared").size(), 1u);
+    });
+  }
+}
+
+TEST_F(SimulatedWriteBack, EndsWhenTheLastReaderLeaves) {
+  after_each_step([&](int taken) {
+    SCOPED_TRACE(taken);
+    seed_product(1);
+    Cluster here{Breakage::kNone};
+    World world(here);
+    world.begin(kFirst);
+    world.steps(taken);
+    const bool is_done = !store::is_placeholder_at(path());
+    const auto file = world.opened(false, hints::Flush::kNone);
+    world.finish();
+    EXPECT_EQ(store::is_placeholder_at(path()), !is_done);
+    ASSERT_TRUE(engine::leave(*file).is_ok());
+    world.finish();
+    EXPECT_EQ(here.memory().content(path()).size(), kSize);
+    EXPECT_EQ(here.memory().tree("/shared").size(), 1u);
+  });
+}
+
+TEST_F(SimulatedWriteBack, OfADeletedFileLeavesNothing) {
+  after_each_step([&](int taken) {
+    SCOPED_TRACE(taken);
+    seed_product(1);
+    Cluster here{Breakage::kNone};
+    World world(here);
+    world.begin(kFirst);
+    world.steps(taken);
+    hints::Hints hints;
+    hints.store = "/%n/s";
+    ASSERT_TRUE(engine::delete_file(world.job.client(), path(), hints).is_ok());
+    world.finish();
+    EXPECT_TRUE(here.memory().tree("/shared").empty());
+    for (const NodeIndex node : {0, 1, 2}) expect_no_file(here, node);
+  });
+}
+
+TEST_F(SimulatedWriteBack, IsGoneOnWithByTheNextJob) {
+  after_each_step([&](int taken) {
+    SCOPED_TRACE(taken);
+    seed_product(1);
+    Cluster here{Breakage::kNone};
+    {
+      World killed(here);
+      killed.begin(kFirst);
+      killed.steps(taken);
+    }
+    World next(here, 2);
+    const auto file = next.opened(true, hints::Flush::kClose);
+    const Status left = engine::leave(*file);
+    ASSERT_TRUE(left.is_ok()) << left.message();
+    EXPECT_EQ(here.memory().content(path()).size(), kSize);
+    EXPECT_EQ(here.memory().content(path())[kAt], kFirst);
+    EXPECT_EQ(here.memory().tree("/shared").size(), 1u);
+  });
+}
+
+// Whatever call fails: the placeholder stands with everything in the stores, or the plain file; and
+// what is left, somebody finishes.
+TEST_F(SimulatedWriteBack, SurvivesAFaultAtEveryCall) {
+  for (const store::Fault fault :
+       {store::Fault::kIo, store::Fault::kLate, store::Fault::kNoSpace}) {
+    for (const bool at_shared : {false, true}) {
+      std::uint64_t points = 0;
+      for (std::uint64_t n = 1; n < 2000; ++n) {
+        SCOPED_TRACE(n);
+        seed_product(1);
+        Cluster here{Breakage::kNone};
+        bool struck = false;
+        {
+          World world(here);
+          world.begin(kFirst);
+          here.plan_fault(fault, n, at_shared);
+          world.finish();
+          struck = here.struck();
+          here.end_fault();
+        }
+        if (store::is_placeholder_at(path())) {
+          World next(here, 2);
+          const auto file = next.opened(true, hints::Flush::kClose);
+          const Status left = engine::leave(*file);
+          ASSERT_TRUE(left.is_ok()) << left.message();
+        }
+        const Bytes content = here.memory().content(path());
+        ASSERT_EQ(content.size(), kSize);
+        ASSERT_EQ(content[kAt], kFirst);
+        if (!struck) break;
+        ++points;
+      }
+      EXPECT_GT(points, 3u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dedup::simulation
