@@ -6,6 +6,7 @@
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/checked_message.h"
 #include "engine/protocol/find_and_attach.h"
+#include "engine/protocol/flusher.h"
 #include "engine/protocol/leave.h"
 #include "engine/protocol/lost_nodes.h"
 #include "engine/tell.h"
@@ -141,6 +142,7 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
     return named ? opened : opened.with_context(path);
   }
   file->changed = created;
+  file->flusher->drop_unwanted(file->identity());
   const std::string directory =
       hints::expand_store(file->view()->info.store_template, job->node_name(job->my_node()));
   auto local = LocalFile::get(file->client(), file->identity(), directory);

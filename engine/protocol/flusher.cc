@@ -200,6 +200,21 @@ void Flusher::retry() {
   for (const auto& part : again) start(part);
 }
 
+void Flusher::drop_unwanted(const Id128& identity) {
+  const auto is_dropped = [&](const std::shared_ptr<Part>& part) {
+    return part->file().identity() == identity && !part->is_wanted();
+  };
+  const std::lock_guard lock(mutex_);
+  std::erase_if(failed_, is_dropped);
+  std::erase_if(running_, [&](const auto& one) {
+    const auto& [ticket, part] = one;
+    if (!is_dropped(part)) return false;
+    // One that takes a step just now finds it out by the next one.
+    executor_.cancel(ticket);
+    return true;
+  });
+}
+
 Flusher::Progress Flusher::progress() const {
   const std::lock_guard lock(mutex_);
   Progress progress;
