@@ -151,14 +151,13 @@ def programs():
 
 
 @pytest.fixture
-def tmpfs(site):
-    """Makes stores on small file systems of their own."""
+def mount_tmpfs():
+    """Makes directories small file systems of their own, or changes their size."""
     if os.geteuid() != 0:
         pytest.skip("mounting a tmpfs takes root")
     mounted = []
 
-    def mount(node, size, options=""):
-        path = site.store(node)
+    def mount(path, size, options=""):
         path.mkdir(parents=True, exist_ok=True)
         again = path in mounted
         result = subprocess.run(
@@ -173,6 +172,12 @@ def tmpfs(site):
     yield mount
     for path in mounted:
         subprocess.run(["umount", path], check=True)
+
+
+@pytest.fixture
+def tmpfs(site, mount_tmpfs):
+    """The same with the stores of nodes."""
+    return lambda node, size, options="": mount_tmpfs(site.store(node), size, options)
 
 
 @pytest.fixture(params=["host", "job"])

@@ -6,7 +6,6 @@ then wait for weeks."""
 import errno
 import json
 import os
-import subprocess
 
 import pytest
 
@@ -230,50 +229,34 @@ def test_removed_or_replaced_meanwhile(site, what):
         assert not site.path.exists()
 
 
-def test_no_space_is_told_and_nothing_is_lost(site):
-    if os.geteuid() != 0:
-        pytest.skip("mounting a tmpfs takes root")
+def test_no_space_is_told_and_nothing_is_lost(site, mount_tmpfs):
     directory = site.path.parent
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", directory]
-    result = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        pytest.skip(f"cannot mount a tmpfs: {result.stderr.strip()}")
-    try:
-        model = Model(noise(1, 3 * MIB))
-        script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
-        job = site.run(script, 3, 3, HINTS).check()
-        assert job.stderr.count("is not written back yet") == 1, f"{job}"
-        assert job.stderr.count("could not be written back") == 1, f"{job}"
-        assert is_placeholder(site.path)
-        assert [path.name for path in directory.iterdir()] == ["file"]
-        site.expect(model, 3, 3)
-        answer = dedupctl(site, "ls")
-        assert "0 B of 3.0 MiB written back: " in answer.out and "space" in answer.out, answer
-        subprocess.run(["mount", "-o", "remount,size=10m", directory], check=True)
-        assert dedupctl(site, "flush").code == FINE
-        check_plain(site, model)
-    finally:
-        subprocess.run(["umount", directory], check=True)
+    mount_tmpfs(directory, "1m")
+    model = Model(noise(1, 3 * MIB))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    job = site.run(script, 3, 3, HINTS).check()
+    assert job.stderr.count("is not written back yet") == 1, f"{job}"
+    assert job.stderr.count("could not be written back") == 1, f"{job}"
+    assert is_placeholder(site.path)
+    assert [path.name for path in directory.iterdir()] == ["file"]
+    site.expect(model, 3, 3)
+    answer = dedupctl(site, "ls")
+    assert "0 B of 3.0 MiB written back: " in answer.out and "space" in answer.out, answer
+    mount_tmpfs(directory, "10m")
+    assert dedupctl(site, "flush").code == FINE
+    check_plain(site, model)
 
 
-def test_room_that_comes_is_used_at_the_next_close(site):
+def test_room_that_comes_is_used_at_the_next_close(site, mount_tmpfs):
     """A write-back that failed is tried again when the job closes another file."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a tmpfs takes root")
     directory = site.path.parent
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", directory]
-    result = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        pytest.skip(f"cannot mount a tmpfs: {result.stderr.strip()}")
-    try:
-        model = Model(noise(1, 3 * MIB))
-        script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
-        script.add("barrier").add("@0 shell", f"mount -o remount,size=10m {directory}").add("barrier")
-        script.open("r").close().add("@0 shell", until_plain(site.path)).add("barrier")
-        site.run(script, 3, 3, HINTS).check()
-        check_plain(site, model)
-    finally:
-        subprocess.run(["umount", directory], check=True)
+    mount_tmpfs(directory, "1m")
+    model = Model(noise(1, 3 * MIB))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    script.add("barrier").add("@0 shell", f"mount -o remount,size=10m {directory}").add("barrier")
+    script.open("r").close().add("@0 shell", until_plain(site.path)).add("barrier")
+    site.run(script, 3, 3, HINTS).check()
+    check_plain(site, model)
 
 
 def test_stripes_are_written_back(site):

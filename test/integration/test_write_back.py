@@ -4,7 +4,6 @@ import errno
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
 
@@ -164,29 +163,21 @@ def check_failed(site, job, model, ranks=3):
     return errors.pop()
 
 
-def test_no_space_for_the_plain_file(site):
-    if os.geteuid() != 0:
-        pytest.skip("mounting a tmpfs takes root")
+def test_no_space_for_the_plain_file(site, mount_tmpfs):
     directory = site.path.parent
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", directory]
-    result = subprocess.run(mount, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        pytest.skip(f"cannot mount a tmpfs: {result.stderr.strip()}")
-    try:
-        model = Model(noise(1, 3 * MIB))
-        script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
-        job = site.run(script, 3, 3, HINTS)
-        assert check_failed(site, job, model) == "NO_SPACE"
-        assert is_placeholder(site.path)
-        assert [path.name for path in directory.iterdir()] == ["file"]
-        site.expect(model, 3, 3)
-        # Once there is room, the next close that has something to write succeeds.
-        subprocess.run(["mount", "-o", "remount,size=10m", directory], check=True)
-        site.write({0: [(0, b"more")]}, 3, 3, HINTS, mode="w")
-        model.write({0: [(0, b"more")]})
-        check_plain(site, model)
-    finally:
-        subprocess.run(["umount", directory], check=True)
+    mount_tmpfs(directory, "1m")
+    model = Model(noise(1, 3 * MIB))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    job = site.run(script, 3, 3, HINTS)
+    assert check_failed(site, job, model) == "NO_SPACE"
+    assert is_placeholder(site.path)
+    assert [path.name for path in directory.iterdir()] == ["file"]
+    site.expect(model, 3, 3)
+    # Once there is room, the next close that has something to write succeeds.
+    mount_tmpfs(directory, "10m")
+    site.write({0: [(0, b"more")]}, 3, 3, HINTS, mode="w")
+    model.write({0: [(0, b"more")]})
+    check_plain(site, model)
 
 
 @pytest.mark.parametrize("what", ["directory", "file"])

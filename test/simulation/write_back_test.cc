@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/protocol/delete_file.h"
 #include "engine/protocol/flusher.h"
@@ -27,16 +29,16 @@ constexpr std::uint64_t kAt = std::uint64_t{5} << 20;          // of 16 bytes; a
 // A job with one flusher, of which all ranks are one.
 struct World {
   explicit World(Cluster& the_cluster, int number = 1, std::vector<NodeIndex> nodes = {0, 1, 2})
-      : cluster(the_cluster), job(the_cluster, number, std::move(nodes), 1) {}
+      : cluster(the_cluster), job(std::in_place, the_cluster, number, std::move(nodes), 1) {}
 
   std::unique_ptr<engine::JobFile> opened(bool writes, hints::Flush flush) {
-    auto file = handle_of(job, job.ranks());
+    auto file = handle_of(*job, job->ranks());
     file->writable = writes;
     file->hints.flush = flush;
-    file->flusher = &flusher;
-    const Status status = open(job, *file);
+    file->flusher = &*flusher;
+    const Status status = open(*job, *file);
     EXPECT_TRUE(status.is_ok()) << status.message();
-    flusher.drop_unwanted(file->identity());
+    flusher->drop_unwanted(file->identity());
     return file;
   }
   // 16 bytes of this value, and the file's size; committed.
@@ -70,24 +72,30 @@ struct World {
   // At most so many steps.
   bool steps(int most) {
     while (most-- > 0) {
-      if (!flusher.run_one()) return false;
+      if (!flusher->run_one()) return false;
     }
     return true;
   }
   // All that is to be written, and once more what had an error.
   void finish() {
     for (int i = 0; i < 2; ++i) {
-      while (flusher.run_one()) {
+      while (flusher->run_one()) {
       }
-      flusher.retry();
+      flusher->retry();
     }
-    while (flusher.run_one()) {
+    while (flusher->run_one()) {
     }
   }
 
+  void kill() {
+    flusher.reset();
+    job.reset();
+  }
+
   Cluster& cluster;
-  Job job;
-  engine::Flusher flusher{{service::Executor::Run::kByHand, nullptr}};
+  std::optional<Job> job;
+  std::optional<engine::Flusher> flusher{
+      service::Executor::Options{service::Executor::Run::kByHand, nullptr}};
 };
 
 // In a node's store.
@@ -129,18 +137,18 @@ class SimulatedWriteBack : public testing::Test {
 };
 
 // Calls `what` in worlds in which a write-back has taken 0, 1, 2 … steps, until it is through.
-void after_each_step(const std::function<void(int taken)>& what) {
-  for (int taken = 0; taken < 100; ++taken) {
-    {
-      seed_product(1);
-      Cluster cluster{Breakage::kNone};
-      World world(cluster);
-      world.begin(std::byte{7});
-      if (!world.steps(taken)) return;
-    }
-    what(taken);
+void after_each_step(const std::function<void(Cluster& cluster, World& world)>& what) {
+  bool is_through = false;
+  for (int steps = 0; !is_through; ++steps) {
+    SCOPED_TRACE(steps);
+    ASSERT_LT(steps, 100) << "it never ends";
+    seed_product(1);
+    Cluster cluster{Breakage::kNone};
+    World world(cluster);
+    world.begin(std::byte{7});
+    is_through = !world.steps(steps);
+    what(cluster, world);
   }
-  FAIL() << "it never ends";
 }
 
 TEST_F(SimulatedWriteBack, LeavesThePlainFileAndNothingElse) {
@@ -154,15 +162,9 @@ TEST_F(SimulatedWriteBack, LeavesThePlainFileAndNothingElse) {
 
 TEST_F(SimulatedWriteBack, GivesWayToAWriterAtAnyStep) {
   for (const bool commits : {false, true}) {
-    after_each_step([&](int taken) {
-      SCOPED_TRACE(taken);
-      seed_product(1);
-      Cluster here{Breakage::kNone};
-      World world(here);
-      world.begin(kFirst);
-      world.steps(taken);
+    after_each_step([&](Cluster& here, World& world) {
       const auto file = world.opened(true, hints::Flush::kBackground);
-      EXPECT_FALSE(world.flusher.run_one()) << "its parts are not wanted any more";
+      EXPECT_FALSE(world.flusher->run_one()) << "its parts are not wanted any more";
       if (commits) {
         ASSERT_TRUE(world.write(*file, kSecond).is_ok());
       }
@@ -178,13 +180,7 @@ TEST_F(SimulatedWriteBack, GivesWayToAWriterAtAnyStep) {
 }
 
 TEST_F(SimulatedWriteBack, EndsWhenTheLastReaderLeaves) {
-  after_each_step([&](int taken) {
-    SCOPED_TRACE(taken);
-    seed_product(1);
-    Cluster here{Breakage::kNone};
-    World world(here);
-    world.begin(kFirst);
-    world.steps(taken);
+  after_each_step([&](Cluster& here, World& world) {
     const bool is_done = !store::is_placeholder_at(path());
     const auto file = world.opened(false, hints::Flush::kNone);
     world.finish();
@@ -197,16 +193,10 @@ TEST_F(SimulatedWriteBack, EndsWhenTheLastReaderLeaves) {
 }
 
 TEST_F(SimulatedWriteBack, OfADeletedFileLeavesNothing) {
-  after_each_step([&](int taken) {
-    SCOPED_TRACE(taken);
-    seed_product(1);
-    Cluster here{Breakage::kNone};
-    World world(here);
-    world.begin(kFirst);
-    world.steps(taken);
+  after_each_step([&](Cluster& here, World& world) {
     hints::Hints hints;
     hints.store = "/%n/s";
-    ASSERT_TRUE(engine::delete_file(world.job.client(), path(), hints).is_ok());
+    ASSERT_TRUE(engine::delete_file(world.job->client(), path(), hints).is_ok());
     world.finish();
     EXPECT_TRUE(here.memory().tree("/shared").empty());
     for (const NodeIndex node : {0, 1, 2}) expect_no_file(here, node);
@@ -214,15 +204,8 @@ TEST_F(SimulatedWriteBack, OfADeletedFileLeavesNothing) {
 }
 
 TEST_F(SimulatedWriteBack, IsGoneOnWithByTheNextJob) {
-  after_each_step([&](int taken) {
-    SCOPED_TRACE(taken);
-    seed_product(1);
-    Cluster here{Breakage::kNone};
-    {
-      World killed(here);
-      killed.begin(kFirst);
-      killed.steps(taken);
-    }
+  after_each_step([&](Cluster& here, World& world) {
+    world.kill();
     World next(here, 2);
     const auto file = next.opened(true, hints::Flush::kClose);
     const Status left = engine::leave(*file);
