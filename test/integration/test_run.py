@@ -94,7 +94,8 @@ class Tree:
     def start(self, *arguments, stdin=subprocess.DEVNULL, **environment):
         return subprocess.Popen([str(word) for word in (self.program, *arguments)], stdin=stdin,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.root,
-                                env={**self.environment, **environment}, start_new_session=True)
+                                env={**self.environment, **environment}, start_new_session=True,
+                                preexec_fn=hear_hangups)
 
     def run(self, *arguments, **environment):
         return finish(self.start(*arguments, **environment))
@@ -129,6 +130,11 @@ class Tree:
 
 def after(words, option):
     return words[words.index(option) + 1] if option in words else None
+
+
+def hear_hangups():
+    """Whoever started the tests may have had them not: what is ignored from the start stays so in a shell."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def finish(process):
