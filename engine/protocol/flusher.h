@@ -35,8 +35,8 @@ class Flusher {
            std::vector<ByteRange> ranges);
   // What has failed is tried again.
   void retry();
-  // Lets go of parts of this file that are not wanted any more. For whoever has just opened it: what
-  // they have of its store (LocalFile) may be of before others closed it.
+  // Lets go of parts of this file that are not wanted any more. For whoever has just opened it:
+  // what they have of its store (LocalFile) may be of before others closed it.
   void drop_unwanted(const Id128& identity);
 
   struct Progress {
