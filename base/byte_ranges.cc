@@ -18,6 +18,14 @@ std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
   return out;
 }
 
+void append(std::vector<ByteRange>& ranges, const ByteRange& range) {
+  if (!ranges.empty() && ranges.back().end() == range.offset) {
+    ranges.back().length += range.length;
+  } else {
+    ranges.push_back(range);
+  }
+}
+
 std::vector<ByteRange> missing(std::vector<ByteRange> ranges, std::uint64_t size) {
   std::vector<ByteRange> out;
   std::uint64_t at = 0;

@@ -13,6 +13,9 @@ namespace dedup {
 // order, may overlap.
 std::vector<ByteRange> joined(std::vector<ByteRange> ranges);
 
+// Adds a range; to the last one, if it begins where that ends.
+void append(std::vector<ByteRange>& ranges, const ByteRange& range);
+
 // What of a file of `size` bytes is in none of `ranges`; ascending.
 std::vector<ByteRange> missing(std::vector<ByteRange> ranges, std::uint64_t size);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/byte_ranges.h"
+
 namespace dedup::plan {
 
 void Tally::add(std::uint64_t block_number, const Block& block, std::span<const Redundancy> kept) {
@@ -29,25 +31,11 @@ void Tally::add_unknown_blocks(std::uint64_t first, std::uint64_t step) {
 
 void Tally::lose(std::uint64_t offset, std::uint64_t length) {
   lost_bytes_ += length;
-  if (!lost_.empty() && lost_.back().end() == offset) {
-    lost_.back().length += length;
-  } else {
-    lost_.push_back({offset, length});
-  }
+  append(lost_, {offset, length});
 }
 
 std::vector<ByteRange> Tally::lost() const {
-  std::vector<ByteRange> sorted = lost_;
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<ByteRange> joined;
-  for (const ByteRange& range : sorted) {
-    if (!joined.empty() && joined.back().end() == range.offset) {
-      joined.back().length += range.length;
-    } else {
-      joined.push_back(range);
-    }
-  }
-  return joined;
+  return joined(lost_);
 }
 
 }  // namespace dedup::plan

@@ -86,7 +86,8 @@ unit_tests_SOURCES += \
   test/unit/dedupctl_recommend_test.cc \
   test/unit/dedupctl_repetition_test.cc \
   test/unit/dedupctl_report_lines_test.cc \
-  test/unit/dedupctl_scan_test.cc
+  test/unit/dedupctl_scan_test.cc \
+  test/unit/noise.h
 
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER

@@ -12,13 +12,14 @@ namespace dedup::engine {
 namespace {
 
 constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{8} << 20;
+constexpr std::uint64_t kNotedAtOnce = std::uint64_t{64} << 20;
 
 }  // namespace
 
 PartWriter::PartWriter(JobFile& file, const CopyTarget& target, std::uint32_t writer,
                        std::vector<ByteRange> ranges)
     : file_(file),
-      target_(target),
+      is_new_(target.is_new),
       attempt_(file.view()->base()),
       part_{writer, target.id, {}, {}},
       ranges_(std::move(ranges)) {}
@@ -29,20 +30,23 @@ std::uint64_t PartWriter::bytes_left() const {
 
 Result<std::uint64_t> PartWriter::step() {
   if (!copy_) {
-    DEDUP_ASSIGN(copy_, store::Replacement::join_copy(file_.view()->info.path, target_.id));
+    DEDUP_ASSIGN(copy_, store::Replacement::join_copy(file_.view()->info.path, part_.copy));
   }
   ByteRange& range = ranges_[next_];
   buffer_.resize(std::min(kCopiedAtOnce, range.length));
   DEDUP_TRY(read_range(file_, range.offset, buffer_));
   // Who wrote to this copy before may have left anything where there are to be zeros.
-  DEDUP_TRY(target_.is_new ? copy_->write_sparse(range.offset, buffer_)
-                           : copy_->write(range.offset, buffer_));
+  DEDUP_TRY(is_new_ ? copy_->write_sparse(range.offset, buffer_)
+                    : copy_->write(range.offset, buffer_));
   const ByteRange written{range.offset, buffer_.size()};
-  unnoted_.push_back(written);
-  unnoted_bytes_ += written.length;
+  append(unnoted_, written);
   range = {written.end(), range.length - written.length};
   if (range.length == 0) ++next_;
   return written.length;
+}
+
+bool PartWriter::is_to_be_noted() const {
+  return is_done() || bytes_of(unnoted_) >= kNotedAtOnce;
 }
 
 Status PartWriter::flush() {
@@ -54,8 +58,7 @@ Status PartWriter::flush() {
                   ranges_.end());
   ranges_ = joined(std::exchange(unnoted_, {}));
   next_ = 0;
-  unnoted_bytes_ = 0;
-  target_.is_new = false;
+  is_new_ = false;
   return status;
 }
 
@@ -64,7 +67,6 @@ void PartWriter::note() {
   part_.ranges = joined(std::move(part_.ranges));
   part_.trouble.clear();
   unnoted_.clear();
-  unnoted_bytes_ = 0;
   put();
 }
 

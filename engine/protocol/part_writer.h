@@ -35,7 +35,7 @@ class PartWriter {
   // once it is done.
   Result<std::uint64_t> step();
   // Whether flush() and note() are due: all is written, or much since the last time.
-  bool is_to_be_noted() const { return is_done() || unnoted_bytes_ >= kNotedAtOnce; }
+  bool is_to_be_noted() const;
   // Until what was written is on the target's disk. After an error it is to be written again:
   // nobody knows what became of it.
   Status flush();
@@ -48,18 +48,15 @@ class PartWriter {
   void close();
 
  private:
-  static constexpr std::uint64_t kNotedAtOnce = std::uint64_t{64} << 20;
-
   void put() const;
 
   JobFile& file_;
-  CopyTarget target_;
+  bool is_new_;  // the copy; see CopyTarget
   Id128 attempt_;
   store::WrittenPart part_;
   std::vector<ByteRange> ranges_;  // what is left is from next_ on
   std::size_t next_ = 0;
   std::vector<ByteRange> unnoted_;
-  std::uint64_t unnoted_bytes_ = 0;
   std::unique_ptr<store::Replacement> copy_;
   Bytes buffer_;
 };

@@ -1,6 +1,9 @@
 #include "engine/protocol/plain_file.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "base/byte_ranges.h"
 
 namespace dedup::engine {
 
@@ -25,21 +28,12 @@ std::vector<ByteRange> untouched(const ByteRange& range, const service::Resolved
                                  std::uint64_t size) {
   const std::uint64_t block = range.offset / kBlockSpan * kBlockSpan;
   const std::uint64_t end = std::min({range.end(), block + resolved.plain_end, size});
-  std::vector<ByteRange> covered;
+  std::vector<ByteRange> covered{{0, range.offset}};
   for (const Piece& piece : resolved.content.pieces) {
     covered.push_back({block + piece.begin, piece.length});
   }
   for (const LogPiece& log : resolved.log) covered.push_back({block + log.begin, log.length});
-  std::sort(covered.begin(), covered.end());
-  covered.push_back({std::max(end, range.offset), 0});
-  std::vector<ByteRange> out;
-  std::uint64_t at = range.offset;
-  for (const ByteRange& next : covered) {
-    const std::uint64_t stop = std::min(next.offset, end);
-    if (at < stop) out.push_back({at, stop - at});
-    at = std::max(at, next.end());
-  }
-  return out;
+  return missing(std::move(covered), end);
 }
 
 }  // namespace dedup::engine

@@ -5,7 +5,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "base/byte_ranges.h"
 #include "engine/protocol/base_recipe.h"
 #include "engine/protocol/chunk_source.h"
 #include "engine/protocol/leases.h"
@@ -76,19 +78,9 @@ class WindowReader {
   // The fragments' file ranges, joined where they touch, cut at blocks.
   void find_ranges() {
     ranges_.clear();
-    std::vector<ByteRange> sorted;
-    for (const plan::Fragment& f : fragments_) sorted.push_back({f.file_offset, f.length});
-    std::sort(sorted.begin(), sorted.end());
-    std::vector<ByteRange> joined;
-    for (const ByteRange& range : sorted) {
-      if (!joined.empty() && range.offset <= joined.back().end()) {
-        const std::uint64_t end = std::max(joined.back().end(), range.end());
-        joined.back().length = end - joined.back().offset;
-      } else {
-        joined.push_back(range);
-      }
-    }
-    for (const ByteRange& range : joined) {
+    std::vector<ByteRange> wanted;
+    for (const plan::Fragment& f : fragments_) wanted.push_back({f.file_offset, f.length});
+    for (const ByteRange& range : joined(std::move(wanted))) {
       for (std::uint64_t at = range.offset; at < range.end();) {
         const std::uint64_t end = std::min(range.end(), (at / kBlockSpan + 1) * kBlockSpan);
         ranges_.push_back({at, end - at});

@@ -15,6 +15,14 @@ TEST(ByteRanges, AreJoinedWhereTheyTouchOrOverlap) {
   EXPECT_EQ(joined({}), Ranges{});
 }
 
+TEST(ByteRanges, OneThatGoesOnIsAddedToTheLast) {
+  Ranges ranges;
+  append(ranges, {0, 3});
+  append(ranges, {3, 4});
+  append(ranges, {1, 1});
+  EXPECT_EQ(ranges, (Ranges{{0, 7}, {1, 1}}));
+}
+
 TEST(ByteRanges, WhatIsMissingIsTheRestOfTheFile) {
   EXPECT_EQ(missing({{5, 5}, {20, 100}}, 50), (Ranges{{0, 5}, {10, 10}}));
   EXPECT_EQ(missing({}, 7), (Ranges{{0, 7}}));

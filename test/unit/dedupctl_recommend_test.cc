@@ -6,22 +6,15 @@
 #include <random>
 
 #include "base/types.h"
+#include "test/unit/noise.h"
 
 namespace dedup::ctl {
 namespace {
 
+using test::append;
+using test::noise;
+
 constexpr std::size_t kPart = 16 * 65536;
-
-Bytes noise(std::uint64_t seed, std::size_t size) {
-  std::mt19937_64 random(seed);
-  Bytes bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
-
-void append(Bytes& to, const Bytes& more) {
-  to.insert(to.end(), more.begin(), more.end());
-}
 
 Recommendation of(const Bytes& content, unsigned nodes = 4) {
   Scan scan({kScannedSizes.begin(), kScannedSizes.end()}, nodes);

@@ -2,23 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "base/types.h"
+#include "test/unit/noise.h"
 
 namespace dedup::ctl {
 namespace {
 
+using test::noise;
+
 constexpr std::uint32_t kSmall = 1024;
 constexpr std::uint32_t kLarge = 4096;
 constexpr std::size_t kPart = 64 * kLarge;
-
-Bytes noise(std::uint64_t seed, std::size_t size) {
-  std::mt19937_64 random(seed);
-  Bytes bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
 
 Bytes joined(std::initializer_list<Bytes> parts) {
   Bytes all;

@@ -4,22 +4,16 @@
 
 #include <random>
 
+#include "test/unit/noise.h"
+
 namespace dedup::plan {
 namespace {
 
+using test::append;
+using test::noise;
+
 constexpr std::uint32_t kChunk = 4096;
 constexpr std::size_t kSize = 256 * kChunk;
-
-Bytes noise(std::uint64_t seed, std::size_t size) {
-  std::mt19937_64 random(seed);
-  Bytes bytes(size);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
-
-void append(Bytes& to, const Bytes& more) {
-  to.insert(to.end(), more.begin(), more.end());
-}
 
 // One piece, cut from its start.
 Block block_of(std::size_t size) {

@@ -22,10 +22,11 @@ std::vector<std::string> remarks(const Session& session, const FileRow& file) {
   if (const auto kept = session.catalog.kept_of(file); !kept.empty()) {
     out.push_back(fmt::format("keeps {} older", kept.size()));
   }
-  if (const WrittenBack written = written_back(session.catalog, file); written.is_begun) {
-    out.push_back(fmt::format("{} of {} written back{}", human(written.bytes),
-                              human(file.record().size),
-                              written.trouble.empty() ? "" : ": " + written.trouble));
+  if (json.contains("written_back_bytes")) {
+    const auto trouble = json.value("write_back_trouble", std::string());
+    out.push_back(fmt::format("{} of {} written back{}",
+                              human(json["written_back_bytes"].get<std::uint64_t>()),
+                              human(file.record().size), trouble.empty() ? "" : ": " + trouble));
   }
   switch (file.at_path) {
     case AtPath::kMoved:

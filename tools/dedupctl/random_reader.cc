@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/byte_ranges.h"
 #include "plan/block.h"
 #include "tools/dedupctl/content.h"
 
@@ -20,14 +21,6 @@ std::vector<Piece> pieces_within(const Block& block, std::uint32_t begin, std::u
     if (!piece->is_zero()) within.push_back(plan::cut(*piece, begin, end));
   }
   return within;
-}
-
-void add_range(std::vector<ByteRange>& ranges, const ByteRange& range) {
-  if (!ranges.empty() && ranges.back().end() == range.offset) {
-    ranges.back().length += range.length;
-  } else {
-    ranges.push_back(range);
-  }
 }
 
 }  // namespace
@@ -91,7 +84,7 @@ void RandomReader::read_pieces(const NumberedBlock& block, std::span<const Piece
     const Bytes& chunk =
         now != read.end() ? now->second : *cache_.chunks_.find({number_, piece.fingerprint});
     if (chunk.empty()) {
-      add_range(lost, {block.number * kBlockSpan + piece.begin, piece.length});
+      append(lost, {block.number * kBlockSpan + piece.begin, piece.length});
       continue;
     }
     const auto part = std::span(chunk).subspan(piece.chunk_offset, piece.length);
