@@ -95,12 +95,12 @@ Status check_losses(const FileHandle& file) {
               std::to_string(file.nodes()) + ": use more, or another redundancy"};
 }
 
-// Every rank reads a plain file itself.
+// Every rank reads a plain file itself; one that is cached it need not.
 Status open_plain(FileHandle& file) {
   const auto view = file.view();
   const bool has_data =
       view->info.real_path == service::FileInfo::RealPath::kPlain && view->info.plain.size > 0;
-  if (!has_data) return Status::ok();
+  if (!has_data || view->committed) return Status::ok();
   DEDUP_ASSIGN(file.plain, PlainFile::open(file.path, view->info.plain));
   return Status::ok();
 }

@@ -112,6 +112,8 @@ constexpr std::array kFlushes = {Choice<Flush>{"none", Flush::kNone},
                                  Choice<Flush>{"close", Flush::kClose}};
 constexpr std::array kFlushWaits = {Choice<FlushWait>{"wait", FlushWait::kWait},
                                     Choice<FlushWait>{"leave", FlushWait::kLeave}};
+constexpr std::array kFlushedChoices = {Choice<Flushed>{"drop", Flushed::kDrop},
+                                        Choice<Flushed>{"keep", Flushed::kKeep}};
 constexpr std::array kExchanges = {Choice<Exchange>{"put", Exchange::kPut},
                                    Choice<Exchange>{"send", Exchange::kSend}};
 constexpr std::array kLogs = {Choice<Log>{"none", Log::kNone}, Choice<Log>{"info", Log::kInfo}};
@@ -296,6 +298,12 @@ const std::vector<Entry>& entries() {
        "most bytes a second that a node writes in the background; 0: no limit", true,
        Agreement::kAll, parse_integer<&Hints::flush_rate, 0, kTiB, true>,
        print_integer<&Hints::flush_rate>},
+      {"dedup_flushed", "drop", names(kFlushedChoices),
+       "what the stores do with a file that is at its path as a plain one: `drop` it, or `keep` it "
+       "as a cache until they need the room: then it is read from them, the next write-back writes "
+       "only what has changed, and numbered files share with it",
+       true, Agreement::kAll, parse_choice<&Hints::flushed, kFlushedChoices>,
+       print_choice<&Hints::flushed, kFlushedChoices>},
       {"dedup_base", "auto", "`auto`, `none` or an absolute path",
        "the file with which a new one shares what is the same: the one that was committed last of "
        "those beside it whose names differ in digits only, none, or this one",

@@ -106,7 +106,12 @@ Result<FindReply> StoreNode::on(const Find& request) {
   reply.seen = *seen;
   reply.free_bytes = *free_bytes;
   reply.makes_kept = makes_kept;
-  for (const auto& record : entry->records) reply.records.push_back(record.encode());
+  for (const auto& record : entry->records) {
+    reply.records.push_back(record.encode());
+    // One that cannot be read is as good as none.
+    const auto cached = store->cached(record.identity, record.attempt);
+    if (cached.is_ok() && *cached) reply.cached.push_back(**cached);
+  }
   reply.deleted = std::move(entry->deleted);
   reply.damaged = std::move(entry->damaged);
   for (std::string& text : reply.damaged) text.insert(0, "node " + node_name_ + ": ");
@@ -416,6 +421,12 @@ Result<ListWrittenReply> StoreNode::on(const ListWritten& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<ListWrittenReply> {
     DEDUP_ASSIGN(auto parts, file.store().written(request.identity, request.attempt));
     return ListWrittenReply{std::move(parts)};
+  });
+}
+
+Result<Empty> StoreNode::on(const PutCached& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) {
+    return to_reply(file.store().put_cached(request.identity, request.note));
   });
 }
 

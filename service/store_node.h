@@ -71,6 +71,7 @@ class StoreNode {
   // kNotFound if the generation is not committed here.
   Result<Empty> on(const PutWritten& request);
   Result<ListWrittenReply> on(const ListWritten& request);
+  Result<Empty> on(const PutCached& request);
   Result<WriteIndexReply> on(const WriteIndex& request);
   Result<Empty> on(const Prepare& request);
   Result<Empty> on(const Commit& request);

@@ -22,21 +22,8 @@ Status conflict(const std::string& path, const Found& a, const Found& b) {
                                "(dedupctl rm --on NODE)"};
 }
 
-// The newest of `found`, which is not empty, and what it takes to go on from it.
-Result<Choice> choose_newest(const std::string& path, const std::vector<Found>& found,
-                             const std::vector<StoreReport>& reports, Choice choice) {
-  const Found newest = *std::max_element(
-      found.begin(), found.end(),
-      [](const Found& a, const Found& b) { return a.record->number < b.record->number; });
-  for (const Found& other : found) {
-    if (other.record->identity != newest.record->identity ||
-        !descends_from(*newest.record, *other.record)) {
-      return conflict(path, newest, other);
-    }
-  }
-  choice.exists = true;
-  choice.record = *newest.record;
-
+// Which of the record's stores are not here, or lack it.
+void look_for_stores(const std::vector<StoreReport>& reports, Choice& choice) {
   std::map<Id128, const StoreReport*> by_store;
   for (const StoreReport& report : reports) by_store.emplace(report.store, &report);
   for (const StoreEntry& entry : choice.record.stores) {
@@ -51,6 +38,23 @@ Result<Choice> choose_newest(const std::string& path, const std::vector<Found>& 
     });
     if (!has_it) choice.adopt.push_back(it->second->node);
   }
+}
+
+// The newest of `found`, which is not empty, and what it takes to go on from it.
+Result<Choice> choose_newest(const std::string& path, const std::vector<Found>& found,
+                             const std::vector<StoreReport>& reports, Choice choice) {
+  const Found newest = *std::max_element(
+      found.begin(), found.end(),
+      [](const Found& a, const Found& b) { return a.record->number < b.record->number; });
+  for (const Found& other : found) {
+    if (other.record->identity != newest.record->identity ||
+        !descends_from(*newest.record, *other.record)) {
+      return conflict(path, newest, other);
+    }
+  }
+  choice.exists = true;
+  choice.record = *newest.record;
+  look_for_stores(reports, choice);
   return choice;
 }
 
@@ -108,6 +112,37 @@ Result<Choice> choose_named(const std::string& path, const Placeholder& named,
                                (deleted ? ", which was deleted; it was in " : "; it is in ") +
                                named.store + " of nodes " + list_nodes(named) +
                                ": set dedup_store to that, or remove the file to begin anew");
+}
+
+Choice choose_cached(const Stamp& plain, const std::vector<StoreReport>& reports) {
+  std::set<Id128> attempts;
+  for (const StoreReport& report : reports) {
+    for (const CachedNote& note : report.cached) {
+      if (is_unchanged(note.plain, plain)) attempts.insert(note.attempt);
+    }
+  }
+  const std::set<Id128> deleted = deleted_in(reports);
+  Choice choice;
+  for (const StoreReport& report : reports) {
+    for (const CommitRecord& record : report.records) {
+      if (!attempts.contains(record.attempt) || deleted.contains(record.identity)) continue;
+      if (choice.exists && record.attempt != choice.record.attempt) return {};
+      choice.exists = true;
+      choice.record = record;
+    }
+  }
+  if (!choice.exists) return {};
+  // A commit that was to follow on it, and never counted, is nobody's: the plain file is the file.
+  const auto is_other = [&](const CommitRecord& record) {
+    return record.identity == choice.record.identity && record.attempt != choice.record.attempt &&
+           record.number >= choice.record.number;
+  };
+  for (const StoreReport& report : reports) {
+    if (std::any_of(report.records.begin(), report.records.end(), is_other)) return {};
+  }
+  look_for_stores(reports, choice);
+  const std::size_t gone = choice.missing.size() + choice.adopt.size();
+  return gone < std::max<std::size_t>(choice.record.replication, 1) ? choice : Choice{};
 }
 
 Status check_quorum(const Choice& choice) {

@@ -7,8 +7,10 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/cached.h"
 #include "store/commit_record.h"
 #include "store/placeholder.h"
+#include "store/real_path.h"
 
 namespace dedup::store {
 
@@ -19,6 +21,7 @@ struct StoreReport {
   std::string node_name;
   std::vector<CommitRecord> records;  // newest committed one of each identity
   std::vector<Id128> deleted;         // identities that this store knows to be deleted
+  std::vector<CachedNote> cached;     // of some of these records
 };
 
 // Something that an earlier job left to be done on a node.
@@ -45,6 +48,11 @@ Result<Choice> choose_generation(const std::string& path, const std::vector<Stor
 // the placeholder names, if no store has it.
 Result<Choice> choose_named(const std::string& path, const Placeholder& named,
                             const std::vector<StoreReport>& reports);
+
+// The same where a plain file stands at the path: a generation that is cached as that one
+// (store/cached.h). None if nobody has it any more as the newest of its file, or if so many of its
+// stores are gone, or have dropped it, that parts of it may be missing.
+Choice choose_cached(const Stamp& plain, const std::vector<StoreReport>& reports);
 
 // Opening for writing takes at least N - K + 1 of the record's N stores, so that two jobs on
 // disjoint nodes cannot both go on from one generation, and so that no generation that is not the

@@ -1,5 +1,7 @@
 libdedup_core_la_SOURCES += \
   store/block_encoding.cc \
+  store/cached.cc \
+  store/cached.h \
   store/choose.cc \
   store/choose.h \
   store/chunk_check.cc \

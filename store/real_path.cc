@@ -87,6 +87,12 @@ Result<Stamp> stamp_of(const fs::File& file) {
   return stamp_of(s);
 }
 
+bool is_unchanged(const Stamp& a, const Stamp& b) {
+  Stamp same = a;
+  same.device = b.device;
+  return same == b;
+}
+
 Result<PathState> look_at(const std::string& path) {
   struct stat s {};
   if (stat_of(path, s) == 0) {

@@ -29,6 +29,9 @@ struct Stamp {
 };
 
 Result<Stamp> stamp_of(const fs::File& file);
+// Whether two stamps are of one file that nobody has changed, where the file's device may have
+// another number.
+bool is_unchanged(const Stamp& a, const Stamp& b);
 
 struct PathState {
   enum class Kind { kNoDirectory, kNothing, kPlaceholder, kPlain };

@@ -321,11 +321,16 @@ class FindAndAttach {
     }
     if (file_.writable) DEDUP_TRY(store::check_replaceable(file_.path));
     if (state.kind == Kind::kPlain) {
-      out.info.identity = Id128::random();
+      const store::Choice cached = store::choose_cached(state.stamp, found.reports);
+      if (cached.exists && cached.record.size == state.stamp.size) {
+        take(cached, found, out);
+      } else {
+        out.info.identity = Id128::random();
+        out.info.size = state.stamp.size;
+        if (state.stamp.size == 0) out.info.donor = donor_of(found);
+      }
       out.info.real_path = service::FileInfo::RealPath::kPlain;
       out.info.plain = state.stamp;
-      out.info.size = state.stamp.size;
-      if (state.stamp.size == 0) out.info.donor = donor_of(found);
     } else {
       if (state.is_copy() && file_.writable) {
         return {Code::kUnsupported,

@@ -30,6 +30,17 @@ bool is_to_be_written_back(const service::CloseBeginReply& reply, Leaving leavin
          reply.info.real_path == service::FileInfo::RealPath::kPlaceholder;
 }
 
+// What was written back, and that the stores keep it. False if none of them can remember that.
+bool keep_cached(const JobFile& file, const store::Stamp& plain) {
+  const service::PutCached request{file.identity(), {file.view()->base(), plain}};
+  std::uint64_t remembered = 0;
+  for (NodeIndex n = 0; n < file.nodes(); ++n) {
+    if (!file.ranks().speaks_for(n)) continue;
+    if (file.client().call(n, request).is_ok()) remembered = 1;
+  }
+  return file.ranks().largest(remembered) != 0;
+}
+
 // How a handle is closed.
 struct Ending {
   Leaving leaving = Leaving::kWithWriteBack;
@@ -44,13 +55,13 @@ Status end_of_file(JobFile& file, const service::CloseBeginReply& reply, const E
     // The same on all ranks, and so is what becomes of it.
     status = file.set_view(reply.info);
     if (status.is_ok()) {
-      const Result<bool> written = write_back(file, ending.copy, !reply.was_stopped);
+      const auto written = write_back(file, ending.copy, !reply.was_stopped);
       status = written.status();
       // Who writes in the background has it open.
-      if (status.is_ok() && !*written) return status;
+      if (status.is_ok() && !written->is_done) return status;
+      // The plain file is the file now.
+      drop = status.is_ok() && !(written->plain && keep_cached(file, *written->plain));
     }
-    // The plain file is the file now.
-    drop = status.is_ok();
   }
   const Status released = file.ranks().agree(release_nodes(file, drop, reply.info));
   status = file.ranks().agree(status);

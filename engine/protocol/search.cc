@@ -67,6 +67,7 @@ Result<SearchResult> put_together(const service::Client& client, std::vector<Ans
       DEDUP_ASSIGN(store::CommitRecord record, store::CommitRecord::decode(bytes));
       report.records.push_back(std::move(record));
     }
+    report.cached = std::move(reply.cached);
     if (!reply.donor.empty()) {
       DEDUP_ASSIGN(store::CommitRecord record, store::CommitRecord::decode(reply.donor));
       result.donors.push_back(std::move(record));

@@ -21,6 +21,7 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kRestore:
     case Opcode::kPutWritten:
     case Opcode::kListWritten:
+    case Opcode::kPutCached:
       return true;
     default:
       return false;

@@ -17,6 +17,7 @@
 #include "service/messages/request.h"
 #include "store/commit_record.h"
 #include "store/real_path.h"
+#include "store/cached.h"
 #include "store/segment.h"
 #include "store/shard.h"
 #include "store/written.h"
@@ -42,6 +43,7 @@ struct FindReply {
   std::vector<std::string> damaged;
   Bytes donor;              // record of the newest generation of `donor`; empty: it is not here
   bool makes_kept = false;  // another job is just making the kept generation a file
+  std::vector<store::CachedNote> cached;  // of those of `records` that are
 };
 struct Find {
   std::string path;
@@ -562,6 +564,14 @@ struct ListWritten {
   Id128 attempt;
   static constexpr Opcode kOpcode = Opcode::kListWritten;
   using Reply = ListWrittenReply;
+};
+
+// A generation is cached: see store/cached.h.
+struct PutCached {
+  Id128 identity;
+  store::CachedNote note;
+  static constexpr Opcode kOpcode = Opcode::kPutCached;
+  using Reply = Empty;
 };
 
 }  // namespace dedup::service

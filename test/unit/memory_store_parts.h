@@ -69,6 +69,7 @@ struct MemoryGeneration {
   std::shared_ptr<const MemoryIndex> index;
   std::map<std::uint32_t, std::shared_ptr<const MemoryShard>> shards;
   std::map<std::uint32_t, store::WrittenPart> written;
+  std::optional<store::CachedNote> cached;
   std::shared_ptr<MemoryLockState> lock = std::make_shared<MemoryLockState>();
 
   std::uint64_t bytes() const;

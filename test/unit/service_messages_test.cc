@@ -339,7 +339,7 @@ using Requests =
          OpenLog, Look, Claim, Register, Release, ForgetSegment, Distrust, Locate, GetChunks,
          PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare,
          Commit, Abort, Collect, RecallLease, Restore, ListShares, MakeUnits, ListUnits,
-         JoinStripes, FindPlacements, PutWritten, ListWritten>;
+         JoinStripes, FindPlacements, PutWritten, ListWritten, PutCached>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
