@@ -12,7 +12,9 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/delete_file.h \
   engine/protocol/failpoint.cc \
   engine/protocol/failpoint.h \
+  engine/protocol/displaced_file.cc \
   engine/protocol/fence.cc \
+  engine/protocol/displaced_file.h \
   engine/protocol/fence.h \
   engine/protocol/given_up.cc \
   engine/protocol/given_up.h \

@@ -118,12 +118,13 @@ Id128 kept_id(const Id128& attempt, const Id128& kept) {
   return id;
 }
 
-// What claims are on, as part of their names. The device has another number on every node.
+// What claims are on, as part of their names. The device has another number on every node, and
+// another name for the file, or other permissions, change only the last of its times.
 std::string key_of(const PathState& state) {
   if (state.kind == PathState::Kind::kPlaceholder) return state.placeholder.attempt.hex();
   Encoder e;
   for (const std::uint64_t field :
-       {state.stamp.inode, state.stamp.size, state.stamp.modified, state.stamp.changed}) {
+       {state.stamp.inode, state.stamp.size, state.stamp.modified}) {
     e.put(field);
   }
   return hex(format::checksum(e.bytes())) + hex(format::checksum(e.bytes(), 1));
@@ -139,6 +140,12 @@ bool can_be_claimed(const PathState& state) {
 
 bool is_same(const PathState& a, const PathState& b) {
   return a.kind == b.kind && a.stamp.inode == b.stamp.inode && key_of(a) == key_of(b);
+}
+
+// Whether a plain file is also as it was.
+bool is_as_it_was(const PathState& now, const PathState& before) {
+  const bool is_plain = now.kind == PathState::Kind::kPlain;
+  return is_same(now, before) && !(is_plain && now.stamp.changed != before.stamp.changed);
 }
 
 Status conflict(const std::string& path) {
@@ -299,7 +306,7 @@ Result<std::unique_ptr<Replacement>> Replacement::take_kept(const std::string& p
   const std::string target = target_of(path);
   const std::string name = beside(target, kCopy, id.hex());
   DEDUP_ASSIGN(fs::File kept, fs::open_file(name, O_RDWR | O_NOFOLLOW));
-  const auto is_as_it_was = [&]() -> Result<bool> {
+  const auto is_unchanged_yet = [&]() -> Result<bool> {
     DEDUP_ASSIGN(const Stamp now, stamp_of(kept));
     return kept_id(id, now.modified) == id;
   };
@@ -307,7 +314,7 @@ Result<std::unique_ptr<Replacement>> Replacement::take_kept(const std::string& p
   DEDUP_ASSIGN(auto copy, begin_copy(path, id));
   const Status cloned = fs::clone(copy->file_, kept);
   if (cloned.is_ok()) {
-    DEDUP_ASSIGN(const bool is_whole, is_as_it_was());
+    DEDUP_ASSIGN(const bool is_whole, is_unchanged_yet());
     (void)fs::remove_file(name);
     if (is_whole) return copy;
     return Status(Code::kFileInUse, name + ": somebody has changed it");
@@ -316,7 +323,7 @@ Result<std::unique_ptr<Replacement>> Replacement::take_kept(const std::string& p
   // Else only a file that nobody else can reach may be written to.
   DEDUP_ASSIGN(const fs::Info about, fs::info(kept));
   DEDUP_ASSIGN(const bool is_open, fs::is_open_elsewhere(kept));
-  DEDUP_ASSIGN(const bool is_whole, is_as_it_was());
+  DEDUP_ASSIGN(const bool is_whole, is_unchanged_yet());
   if (about.links != 1 || is_open || !is_whole) {
     return Status(Code::kFileInUse, name + ": somebody has it open, or has changed it");
   }
@@ -452,11 +459,11 @@ Status Replacement::put_after(const PathState& before) {
     if (is_there) return conflict(path_);
     // Put there, or given up: what stands there now tells.
     DEDUP_ASSIGN(const PathState now, look_at(path_));
-    if (!is_same(now, before)) return conflict(path_);
+    if (!is_as_it_was(now, before)) return conflict(path_);
   }
   DEDUP_ASSIGN(const PathState now, look_at(path_));
   // Who settles the path meanwhile takes this job for a killed one, and puts it there.
-  if (!is_same(now, before) && !stands_there()) {
+  if (!is_as_it_was(now, before) && !stands_there()) {
     (void)fs::remove_file(claims.back());
     return conflict(path_);
   }

@@ -30,7 +30,9 @@ Status add_attempts(const Store& store, const Store::Locked* locked, FileSurvey&
     if (record.number == highest) out.newest.push_back(std::move(record));
   }
   if (!out.newest.empty()) {
-    DEDUP_ASSIGN(out.written, store.written(out.identity, out.newest.front().attempt));
+    const Id128& attempt = out.newest.front().attempt;
+    DEDUP_ASSIGN(out.write_back.written, store.written(out.identity, attempt));
+    DEDUP_ASSIGN(out.write_back.cached, store.cached(out.identity, attempt));
   }
   return Status::ok();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,12 @@
 #include "store/store.h"
 
 namespace dedup::store {
+
+// What a store has noted of a generation and the plain file at its path.
+struct WriteBackNotes {
+  std::vector<WrittenPart> written;
+  std::optional<CachedNote> cached;
+};
 
 // A file as one store has it.
 struct FileSurvey {
@@ -32,7 +39,7 @@ struct FileSurvey {
   std::uint64_t log_bytes = 0;
   bool writing = false;  // some process has it locked, as far as /proc/locks tells
   bool reading = false;
-  std::vector<WrittenPart> written;  // of the newest generation
+  WriteBackNotes write_back;  // of the newest generation
 };
 
 struct Mark {

@@ -109,6 +109,7 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/generation.h \
   tools/dedupctl/driver_file.cc \
   tools/dedupctl/driver_file.h \
+  tools/dedupctl/evict.cc \
   tools/dedupctl/flush.cc \
   tools/dedupctl/heal.cc \
   tools/dedupctl/heal.h \

@@ -105,11 +105,14 @@ Result<store::PathState> Fence::check() {
                     "was opened; nothing of it is overwritten");
 }
 
-Status Fence::put() {
+Status Fence::put(DisplacedFile& displaced) {
   if (!replacement_) return Status::ok();
   const auto replacement = std::exchange(replacement_, nullptr);
-  DEDUP_ASSIGN(const store::PathState before, check());
-  return replacement->put_after(before);
+  DEDUP_ASSIGN(store::PathState before, check());
+  before = displaced.keep(before);
+  const Status status = replacement->put_after(before);
+  if (!status.is_ok()) displaced.discard();
+  return status;
 }
 
 Status renew_placeholder(const std::string& path, const store::PathState& old,

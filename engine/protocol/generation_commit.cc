@@ -6,6 +6,7 @@
 
 #include "base/fields.h"
 #include "base/warn.h"
+#include "engine/protocol/displaced_file.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
 #include "service/messages/block_home.h"
@@ -149,6 +150,7 @@ Status GenerationCommit::build_recipe(const service::WriteIndex& request, Recipe
   failpoint("commit.shards");
   if (recipe != Recipe::kBroken) DEDUP_TRY(write_indexes(build, request, recipe));
   part_.facts = build.facts();
+  part_.changed = build.changed();
   part_.facts.copies_made += copies_made_;
   return Status::ok();
 }
@@ -210,6 +212,7 @@ Status GenerationCommit::take_part(const Bytes& part) {
   facts_.copies_made += told->facts.copies_made;
   facts_.fatal_sets.merge(told->facts.fatal_sets);
   for (auto& [shard, entry] : told->shards) record_.shards[shard] = std::move(entry);
+  changed_.insert(changed_.end(), told->changed.begin(), told->changed.end());
   return Status::ok();
 }
 
@@ -305,7 +308,7 @@ Status GenerationCommit::decide() {
          " is committed, but not everywhere: " + all.message());
   }
   failpoint("commit.unfenced");
-  const Status fenced = file_.ranks().share(file_.rank() == 0 ? fence_.put() : Status::ok());
+  const Status fenced = file_.ranks().share(file_.rank() == 0 ? put_placeholder() : Status::ok());
   if (!fenced.is_ok()) {
     // The stores have it, but it does not count: an open takes what stands at the path.
     end_commit(false);
@@ -313,6 +316,14 @@ Status GenerationCommit::decide() {
   }
   failpoint("commit.fenced");
   return install();
+}
+
+// On rank 0.
+Status GenerationCommit::put_placeholder() {
+  DisplacedFile displaced(file_, record_, std::move(changed_));
+  DEDUP_TRY(fence_.put(displaced));
+  displaced.note();
+  return Status::ok();
 }
 
 // The new generation becomes the base for everybody in the job.

@@ -155,6 +155,7 @@ Status ShardBuild::for_each_block(std::uint32_t shard, const Visit& visit) {
           batch.push_back(number);
         } else {
           has_cut_off_ = true;
+          count_changed(number);
         }
       }
       std::vector<BaseRecipe::BaseBlock> contents;
@@ -245,8 +246,16 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   return entry;
 }
 
+void ShardBuild::count_changed(std::uint64_t number) {
+  const bool is_wanted = view_->committed && view_->info.write_back != service::WriteBack::kNone;
+  if (is_wanted) changed_.push_back(number);
+}
+
 Status ShardBuild::add(std::uint64_t number, Block block, Before before) {
-  if (block.empty()) return Status::ok();
+  if (block.empty()) {
+    count_changed(number);
+    return Status::ok();
+  }
   const std::uint64_t unknown = plan::unknown_bytes(block);
   const auto lost = lost_blocks_.find(number);
   if (unknown > 0 && lost != lost_blocks_.end() && file_.on_loss != OnLoss::kGiveUp) {
@@ -451,6 +460,7 @@ Status ShardBuild::finish_block(Added added) {
   // Equal bytes mean the same with this record's stores, whatever was done to the block: if the
   // stores are not numbered as they were, or copies have come to other nodes, the bytes differ.
   const bool is_carried = !base_.attempt.is_zero() && encoded.bytes == added.before.bytes;
+  if (!is_carried) count_changed(added.number);
   if (referring_ == Referring::kToAll || added.before.bytes.empty()) {
     referrals_.refer(block);
   } else {

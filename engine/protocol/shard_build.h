@@ -44,7 +44,7 @@ enum class Referring { kToAll, kToChanges };
 // blocks that are, byte for byte, what the origin's shard has are only named. (The origin is the
 // base or, of a new file, the donor.) The nodes get copies while it goes on with the next blocks.
 // Used by one rank, for one shard after the other. Memory: some ten blocks, and as they are
-// encoded; fingerprints for about 4 MiB; 8 bytes a block that is not referred to.
+// encoded; fingerprints for about 4 MiB; 8 bytes a block that is not referred to, and 8 one that has changed.
 class ShardBuild {
  public:
   // `given_up`: stripes; chunks in these are not kept well enough, and are in others by now.
@@ -68,6 +68,9 @@ class ShardBuild {
   bool has_lost_parts() const { return referrals_.has_lost_parts(); }
 
   RecipeFacts facts() const;
+  // Of the shards built: blocks that are not, byte for byte, what the base's shard has. Counted only
+  // if the file is to be written back (DisplacedFile).
+  const std::vector<std::uint64_t>& changed() const { return changed_; }
 
  private:
   // A block as the origin's shard has it, if it does.
@@ -76,6 +79,7 @@ class ShardBuild {
     std::set<Id128> stripes;  // that it relies on; none if all is referred to
   };
 
+  void count_changed(std::uint64_t number);
   BaseRecipe origin() const { return {file_.client(), file_.identity(), *origin_}; }
   // Numbers of the origin's blocks that belong to the shard, ascending.
   Result<std::vector<std::uint64_t>> origin_blocks(std::uint32_t shard);
@@ -145,6 +149,7 @@ class ShardBuild {
   CommittedGeneration built_;                   // of its record: what is needed to read it
   std::vector<std::uint64_t> not_referred_to_;  // blocks, not to all of their chunks
   bool has_cut_off_ = false;
+  std::vector<std::uint64_t> changed_;
   bool makes_stripes_;
   std::set<Id128> given_up_;
   std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards

@@ -74,7 +74,7 @@ class Planner {
     // A killed one may have left as much as the whole file.
     (void)store::remove_leftovers(store::fs::directory_of(path_));
     std::vector<ByteRange> written;
-    std::unique_ptr<store::Replacement> target = goes_on_ ? take_one_of(copies, written) : nullptr;
+    std::unique_ptr<store::Replacement> target = take_one_of(copies, written);
     Plan plan;
     plan.target.is_new = !target;
     if (!target) {
@@ -103,14 +103,25 @@ class Planner {
   std::unique_ptr<store::Replacement> take_one_of(const std::vector<store::WrittenCopy>& copies,
                                                   std::vector<ByteRange>& written) const {
     for (const store::WrittenCopy& one : copies) {
-      auto taken = store::Replacement::take_copy(path_, one.copy);
+      auto taken = take(one);
       if (!taken.is_ok()) continue;
-      const auto has = (*taken)->size();
-      if (!has.is_ok() || *has != size_) continue;
       written = one.ranges;
       return std::move(*taken);
     }
     return nullptr;
+  }
+
+  Result<std::unique_ptr<store::Replacement>> take(const store::WrittenCopy& copy) const {
+    if (copy.is_untouched) {
+      DEDUP_ASSIGN(auto taken, store::Replacement::take_kept(path_, copy.copy));
+      DEDUP_TRY(taken->resize(size_));
+      return taken;
+    }
+    if (!goes_on_) return Status(Code::kFileInUse, path_ + ": a writer may still be at its copy");
+    DEDUP_ASSIGN(auto taken, store::Replacement::take_copy(path_, copy.copy));
+    DEDUP_ASSIGN(const std::uint64_t size, taken->size());
+    if (size == size_) return taken;
+    return Status(Code::kCorrupt, path_ + ": its copy has another size");
   }
 
   // Those that are left. Whoever writes to one of them late does no harm.

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from ctl import FINE, dedupctl
 from stores import Model, Script, fault_library, is_placeholder, noise, parts, shared_site
 from test_write_back import files_in
 
@@ -97,14 +98,15 @@ def test_writing_to_it_goes_on_from_the_stores(site):
 def test_nodes_that_are_lost_are_made_up_for(site):
     model = Model(noise(1, SIZE))
     site.write(parts(bytes(model.content), 3), 3, 3, KEEP)
-    site.lose("1")
+    first, *others = site.node_names()
+    site.lose(others[0])
     with Count(site) as count:
-        site.expect(model, ["0", "2"], 2)
+        site.expect(model, [first, others[1]], 2)
     assert count.read == 0
     # Too many: the plain file is there.
-    site.lose("2")
+    site.lose(others[1])
     with Count(site) as count:
-        site.expect(model, ["0"], 1)
+        site.expect(model, [first], 1)
     assert count.read >= SIZE
 
 
@@ -112,4 +114,162 @@ def test_deleting_it_frees_the_stores(site):
     site.write(parts(noise(1, SIZE), 3), 3, 3, KEEP)
     site.run(Script().add("delete"), 3, 3, KEEP).check()
     assert not site.path.exists()
+    assert files_in(site) == []
+
+
+# ---- Only what has changed ----------------------------------------------------------------------
+
+LONG = 80 * MIB + 5  # in blocks of 4 MiB: what files that are worth it have
+BLOCK = 4 * MIB
+
+
+def change(model, block, nodes=3):
+    """Some bytes in one block, by one of the ranks."""
+    pieces = {block % nodes: [(block * BLOCK + 77, b"changed %d" % block)]}
+    model.write(pieces)
+    return pieces
+
+
+@pytest.mark.parametrize("flush", ["close", "background"])
+def test_only_blocks_that_have_changed_are_written(site, flush):
+    hints = {**KEEP, "flush": flush}
+    model = Model(noise(1, LONG))
+    site.write(parts(bytes(model.content), 3), 3, 3, hints)
+    for block in (3, 11):
+        with Count(site) as count:
+            site.write(change(model, block), 3, 3, hints, mode="w")
+        is_plain_alone(site, model)
+        assert count.read == 0
+        assert BLOCK <= count.written <= 2 * BLOCK  # its last bytes are not a whole block
+    site.expect(model, 3, 3)
+
+
+def test_several_commits_are_one_change(site):
+    model = Model(noise(1, LONG))
+    site.write(parts(bytes(model.content), 3), 3, 3, KEEP)
+    script = Script().open("w")
+    for block in (3, 11, 3):
+        script.write("all-at", change(model, block)).add("sync", 0)
+    with Count(site) as count:
+        site.run(script.close(), 3, 3, KEEP).check()
+    is_plain_alone(site, model)
+    assert 2 * BLOCK <= count.written <= 3 * BLOCK
+
+
+@pytest.mark.parametrize("size", [LONG // 2, LONG + 9 * MIB, LONG - 1])
+def test_a_size_that_has_changed(site, size):
+    model = Model(noise(1, LONG))
+    site.write(parts(bytes(model.content), 3), 3, 3, KEEP)
+    model.resize(size)
+    with Count(site) as count:
+        site.run(Script().open("w").add("size", 0, size).close(), 3, 3, KEEP).check()
+    is_plain_alone(site, model)
+    assert count.written <= 12 * MIB + 2 * BLOCK
+
+
+@pytest.mark.parametrize("who", ["reads", "writes", "has another name for"])
+def test_who_has_the_old_file_open_keeps_it(site, who):
+    """… as with any file that another one is renamed over."""
+    before = Model(noise(1, LONG))
+    site.write(parts(bytes(before.content), 3), 3, 3, KEEP)
+    model = Model(before.content)
+    link = site.root / "link"
+    if who == "has another name for":
+        os.link(site.path, link)
+        with Count(site) as count:
+            site.write(change(model, 3), 3, 3, KEEP, mode="w")
+        content = link.read_bytes()
+    else:
+        with open(site.path, "rb" if who == "reads" else "r+b") as file:
+            with Count(site) as count:
+                site.write(change(model, 3), 3, 3, KEEP, mode="w")
+            content = file.read()
+            if who == "writes":
+                file.write(b"late")
+    assert content == bytes(before.content)
+    is_plain_alone(site, model)
+    assert count.written >= LONG
+
+
+def test_a_job_of_other_nodes_writes_all_of_it(site):
+    model = Model(noise(1, LONG))
+    site.write(parts(bytes(model.content), 3), 3, 3, KEEP)
+    site.write(change(model, 3), 4, 4, KEEP, mode="w")
+    is_plain_alone(site, model)
+    site.expect(model, 4, 4)
+
+
+# ---- Killed -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["commit.prepared", "commit.unfenced", "commit.displaced", "commit.fenced",
+                                  "commit.installed", "writeback.begun", "writeback.copied", "writeback.renamed"])
+def test_killed_while_what_has_changed_is_written(site, step):
+    """The old file or the new one, plain or in the stores; who comes next finishes it."""
+    old = Model(noise(1, LONG))
+    site.write(parts(bytes(old.content), 3), 3, 3, KEEP)
+    new = Model(old.content)
+    script = Script().open("w").write("all-at", change(new, 3)).close()
+    job = site.run(script, 3, 3, KEEP, {"DEDUP_TEST_KILL": f"{step}:1:0"})
+    assert job.code != 0
+    content = site.read(3, 3)
+    assert content in (bytes(old.content), bytes(new.content))
+    assert content == bytes(new.content) or step in ("commit.prepared", "commit.unfenced", "commit.displaced")
+    if not is_placeholder(site.path):
+        assert site.path.read_bytes() == content
+    model = Model(content)
+    site.write(change(model, 11), 3, 3, KEEP, mode="w")
+    is_plain_alone(site, model)
+    site.expect(model, 3, 3)
+
+
+# ---- Room ---------------------------------------------------------------------------------------
+
+
+def test_it_makes_room_for_what_is_not_at_its_path(site, tmpfs):
+    """… and is read from its path then."""
+    tmpfs("sim0", "48m")
+    first = Model(noise(1, 24 * MIB))
+    hints = {**KEEP, "replication": 1}
+    site.write(parts(bytes(first.content), 1), ["sim0"], 1, hints)
+    assert len(files_in(site)) == 1
+    other = site.path.with_name("other")
+    script = Script().open("wc").write("all-at", {0: [(0, noise(2, 36 * MIB))]}).close()
+    site.run(script, ["sim0"], 1, {"replication": 1}, path=other).check()
+    with Count(site) as count:
+        site.expect(first, ["sim0"], 1)
+    assert count.read >= 24 * MIB
+
+
+def test_dedupctl_knows_it(site):
+    model = Model(noise(1, SIZE))
+    site.write(parts(bytes(model.content), 3), 3, 3, KEEP)
+    answer = dedupctl(site, "ls")
+    assert answer.code == FINE and "cached: it is at its path as a plain file" in answer.out, answer
+    assert dedupctl(site, "--json", "ls").file["at_path"] == "cached"
+    # Nothing is to be done about it.
+    for command in (["gc"], ["gc", "--unnamed", "--yes"], ["flush"], ["heal"], ["export", "--all"]):
+        assert dedupctl(site, *command).code == FINE, command
+    assert len(files_in(site)) == 3
+    is_plain_alone(site, model)
+    assert "is at its path already" in dedupctl(site, "flush", site.path).err
+    answer = dedupctl(site, "--json", "evict")
+    assert answer.code == FINE and len(answer.json["files"]) == 1 and answer.json["files"][0]["freed_bytes"] > SIZE
+    assert files_in(site) == []
+    is_plain_alone(site, model)
+    site.expect(model, 3, 3)
+
+
+def test_only_what_is_at_its_path_is_evicted(site):
+    site.write(parts(noise(1, SIZE), 3), 3, 3, {**KEEP, "flush": "none"})
+    assert dedupctl(site, "evict").code == FINE
+    answer = dedupctl(site, "evict", site.path)
+    assert answer.code != FINE and "is not at its path as a plain file" in answer.err, answer
+    site.expect(Model(noise(1, SIZE)), 3, 3)
+    # Nor one that has changed there since.
+    site.write({0: [(0, b"x")]}, 3, 3, KEEP, mode="w")
+    os.utime(site.path)
+    assert dedupctl(site, "evict").code == FINE
+    assert len(files_in(site)) == 3
+    assert dedupctl(site, "gc", "--unnamed", "--yes").code == FINE
     assert files_in(site) == []

@@ -377,7 +377,7 @@ def test_completion_knows_every_command_and_option(site):
     offered = functools.partial(completion.offered, "dedupctl")
     summary = dedupctl(site, "--help").out
     commands = set(re.findall(r"^  ([a-z]+) ", summary.partition("Subcommands")[2], re.M))
-    assert len(commands) == 17 and commands <= offered("")
+    assert len(commands) == 18 and commands <= offered("")
     for command in commands:
         options = set(re.findall(r"--[a-z-]+", dedupctl(site, command, "--help").out))
         missing = {o for o in options if o not in offered(command, "--")}

@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/cached.h"
 #include "store/commit_record.h"
 #include "store/index.h"
 #include "store/log.h"

@@ -117,6 +117,14 @@ std::optional<store::Placeholder> its_placeholder(Result<store::PathState> state
   return is_its ? std::optional(std::move(state->placeholder)) : std::nullopt;
 }
 
+// Whether a plain file at its path is what some store has noted.
+bool is_cached_as(const store::Stamp& plain, const Id128& attempt, const FileRow& file) {
+  return std::any_of(file.on.begin(), file.on.end(), [&](const FileOnStore& on) {
+    const auto& note = on.survey.write_back.cached;
+    return note && note->attempt == attempt && store::is_unchanged(note->plain, plain);
+  });
+}
+
 // What stands at the path of a file whose nodes share a file system there. Its placeholder in
 // `placed`, if it is there.
 AtPath look_at_path(const Catalog& catalog, const store::CommitRecord& record, FileRow& file,
@@ -129,6 +137,9 @@ AtPath look_at_path(const Catalog& catalog, const store::CommitRecord& record, F
   }
   if (state->kind == Kind::kNoDirectory) return AtPath::kNoDirectory;
   const Kind kind = state->kind;
+  if (kind == Kind::kPlain && is_cached_as(state->stamp, record.attempt, file)) {
+    return AtPath::kCached;
+  }
   placed = its_placeholder(std::move(state), file);
   if (placed) return AtPath::kPlaceholder;
   const auto directory = store::directory_id(file.path);
@@ -145,7 +156,7 @@ void look_for_placeholder(const Catalog& catalog, const store::CommitRecord& rec
                           Whereabouts& whereabouts, const std::string& perhaps_at, FileRow& file,
                           std::optional<store::Placeholder>& placed) {
   file.at_path = look_at_path(catalog, record, file, placed);
-  if (placed) {
+  if (placed || file.at_path == AtPath::kCached) {
     file.stands_at = file.path;
     return;
   }
@@ -246,6 +257,8 @@ std::string_view name_of(AtPath at) {
   switch (at) {
     case AtPath::kPlaceholder:
       return "placeholder";
+    case AtPath::kCached:
+      return "cached";
     case AtPath::kMoved:
       return "moved";
     case AtPath::kNothing:
@@ -268,10 +281,12 @@ WrittenBack written_back(const Catalog& catalog, const FileRow& file) {
     const auto& newest = on.survey.newest;
     if (!file.exists() || newest.empty() || newest.front().attempt != file.record().attempt)
       continue;
-    parts.insert(parts.end(), on.survey.written.begin(), on.survey.written.end());
+    const auto& written = on.survey.write_back.written;
+    parts.insert(parts.end(), written.begin(), written.end());
   }
   WrittenBack out;
   for (const store::WrittenCopy& copy : store::by_copy(parts)) {
+    if (copy.is_untouched) continue;
     out.is_begun = true;
     if (out.trouble.empty()) out.trouble = copy.trouble;
     // Whoever had no room has removed it.
@@ -377,6 +392,11 @@ Result<const FileRow*> Catalog::find(const std::string& name, std::uint64_t gene
   for (const FileRow& row : files) {
     if (row.path == path && !row.deleted && !row.is_kept()) found.push_back(&row);
   }
+  // What was there before has no name.
+  const auto cached = std::find_if(found.begin(), found.end(), [](const FileRow* row) {
+    return row->at_path == AtPath::kCached;
+  });
+  if (cached != found.end()) return *cached;
   if (found.size() == 1) return found[0];
   if (found.empty()) {
     if (const auto kept = store::parse_kept_path(text)) {
@@ -396,6 +416,7 @@ Result<const FileRow*> Catalog::find(const std::string& name, std::uint64_t gene
 
 bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings) {
   if (!file.exists()) return file.chosen_status.code() != Code::kConflict;
+  if (file.at_path == AtPath::kCached) return true;
   const bool is_damaged = std::any_of(file.on.begin(), file.on.end(), [](const FileOnStore& on) {
     return !on.survey.damaged.empty();
   });

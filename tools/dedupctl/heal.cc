@@ -58,6 +58,11 @@ Status check_healable(const Catalog& catalog, const FileRow& row, const std::str
                            row.identity.hex() + ")"};
   }
   const FileRow& file = *named;
+  if (file.at_path == AtPath::kCached) {
+    return {Code::kIo, path +
+                           ": is a cache of the plain file at its path, which has everything: "
+                           "dedupctl evict drops it"};
+  }
   if (file.at_path == AtPath::kPlaceholder || file.at_path == AtPath::kNotShared ||
       path != (row.is_kept() ? row.path : file.path)) {
     return Status::ok();
@@ -137,6 +142,12 @@ ExitCode report_healthy(const Session& session, const FileRow& file, const std::
 // `nodes`: of the job; those that have no store yet get one.
 ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileRow* file,
                    std::string path, Progress& progress, Json& done) {
+  // Nothing is lost of what is at its path, too.
+  std::uint64_t is_left =
+      session.is_root() && session.options.files.empty() && file->at_path == AtPath::kCached ? 1
+                                                                                             : 0;
+  session.ranks.sum({&is_left, 1});
+  if (is_left != 0) return kFine;
   const Status healable = session.ranks.share(
       session.is_root() ? check_healable(session.catalog, *file, path) : Status::ok(), path);
   if (!healable.is_ok()) return fail(session, healable);

@@ -94,6 +94,10 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
                 dedup::ctl::flush),
             "these, whether that was begun or not");
 
+  add_files(add("evict", "drop from the stores what is at its path as a plain file (dedup_flushed)",
+                dedup::ctl::evict),
+            "only these");
+
   command = add("export", "write a file out of the stores as a plain one, or all of them",
                 dedup::ctl::export_files);
   command->add_option("FILE", options.first, kFile)->type_name("");

@@ -89,6 +89,7 @@ ExitCode cat(Session& session);
 ExitCode rm(Session& session);
 ExitCode gc(Session& session);
 ExitCode heal(Session& session);
+ExitCode evict(Session& session);
 ExitCode flush(Session& session);
 ExitCode import_file(Session& session);
 
