@@ -12,8 +12,10 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/delete_file.h \
   engine/protocol/failpoint.cc \
   engine/protocol/failpoint.h \
+  engine/protocol/cached_file.cc \
   engine/protocol/displaced_file.cc \
   engine/protocol/fence.cc \
+  engine/protocol/cached_file.h \
   engine/protocol/displaced_file.h \
   engine/protocol/fence.h \
   engine/protocol/given_up.cc \
@@ -159,6 +161,8 @@ libdedup_engine_la_SOURCES += \
   engine/dedup.cc \
   engine/dedup.h \
   engine/file_handle.h \
+  engine/fetch.cc \
+  engine/fetch.h \
   engine/heal.cc \
   engine/heal.h \
   engine/log_dump.cc \

@@ -129,6 +129,7 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
   file->home = service::file_home(path, job->nodes());
   file->writable = (arguments.amode & MPI_MODE_RDONLY) == 0;
   file->heals = arguments.purpose == Purpose::kHealing;
+  file->fetches = arguments.purpose == Purpose::kFetching;
   file->delete_on_close = (arguments.amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
   DEDUP_TRY(check_same(*file, arguments.amode));
   // A heal does what can be done with the nodes that are left.

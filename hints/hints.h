@@ -25,6 +25,7 @@ enum class Fsync { kCommit, kNever };
 enum class Flush { kNone, kBackground, kClose };
 enum class FlushWait { kWait, kLeave };
 enum class Flushed { kDrop, kKeep };
+enum class Fetch { kNone, kOpen };
 enum class Exchange { kPut, kSend };
 enum class Log { kNone, kInfo };
 
@@ -51,6 +52,7 @@ struct Hints {
   FlushWait flush_wait = FlushWait::kWait;
   std::uint64_t flush_rate = 0;  // bytes a second of a node; 0: no limit
   Flushed flushed = Flushed::kDrop;
+  Fetch fetch = Fetch::kNone;
   Exchange exchange = Exchange::kSend;
   std::uint64_t buffer = std::uint64_t{64} << 20;  // bytes a rank
   std::uint64_t heal_rate = 0;                     // bytes a second of a node; 0: no limit

@@ -114,6 +114,8 @@ constexpr std::array kFlushWaits = {Choice<FlushWait>{"wait", FlushWait::kWait},
                                     Choice<FlushWait>{"leave", FlushWait::kLeave}};
 constexpr std::array kFlushedChoices = {Choice<Flushed>{"drop", Flushed::kDrop},
                                         Choice<Flushed>{"keep", Flushed::kKeep}};
+constexpr std::array kFetches = {Choice<Fetch>{"none", Fetch::kNone},
+                                 Choice<Fetch>{"open", Fetch::kOpen}};
 constexpr std::array kExchanges = {Choice<Exchange>{"put", Exchange::kPut},
                                    Choice<Exchange>{"send", Exchange::kSend}};
 constexpr std::array kLogs = {Choice<Log>{"none", Log::kNone}, Choice<Log>{"info", Log::kInfo}};
@@ -304,6 +306,12 @@ const std::vector<Entry>& entries() {
        "only what has changed, and numbered files share with it",
        true, Agreement::kAll, parse_choice<&Hints::flushed, kFlushedChoices>,
        print_choice<&Hints::flushed, kFlushedChoices>},
+      {"dedup_fetch", "none", names(kFetches),
+       "`open`: a plain file that is opened to be read is brought into the stores first, each byte "
+       "once, and stays at its path: whoever opens it next reads it from them, as long as it does "
+       "not change; `none`: it is read where it is",
+       true, Agreement::kAll, parse_choice<&Hints::fetch, kFetches>,
+       print_choice<&Hints::fetch, kFetches>},
       {"dedup_base", "auto", "`auto`, `none` or an absolute path",
        "the file with which a new one shares what is the same: the one that was committed last of "
        "those beside it whose names differ in digits only, none, or this one",

@@ -66,6 +66,7 @@ Status Fence::prepare(const store::CommitRecord& record) {
   const auto view = file_.view();
   path_ = view->info.path;
   if (view->info.real_path == service::FileInfo::RealPath::kNone) return Status::ok();
+  if (file_.fetches) return check().status();
   DEDUP_ASSIGN(const store::PathState now, store::look_at(path_));
   const bool gone = now.kind == store::PathState::Kind::kNothing ||
                     now.kind == store::PathState::Kind::kNoDirectory;
@@ -90,7 +91,7 @@ Status Fence::prepare(const store::CommitRecord& record) {
 
 Result<store::PathState> Fence::check() {
   const auto view = file_.view();
-  auto now = store::settle_path(path_);
+  auto now = file_.fetches ? store::look_at(path_) : store::settle_path(path_);
   bool same = false;
   if (now.is_ok() && view->info.real_path == service::FileInfo::RealPath::kPlain) {
     same = now->kind == store::PathState::Kind::kPlain && now->stamp == view->info.plain;
@@ -106,6 +107,7 @@ Result<store::PathState> Fence::check() {
 }
 
 Status Fence::put(DisplacedFile& displaced) {
+  if (file_.fetches) return check().status();
   if (!replacement_) return Status::ok();
   const auto replacement = std::exchange(replacement_, nullptr);
   DEDUP_ASSIGN(store::PathState before, check());

@@ -157,7 +157,7 @@ class FindAndAttach {
         choice.missing.push_back({out.info.stores[i].uuid, out.info.stores[i].node});
       }
       if (out.info.real_path != service::FileInfo::RealPath::kNone) {
-        DEDUP_TRY(store::check_replaceable(file_.path));
+        if (replaces()) DEDUP_TRY(store::check_replaceable(file_.path));
       } else if (view.committed) {
         DEDUP_TRY(store::check_quorum(choice));
       }
@@ -173,7 +173,7 @@ class FindAndAttach {
     store::PathState state;
     Status status;
     if (file_.rank() == 0) {
-      auto looked = file_.writable ? store::settle_path(file_.path) : store::look_at(file_.path);
+      auto looked = replaces() ? store::settle_path(file_.path) : store::look_at(file_.path);
       status = looked.status();
       if (status.is_ok()) state = std::move(*looked);
     }
@@ -297,6 +297,8 @@ class FindAndAttach {
     return service::WriteBack::kNone;
   }
 
+  // Whether what stands at the path may be replaced.
+  bool replaces() const { return file_.writable && !file_.fetches; }
   bool exclusive() const { return mode_.create && mode_.exclusive; }
 
   // All nodes share the file system: what stands at the path decides.
@@ -319,7 +321,10 @@ class FindAndAttach {
     } else if (exclusive() && !made_empty_) {
       return exists();
     }
-    if (file_.writable) DEDUP_TRY(store::check_replaceable(file_.path));
+    if (replaces()) DEDUP_TRY(store::check_replaceable(file_.path));
+    if (file_.fetches && state.kind != Kind::kPlain) {
+      return {Code::kConflict, file_.path + ": another job has put it into the stores"};
+    }
     if (state.kind == Kind::kPlain) {
       const store::Choice cached = store::choose_cached(state.stamp, found.reports);
       if (cached.exists && cached.record.size == state.stamp.size) {
@@ -365,7 +370,7 @@ class FindAndAttach {
 
   // On rank 0, once the file is attached: what a killed job left at the real path.
   Status tidy_real_path() {
-    if (file_.rank() != 0 || !decision_.info.writable ||
+    if (file_.rank() != 0 || !decision_.info.writable || file_.fetches ||
         decision_.info.real_path == service::FileInfo::RealPath::kNone) {
       return Status::ok();
     }

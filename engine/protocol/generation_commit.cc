@@ -333,8 +333,8 @@ Status GenerationCommit::install() {
     std::vector<service::StoreRef> stores;
     const std::shared_ptr<const FileView> view = file_.view();
     stores.assign(view->info.stores.begin(), view->info.stores.begin() + file_.nodes());
-    auto reply =
-        file_.client().call(file_.home, service::CommitDone{file_.identity(), encoded_, stores});
+    const service::CommitDone request{file_.identity(), encoded_, stores, file_.fetches};
+    auto reply = file_.client().call(file_.home, request);
     status = reply.is_ok() ? file_.set_view(std::move(*reply)) : reply.status();
   }
   DEDUP_TRY(file_.share_view(status));

@@ -1,6 +1,7 @@
 #include "engine/protocol/leave.h"
 
 #include "base/fields.h"
+#include "engine/protocol/cached_file.h"
 #include "engine/protocol/delete_file.h"
 #include "engine/protocol/write_back.h"
 #include "service/messages/file_home.h"
@@ -30,17 +31,6 @@ bool is_to_be_written_back(const service::CloseBeginReply& reply, Leaving leavin
          reply.info.real_path == service::FileInfo::RealPath::kPlaceholder;
 }
 
-// What was written back, and that the stores keep it. False if none of them can remember that.
-bool keep_cached(const JobFile& file, const store::Stamp& plain) {
-  const service::PutCached request{file.identity(), {file.view()->base(), plain}};
-  std::uint64_t remembered = 0;
-  for (NodeIndex n = 0; n < file.nodes(); ++n) {
-    if (!file.ranks().speaks_for(n)) continue;
-    if (file.client().call(n, request).is_ok()) remembered = 1;
-  }
-  return file.ranks().largest(remembered) != 0;
-}
-
 // How a handle is closed.
 struct Ending {
   Leaving leaving = Leaving::kWithWriteBack;
@@ -60,7 +50,7 @@ Status end_of_file(JobFile& file, const service::CloseBeginReply& reply, const E
       // Who writes in the background has it open.
       if (status.is_ok() && !written->is_done) return status;
       // The plain file is the file now.
-      drop = status.is_ok() && !(written->plain && keep_cached(file, *written->plain));
+      drop = status.is_ok() && !(written->plain && note_cached(file, *written->plain));
     }
   }
   const Status released = file.ranks().agree(release_nodes(file, drop, reply.info));

@@ -198,7 +198,7 @@ class StoreDamage : public testing::Test {
       nodes[n] = std::make_unique<StoreNode>(node_name(n), n, kNodes);
       const service::Find find{kPath, state.placeholder.identity, kTemplate};
       DEDUP_ASSIGN(const auto found, nodes[n]->on(find));
-      store::StoreReport report{n, found.store.uuid, node_name(n), {}, found.deleted};
+      store::StoreReport report{n, found.store.uuid, node_name(n), {}, found.deleted, {}};
       for (const Bytes& encoded : found.records) {
         DEDUP_ASSIGN(report.records.emplace_back(), store::CommitRecord::decode(encoded));
       }

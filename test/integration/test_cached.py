@@ -30,6 +30,7 @@ class Count:
     def __init__(self, site):
         self.site = site
         self.to = site.root / "counted"
+        self.to.unlink(missing_ok=True)
         library = fault_library("count_io")
         site.variables.update(LD_PRELOAD=library, COUNT_DIRECTORY=site.path.parent, COUNT_TO=self.to)
 
@@ -273,3 +274,100 @@ def test_only_what_is_at_its_path_is_evicted(site):
     assert len(files_in(site)) == 3
     assert dedupctl(site, "gc", "--unnamed", "--yes").code == FINE
     assert files_in(site) == []
+
+
+# ---- Stage-in (dedup_fetch) ---------------------------------------------------------------------
+
+FETCH = {"replication": 2, "fetch": "open"}
+
+
+@pytest.mark.parametrize("size", [1, 4096, 5 * MIB + 3, 80 * MIB + 5])
+@pytest.mark.parametrize("nodes, ranks", [(1, 1), (3, 5)])
+def test_a_plain_file_is_read_once_and_then_from_the_stores(site, nodes, ranks, size):
+    model = Model(noise(1, size))
+    site.path.write_bytes(model.content)
+    with Count(site) as first:
+        site.expect(model, nodes, ranks, hints=FETCH)
+    with Count(site) as second:
+        site.expect(model, nodes, ranks)
+    assert second.read == 0
+    assert size <= 4097 or size <= first.read <= size + ranks * 4097
+    is_plain_alone(site, model)
+    assert len(files_in(site)) == nodes
+    # Written to, it is a placeholder as any other.
+    site.write({0: [(0, b"!")]}, nodes, ranks, {"replication": 2}, mode="w")
+    model.write({0: [(0, b"!")]})
+    assert is_placeholder(site.path)
+    site.expect(model, nodes, ranks)
+
+
+def test_what_has_changed_is_fetched_anew(site):
+    site.path.write_bytes(noise(1, SIZE))
+    site.expect(Model(noise(1, SIZE)), 3, 3, hints=FETCH)
+    site.path.write_bytes(noise(2, SIZE))
+    site.expect(Model(noise(2, SIZE)), 3, 3, hints=FETCH)
+    with Count(site) as count:
+        site.expect(Model(noise(2, SIZE)), 3, 3, hints=FETCH)
+    assert count.read == 0
+    assert site.path.read_bytes() == noise(2, SIZE)
+
+
+def test_neither_the_file_nor_its_directory_need_be_writable(site):
+    model = Model(noise(1, SIZE))
+    site.path.write_bytes(model.content)
+    site.path.chmod(0o400)
+    site.path.parent.chmod(0o500)
+    site.expect(model, 3, 3, hints=FETCH)
+    with Count(site) as count:
+        site.expect(model, 3, 3)
+    assert count.read == 0
+    site.path.parent.chmod(0o700)
+
+
+def test_what_finds_no_room_is_read_where_it_is(site, tmpfs):
+    for node in ("sim0", "sim1"):
+        tmpfs(node, "8m")
+    model = Model(noise(1, SIZE))
+    site.path.write_bytes(model.content)
+    path = site.root / "out"
+    job = site.run(Script().open("r").add("read", 0, path, 0).close(), ["sim0", "sim1"], 2, FETCH).check()
+    assert path.read_bytes() == bytes(model.content)
+    assert job.stderr.count("is read where it is") == 1, f"{job}"
+    is_plain_alone(site, model)
+
+
+def test_nothing_is_fetched_for_who_writes_or_of_nothing(site):
+    site.path.write_bytes(b"")
+    site.expect(Model(), 3, 3, hints=FETCH)
+    site.path.write_bytes(noise(1, SIZE))
+    site.run(Script().open("w").close(), 3, 3, FETCH).check()
+    assert site.path.read_bytes() == noise(1, SIZE)
+
+
+@pytest.mark.parametrize("step", ["commit.dumped", "commit.prepared", "commit.renamed", "commit.installed"])
+def test_killed_while_it_is_fetched(site, step):
+    model = Model(noise(1, SIZE))
+    site.path.write_bytes(model.content)
+    script = Script().open("r").close()
+    assert site.run(script, 3, 3, FETCH, {"DEDUP_TEST_KILL": f"{step}:1:1"}).code != 0
+    is_plain_alone(site, model)
+    site.expect(model, 3, 3, hints=FETCH)
+    with Count(site) as count:
+        site.expect(model, 3, 3)
+    assert count.read == 0
+
+
+def test_dedupctl_fetches_by_hand(site):
+    model = Model(noise(1, SIZE))
+    site.write({}, 3, 3)  # makes the stores
+    site.path.unlink()
+    site.path.write_bytes(model.content)
+    assert dedupctl(site, "import", "--cache", site.path).code == FINE
+    is_plain_alone(site, model)
+    with Count(site) as count:
+        site.expect(model, 3, 3)
+    assert count.read == 0
+    # And once more.
+    assert dedupctl(site, "import", "--cache", site.path).code == FINE
+    answer = dedupctl(site, "import", "--cache", site.path, "other")
+    assert answer.code != FINE and "takes no FILE" in answer.err, answer

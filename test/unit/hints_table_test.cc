@@ -28,6 +28,7 @@ Hints unusual() {
   hints.flush = Flush::kClose;
   hints.flush_wait = FlushWait::kLeave;
   hints.flushed = Flushed::kKeep;
+  hints.fetch = Fetch::kOpen;
   hints.flush_rate = (std::uint64_t{7} << 20) + 1;
   hints.exchange = Exchange::kPut;
   hints.buffer = (std::uint64_t{5} << 30) + 1;
@@ -54,7 +55,7 @@ TEST(HintsTable, NamesAreDistinctAndDocumented) {
     EXPECT_LT(entry.allowed.size(), 100u) << "must fit into an MPI error message";
     EXPECT_EQ(find(entry.name), &entry);
   }
-  EXPECT_EQ(names.size(), 23u);
+  EXPECT_EQ(names.size(), 24u);
   EXPECT_EQ(find("dedup_unheard_of"), nullptr);
   EXPECT_EQ(find(""), nullptr);
 }

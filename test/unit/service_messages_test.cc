@@ -449,7 +449,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 63u);
+  EXPECT_EQ(all.size(), 64u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

@@ -223,5 +223,62 @@ TEST(CheckQuorum, DisjointJobsCannotBothWriteIfKIsAtMostHalf) {
   }
 }
 
+// ---- Cached -------------------------------------------------------------------------------------
+
+class ChooseCached : public testing::Test {
+ protected:
+  ChooseCached() {
+    record_ = stores_.next({0, 1, 2, 3}, nullptr);
+    stores_.put({0, 1, 2, 3}, record_);
+  }
+  // Where store `noted` has noted that it is cached as `plain_`, which it is known by.
+  std::vector<StoreReport> reports(const std::vector<int>& present, std::size_t noted) const {
+    auto out = stores_.reports(present);
+    out[noted].cached.push_back({record_.attempt, plain_});
+    return out;
+  }
+
+  Stores stores_{6};
+  CommitRecord record_;
+  const Stamp plain_{1, 2, 3, 4, 5};
+};
+
+TEST_F(ChooseCached, OneNoteIsEnough) {
+  const Choice choice = choose_cached({9, 2, 3, 4, 5}, reports({0, 1, 2, 3}, 2));
+  ASSERT_TRUE(choice.exists) << "a device has another number elsewhere";
+  EXPECT_EQ(choice.record, record_);
+  EXPECT_TRUE(choice.missing.empty() && choice.adopt.empty());
+  EXPECT_FALSE(choose_cached(plain_, stores_.reports({0, 1, 2, 3})).exists);
+}
+
+TEST_F(ChooseCached, AFileThatHasChangedIsNotIt) {
+  for (const Stamp& other : {Stamp{1, 9, 3, 4, 5}, Stamp{1, 2, 9, 4, 5}, Stamp{1, 2, 3, 9, 5},
+                             Stamp{1, 2, 3, 4, 9}}) {
+    EXPECT_FALSE(choose_cached(other, reports({0, 1, 2, 3}, 0)).exists);
+  }
+}
+
+TEST_F(ChooseCached, AsManyStoresAsMayBeLostMayHaveDroppedIt) {
+  EXPECT_EQ(choose_cached(plain_, reports({0, 1}, 0)).missing.size(), 2u);
+  EXPECT_FALSE(choose_cached(plain_, reports({0}, 0)).exists);
+  // They are here, and have nothing of it any more.
+  auto dropped = reports({0, 1, 2, 3}, 0);
+  dropped[2].records.clear();
+  EXPECT_EQ(choose_cached(plain_, dropped).adopt, (std::vector<NodeIndex>{2}));
+  dropped[1].records.clear();
+  dropped[3].records.clear();
+  EXPECT_FALSE(choose_cached(plain_, dropped).exists);
+}
+
+TEST_F(ChooseCached, WhatNeverCountedOrWasDeletedIsNobodys) {
+  // A job was killed before it could replace the plain file.
+  stores_.put({1}, stores_.next({0, 1, 2, 3}, &record_));
+  EXPECT_FALSE(choose_cached(plain_, reports({0, 1, 2, 3}, 0)).exists);
+  stores_.put({1}, record_);
+  EXPECT_TRUE(choose_cached(plain_, reports({0, 1, 2, 3}, 0)).exists);
+  stores_.mark_deleted(record_.identity);
+  EXPECT_FALSE(choose_cached(plain_, reports({0, 1, 2, 3}, 0)).exists);
+}
+
 }  // namespace
 }  // namespace dedup::store

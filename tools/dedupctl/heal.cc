@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "engine/admin.h"
 #include "tools/dedupctl/check.h"
+#include "tools/dedupctl/driver_file.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/progress.h"
@@ -22,30 +23,13 @@ namespace {
 
 using Heal = decltype(&dedup_admin_heal);
 
-Code code_of(int error_class) {
-  switch (error_class) {
-    case MPI_ERR_FILE_IN_USE:
-      return Code::kFileInUse;
-    case MPI_ERR_NO_SUCH_FILE:
-      return Code::kNoSuchFile;
-    case MPI_ERR_NO_SPACE:
-      return Code::kNoSpace;
-    case MPI_ERR_IO:
-      // A chunk without a good copy, or a recipe without a readable one.
-      return Code::kCorrupt;
-    default:
-      return Code::kInternal;
-  }
-}
-
 // Collective.
 Status heal_path(const std::string& path, unsigned replication, int flags,
                  dedup_admin_healed& healed) {
   const auto heal = reinterpret_cast<Heal>(::dlsym(RTLD_DEFAULT, "dedup_admin_heal"));
   dedup_error error{};
   const int error_class = heal(MPI_COMM_WORLD, path.c_str(), replication, flags, &healed, &error);
-  if (error_class == MPI_SUCCESS) return Status::ok();
-  return {code_of(error_class), error.text};
+  return status_of_admin(error_class, error);
 }
 
 // The driver finds an older generation by its file's placeholder.

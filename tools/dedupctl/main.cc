@@ -115,6 +115,8 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
   command->add_option("FILE", options.second, "its name from then on (default: PATH itself)")
       ->type_name("");
   command->add_flag("--force", options.force, "replace FILE");
+  command->add_flag("--cache", options.cache,
+                    "leave the plain file where it is, and have it in the stores as well");
   add_replication(command, "(default: DEDUP_REPLICATION, else 2)");
   command
       ->add_option("--redundancy", options.redundancy,
