@@ -47,7 +47,8 @@ class NodeHandler : public Handler {
                       Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
                       RecallLease, ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits,
                       JoinStripes, FindPlacements, References, WriteIndex, Prepare, Commit, Abort,
-                      Collect, PutWritten, ListWritten, PutCached>(store_node_, opcode, body, responder);
+                      Collect, PutWritten, ListWritten, PutCached>(store_node_, opcode, body,
+                                                                   responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
     }

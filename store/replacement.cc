@@ -123,8 +123,7 @@ Id128 kept_id(const Id128& attempt, const Id128& kept) {
 std::string key_of(const PathState& state) {
   if (state.kind == PathState::Kind::kPlaceholder) return state.placeholder.attempt.hex();
   Encoder e;
-  for (const std::uint64_t field :
-       {state.stamp.inode, state.stamp.size, state.stamp.modified}) {
+  for (const std::uint64_t field : {state.stamp.inode, state.stamp.size, state.stamp.modified}) {
     e.put(field);
   }
   return hex(format::checksum(e.bytes())) + hex(format::checksum(e.bytes(), 1));

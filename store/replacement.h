@@ -50,8 +50,8 @@ class Replacement {
   // somebody else has taken it, kFileInUse if somebody who joined it still has it, as far as locks
   // tell: what he writes late would be in what stands at the path by then.
   static Result<std::unique_ptr<Replacement>> take_copy(const std::string& path, const Id128& id);
-  // To go on with a plain file that keep_as_copy() has kept: a copy of the same bytes, which is mine
-  // and has another id. kFileInUse if somebody may have the file open, or has changed it;
+  // To go on with a plain file that keep_as_copy() has kept: a copy of the same bytes, which is
+  // mine and has another id. kFileInUse if somebody may have the file open, or has changed it;
   // kNoSuchFile if it is gone.
   static Result<std::unique_ptr<Replacement>> take_kept(const std::string& path, const Id128& id);
   ~Replacement();

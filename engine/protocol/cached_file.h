@@ -6,8 +6,8 @@
 
 namespace dedup::engine {
 
-// Collective; the file is open for writing. `plain`: of the plain file at its path that is its base.
-// False if no store can remember that.
+// Collective; the file is open for writing. `plain`: of the plain file at its path that is its
+// base. False if no store can remember that.
 bool note_cached(const JobFile& file, const store::Stamp& plain);
 
 }  // namespace dedup::engine

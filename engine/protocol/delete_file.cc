@@ -37,9 +37,8 @@ Status drop_everywhere(service::Client& client, const std::string& path, const h
   hide(found, aside);
   DEDUP_ASSIGN(const bool shared, is_shared(found, path));
   const bool is_plain = state.kind == store::PathState::Kind::kPlain;
-  const Id128 identity = is_plain
-                             ? store::choose_cached(state.stamp, found.reports).record.identity
-                             : state.placeholder.identity;
+  const Id128 identity = is_plain ? store::choose_cached(state.stamp, found.reports).record.identity
+                                  : state.placeholder.identity;
   const bool is_there = state.kind == store::PathState::Kind::kPlaceholder || is_plain;
   if (shared && !is_there) return {Code::kNoSuchFile, path + ": no such file"};
   if (shared) DEDUP_TRY(store::fs::remove_file(path));

@@ -52,8 +52,8 @@ std::optional<store::WrittenPart> DisplacedFile::keep_plain(const store::PathSta
 
 std::optional<store::WrittenPart> DisplacedFile::keep_copy() const {
   const auto view = file_.view();
-  const auto known = file_.client().call(
-      file_.client().self(), service::ListWritten{file_.identity(), view->base()});
+  const auto known = file_.client().call(file_.client().self(),
+                                         service::ListWritten{file_.identity(), view->base()});
   if (!known.is_ok()) return std::nullopt;
   for (const store::WrittenPart& part : known->parts) {
     if (part.writer != store::WrittenPart::kNobody) continue;

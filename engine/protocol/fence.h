@@ -25,8 +25,9 @@ class Fence {
   // Before the commit records: writes the placeholder for `record` beside the path. kConflict if
   // something else stands there than what this job opened.
   Status prepare(const store::CommitRecord& record);
-  // After them; what stood there before is for `displaced` to keep. kConflict as above. After another failure it is not known whether the generation
-  // counts; the job's next attempt then goes on from what there is.
+  // After them; what stood there before is for `displaced` to keep. kConflict as above. After
+  // another failure it is not known whether the generation counts; the job's next attempt then goes
+  // on from what there is.
   Status put(DisplacedFile& displaced);
 
  private:

@@ -69,8 +69,8 @@ class GenerationCommit {
   Id128 id_;
   store::CommitRecord record_;  // on rank 0
   Bytes encoded_;
-  RecipePart part_;    // what this rank built
-  RecipeFacts facts_;  // on rank 0
+  RecipePart part_;                     // what this rank built
+  RecipeFacts facts_;                   // on rank 0
   std::vector<std::uint64_t> changed_;  // likewise
   StripeMaker::Figures stripes_;
   std::set<Id128> given_up_;       // stripes

@@ -44,7 +44,8 @@ enum class Referring { kToAll, kToChanges };
 // blocks that are, byte for byte, what the origin's shard has are only named. (The origin is the
 // base or, of a new file, the donor.) The nodes get copies while it goes on with the next blocks.
 // Used by one rank, for one shard after the other. Memory: some ten blocks, and as they are
-// encoded; fingerprints for about 4 MiB; 8 bytes a block that is not referred to, and 8 one that has changed.
+// encoded; fingerprints for about 4 MiB; 8 bytes a block that is not referred to, and 8 one that
+// has changed.
 class ShardBuild {
  public:
   // `given_up`: stripes; chunks in these are not kept well enough, and are in others by now.
@@ -68,8 +69,8 @@ class ShardBuild {
   bool has_lost_parts() const { return referrals_.has_lost_parts(); }
 
   RecipeFacts facts() const;
-  // Of the shards built: blocks that are not, byte for byte, what the base's shard has. Counted only
-  // if the file is to be written back (DisplacedFile).
+  // Of the shards built: blocks that are not, byte for byte, what the base's shard has. Counted
+  // only if the file is to be written back (DisplacedFile).
   const std::vector<std::uint64_t>& changed() const { return changed_; }
 
  private:

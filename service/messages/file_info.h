@@ -40,8 +40,8 @@ struct FileInfo {
   // there is none or that is small.
   Id128 home_seed;
   // What stands at the real path. kNone: the nodes share no file system there, and the stores find
-  // the file by its path. kPlain: the file's committed content, until the first commit; or, if there
-  // is a base, what that is cached as (store/cached.h).
+  // the file by its path. kPlain: the file's committed content, until the first commit; or, if
+  // there is a base, what that is cached as (store/cached.h).
   enum class RealPath : std::uint8_t { kNone, kPlaceholder, kPlain };
   friend constexpr RealPath last_of(RealPath) { return RealPath::kPlain; }
   RealPath real_path = RealPath::kNone;

@@ -308,7 +308,7 @@ TEST_F(SimulatedWriteBack, ACachedFileSurvivesAFaultAtEveryCall) {
        {store::Fault::kIo, store::Fault::kLate, store::Fault::kNoSpace}) {
     for (const bool at_shared : {false, true}) {
       std::uint64_t points = 0;
-      for (std::uint64_t n = 1; n < 2000; n += at_shared ? 1 : 3) {
+      for (std::uint64_t n = 1; n < 2000; n += at_shared ? 1 : 7) {
         SCOPED_TRACE(n);
         seed_product(1);
         Cluster here{Breakage::kNone};

@@ -252,8 +252,8 @@ TEST_F(ChooseCached, OneNoteIsEnough) {
 }
 
 TEST_F(ChooseCached, AFileThatHasChangedIsNotIt) {
-  for (const Stamp& other : {Stamp{1, 9, 3, 4, 5}, Stamp{1, 2, 9, 4, 5}, Stamp{1, 2, 3, 9, 5},
-                             Stamp{1, 2, 3, 4, 9}}) {
+  for (const Stamp& other :
+       {Stamp{1, 9, 3, 4, 5}, Stamp{1, 2, 9, 4, 5}, Stamp{1, 2, 3, 9, 5}, Stamp{1, 2, 3, 4, 9}}) {
     EXPECT_FALSE(choose_cached(other, reports({0, 1, 2, 3}, 0)).exists);
   }
 }

@@ -38,6 +38,11 @@ Placeholder of_attempt(std::uint8_t attempt) {
   return p;
 }
 
+std::string text_at(const std::string& path) {
+  const Bytes bytes = test::get_file(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 std::size_t count_entries(const TempDir& dir) {
   const std::filesystem::directory_iterator entries(dir.path());
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
@@ -434,7 +439,7 @@ TEST(KeptPlainFile, IsGoneOnWithByOne) {
     ASSERT_TRUE((*taken)->flush().is_ok());
     ASSERT_TRUE((*taken)->put_after(*look_at(kept.path)).is_ok());
   }
-  EXPECT_EQ(test::get_file(kept.path), test::bytes_of("new"));
+  EXPECT_EQ(text_at(kept.path), "new");
   EXPECT_EQ(count_entries(kept.dir), 1u);
 }
 
@@ -446,7 +451,9 @@ TEST(KeptPlainFile, ThatOthersCanReachOrHaveChangedIsLeftToThem) {
     std::optional<fs::File> open;
     if (what == std::string("read")) open.emplace(*fs::open_read(name));
     if (what == std::string("write")) open.emplace(*fs::open_to_write(name));
-    if (what == std::string("link")) ASSERT_TRUE(fs::link(name, kept.dir / "other").is_ok());
+    if (what == std::string("link")) {
+      ASSERT_TRUE(fs::link(name, kept.dir / "other").is_ok());
+    }
     if (what == std::string("change")) put_text(name, "now");
     const auto taken = Replacement::take_kept(kept.path, kept.id);
     // Where files can be cloned, only a change matters.
@@ -456,8 +463,7 @@ TEST(KeptPlainFile, ThatOthersCanReachOrHaveChangedIsLeftToThem) {
     } else {
       EXPECT_EQ(taken.status().code(), Code::kFileInUse);
     }
-    EXPECT_EQ(test::get_file(name),
-              test::bytes_of(what == std::string("change") ? "now" : "old"));
+    EXPECT_EQ(text_at(name), what == std::string("change") ? "now" : "old");
   }
 }
 
@@ -465,12 +471,10 @@ TEST(KeptPlainFile, GoesOverToTheNextGenerationOrGoes) {
   KeptPlain kept;
   const Id128 next = *keep_for(kept.path, kept.id, id_of(2));
   EXPECT_EQ(keep_for(kept.path, kept.id, id_of(3)).status().code(), Code::kNoSuchFile);
-  ASSERT_TRUE(
-      begin_placeholder(kept.path, of_attempt(2))->put_after(*look_at(kept.path)).is_ok());
+  ASSERT_TRUE(begin_placeholder(kept.path, of_attempt(2))->put_after(*look_at(kept.path)).is_ok());
   ASSERT_TRUE(remove_leftovers(kept.dir.path()).is_ok());
   EXPECT_TRUE(has_copy(kept.path, next));
-  ASSERT_TRUE(
-      begin_placeholder(kept.path, of_attempt(3))->put_after(*look_at(kept.path)).is_ok());
+  ASSERT_TRUE(begin_placeholder(kept.path, of_attempt(3))->put_after(*look_at(kept.path)).is_ok());
   ASSERT_TRUE(remove_leftovers(kept.dir.path()).is_ok());
   EXPECT_EQ(count_entries(kept.dir), 1u);
 }
