@@ -145,6 +145,17 @@ def test_only_blocks_that_have_changed_are_written(site, flush):
     site.expect(model, 3, 3)
 
 
+def test_a_tenth_of_the_blocks_costs_a_tenth_of_the_bytes(site):
+    model = Model(noise(1, 20 * BLOCK))
+    site.write(parts(bytes(model.content), 3), 3, 3, KEEP)
+    pieces = change(model, 3)
+    pieces.update(change(model, 11))
+    with Count(site) as count:
+        site.write(pieces, 3, 3, KEEP, mode="w")
+    is_plain_alone(site, model)
+    assert count.written <= 0.12 * len(model.content)
+
+
 def test_several_commits_are_one_change(site):
     model = Model(noise(1, LONG))
     site.write(parts(bytes(model.content), 3), 3, 3, KEEP)
