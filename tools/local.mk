@@ -130,6 +130,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/node_load.h \
   tools/dedupctl/output.cc \
   tools/dedupctl/output.h \
+  tools/dedupctl/owner.cc \
+  tools/dedupctl/owner.h \
   tools/dedupctl/progress.cc \
   tools/dedupctl/progress.h \
   tools/dedupctl/prometheus.cc \

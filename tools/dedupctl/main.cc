@@ -14,8 +14,10 @@
 #include "tools/dedupctl/duration.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
+#include "tools/dedupctl/owner.h"
 #include "tools/dedupctl/scan.h"
 #include "tools/dedupctl/session.h"
+#include "tools/dedupctl/stores.h"
 
 namespace {
 
@@ -376,9 +378,15 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return answer(app, e);
   }
+  const bool in_job = dedup::ctl::is_mpi_rank();
+  if (!in_job) {
+    const auto directories =
+        dedup::ctl::store_directories(options.stores, dedup::hints::node_of_process());
+    const dedup::Status status = dedup::ctl::become_owner(directories);
+    if (!status.is_ok()) return failed(status);
+  }
   if (run_alone) return run_alone(options);
   sort_arguments(app, options);
-  const bool in_job = dedup::ctl::is_mpi_rank();
   if (!in_job && takes_driver(app, options)) {
     return failed(dedup::ctl::run_in_job(options, {argv + 1, argv + argc}));
   }
