@@ -101,8 +101,13 @@ class Bed:
 
     @property
     def plain_files(self):
-        """Whether what was written is a plain file at its name once it is closed."""
+        """Whether what was written is a plain file at its name once the program has ended."""
         return self.configuration != "default"
+
+    @property
+    def plain_at_close(self):
+        """Whether it is one when the close returns. None: as it comes."""
+        return None if self.configuration == "flush-background" else self.plain_files
 
     def name(self, file):
         """A file's name with the driver's prefix."""
