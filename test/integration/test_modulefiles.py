@@ -37,7 +37,7 @@ def variables(path):
 
 
 @pytest.mark.parametrize("name", ["0.1.0.lua", "0.1.0"])
-@pytest.mark.parametrize("given", [{}, {"MANPATH": "/usr/local/man:", "LD_LIBRARY_PATH": "/opt/x/lib"}])
+@pytest.mark.parametrize("given", [{}, {"MANPATH": "/usr/share/man", "LD_LIBRARY_PATH": "/opt/x/lib"}])
 def test_loaded_and_unloaded(make, tmp_path, name, given):
     make("install")
     prefix = tmp_path / "prefix"
