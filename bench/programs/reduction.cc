@@ -27,7 +27,7 @@ std::uint64_t largest(std::uint64_t mine) {
 plan::FrequentSet unique_set(unsigned rank, std::uint64_t chunks,
                              const plan::ReduceLimits& limits) {
   plan::FrequentSet set;
-  set.reserve(chunks);
+  set.reserve(chunks, chunks);
   std::uint64_t state = 0x9e3779b97f4a7c15u * (rank + 1);
   for (std::uint64_t i = 0; i < chunks; ++i) {
     Fingerprint fingerprint;

@@ -175,6 +175,8 @@ class Round {
     return content;
   }
 
+  Lanes lanes() const { return {shape_.ranks, shape_.ranks}; }
+
   std::span<Rank> ranks_on(NodeIndex node) {
     const auto ranks = static_cast<std::size_t>(shape_.ranks);
     return std::span(ranks_).subspan(node * ranks, ranks);
@@ -182,7 +184,7 @@ class Round {
 
   void see_nodes() {
     for (Rank& rank : ranks_) {
-      rank.dealt = deal_records(rank.chunks.take_records(), shape_.ranks);
+      rank.dealt = deal_records(rank.chunks.take_records(), lanes());
     }
     for (Rank& rank : ranks_) {
       Bytes bytes;
@@ -310,8 +312,7 @@ class Round {
   void check_settled() {
     std::vector<Fingerprint> names;
     for (int r = 0; r < shape_.ranks; ++r) {
-      for (const auto& [name, placement] :
-           settled_part(result_, dealing_.dealer, r, shape_.ranks)) {
+      for (const auto& [name, placement] : settled_part(result_, dealing_.dealer, r, lanes())) {
         names.push_back(name);
         EXPECT_GE(placement.redundancy(), plan::Redundancy::copies(copies_));
       }
