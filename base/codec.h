@@ -134,10 +134,6 @@ class Decoder {
     at_ += size;
   }
 
-  void skip(std::size_t size) {
-    if (has(size)) at_ += size;
-  }
-
   void fail() { ok_ = false; }
   bool ok() const { return ok_; }
   bool at_end() const { return at_ == in_.size(); }

@@ -137,14 +137,15 @@ Answers GridCount::take(const std::vector<Bytes>& from) {
 std::vector<GridCount::Frame> GridCount::frames(const Bytes& message, std::size_t count) {
   std::vector<Frame> all;
   all.reserve(count);
-  Decoder in(message);
-  for (std::size_t i = 0; i < count && in.ok(); ++i) {
-    const std::uint32_t size = get_varint_below(in, in.left() + 1);
-    if (size > in.left()) in.fail();
-    if (in.ok()) all.push_back(std::span(message).subspan(in.position(), size));
-    in.skip(size);
+  Frame left(message);
+  while (all.size() < count) {
+    Decoder in(left);
+    const std::uint32_t size = get_varint_below(in, left.size());
+    if (!in.ok() || size > in.left()) break;
+    all.push_back(left.subspan(in.position(), size));
+    left = left.subspan(in.position() + size);
   }
-  if (in.ok() && in.at_end()) return all;
+  if (all.size() == count && left.empty()) return all;
   is_sound_ = false;
   return std::vector<Frame>(count);
 }

@@ -53,6 +53,7 @@ libdedup_core_la_SOURCES += \
 unit_tests_SOURCES += \
   test/unit/plan_access_test.cc \
   test/unit/plan_advice_test.cc \
+  test/unit/count_everywhere.h \
   test/unit/plan_bits_test.cc \
   test/unit/plan_block_changes_test.cc \
   test/unit/plan_block_test.cc \

@@ -1,5 +1,3 @@
-// Counting on the grid, all nodes in one program: their messages are handed over by hand
-// (plan/grid_count.h).
 #include "plan/count.h"
 
 #include <gtest/gtest.h>
@@ -7,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>
 
 #include "base/hasher.h"
 #include "plan/grid_count.h"
+#include "test/unit/count_everywhere.h"
 
 namespace dedup::plan {
 namespace {
@@ -44,7 +42,6 @@ struct World {
   std::vector<FrequentSet> told;             // by node
   std::vector<std::uint64_t> load;           // by node
   std::optional<Weights> weights;
-  std::size_t most_messages = 0;  // of a node, sent
 
   World(NodeIndex count, unsigned k)
       : job_nodes(count), copies(k), asked(count), outside(count), told(count) {
@@ -54,52 +51,29 @@ struct World {
 
   void run() {
     const Grid grid(static_cast<std::uint32_t>(nodes.size()), direct);
-    std::vector<std::unique_ptr<GridCount>> counts;
+    std::vector<Questions> questions;
     std::vector<std::vector<Fingerprint>> names(nodes.size());  // as sorted
-    std::vector<std::vector<Bytes>> messages;
     for (std::uint32_t p = 0; p < nodes.size(); ++p) {
-      counts.push_back(std::make_unique<GridCount>(grid, nodes, p, copies, job_nodes));
       Gathering mine(0, kAll);
       for (const Asked& one : asked[p]) {
         mine.add(one.name, nodes[p], one.holders.empty() ? nullptr : &one.holders);
       }
-      const Gathering::Together together = std::move(mine).finish();
+      Gathering::Together together = std::move(mine).finish();
       names[p].resize(asked[p].size());
       for (std::size_t i = 0; i < asked[p].size(); ++i) {
         names[p][together.places[i]] = asked[p][i].name;
       }
-      messages.push_back(counts[p]->ask(together.questions));
+      questions.push_back(std::move(together.questions));
     }
     SettledChunks all_settled(1 << 20);
     all_settled.add({settled.begin(), settled.end()}, settled.size());
-    messages = carry(grid, counts, messages, &GridCount::row);
-    for (std::uint32_t p = 0; p < nodes.size(); ++p) counts[p]->take_row(messages[p]);
-    for (std::uint32_t p = 0; p < nodes.size(); ++p) messages[p] = counts[p]->ask_homes();
-    messages = carry(grid, counts, messages, &GridCount::column);
-    Loads all(job_nodes);
+    test::CountedEverywhere counted =
+        test::count_everywhere(grid, nodes, job_nodes, copies, questions, outside, all_settled);
+    EXPECT_LE(counted.most_messages, grid.columns() + 1);
+    weights = std::move(counted.weights);
+    load = std::move(counted.load);
     for (std::uint32_t p = 0; p < nodes.size(); ++p) {
-      counts[p]->take_column(messages[p]);
-      counts[p]->count(all_settled);
-      counts[p]->counted().add_to(all);
-      all.fixed[nodes[p]] += outside[p];
-    }
-    weights.emplace(all);
-    std::vector<std::uint64_t> chosen;
-    for (int i = 0; i < 4; ++i) {
-      chosen.assign(job_nodes, 0);
-      for (const auto& count : counts) count->counted().count_chosen(*weights, chosen);
-      if (i == 3 || weights->correct(chosen)) break;
-    }
-    load.resize(job_nodes);
-    for (NodeIndex n = 0; n < job_nodes; ++n) load[n] = all.fixed[n] + chosen[n];
-    for (std::uint32_t p = 0; p < nodes.size(); ++p) messages[p] = counts[p]->answer(&*weights);
-    messages = carry(grid, counts, messages, &GridCount::column);
-    for (std::uint32_t p = 0; p < nodes.size(); ++p) counts[p]->take_answers(messages[p]);
-    for (std::uint32_t p = 0; p < nodes.size(); ++p) messages[p] = counts[p]->answer_row();
-    messages = carry(grid, counts, messages, &GridCount::row);
-    for (std::uint32_t p = 0; p < nodes.size(); ++p) {
-      const Answers answers = counts[p]->take(messages[p]);
-      EXPECT_TRUE(counts[p]->is_sound());
+      const Answers& answers = counted.answers[p];
       ASSERT_EQ(answers.size(), names[p].size());
       for (std::size_t i = 0; i < answers.size(); ++i) {
         if (!answers[i].empty()) told[p].add_designated(names[p][i], 1, 1, answers[i]);
@@ -200,26 +174,6 @@ struct World {
     std::memcpy(&value, name.bytes.data() + 8, sizeof value);
     return __builtin_bswap64(value);
   }
-
-  // What each gets from those in its row, or column.
-  std::vector<std::vector<Bytes>> carry(const Grid& grid,
-                                        const std::vector<std::unique_ptr<GridCount>>& counts,
-                                        std::vector<std::vector<Bytes>>& to,
-                                        const std::vector<std::uint32_t>& (GridCount::*places)()
-                                            const) {
-    std::vector<std::vector<Bytes>> from(to.size());
-    for (std::uint32_t p = 0; p < to.size(); ++p) {
-      const auto& mine = (*counts[p].*places)();
-      most_messages = std::max(most_messages, mine.size());
-      for (std::size_t i = 0; i < mine.size(); ++i) {
-        const auto& theirs = (*counts[mine[i]].*places)();
-        const auto me = std::find(theirs.begin(), theirs.end(), p) - theirs.begin();
-        from[p].push_back(std::move(to[mine[i]][static_cast<std::size_t>(me)]));
-      }
-    }
-    EXPECT_LE(most_messages, grid.columns() + 1);
-    return from;
-  }
 };
 
 // `count` names, each on nodes that `choose` says.
@@ -306,7 +260,7 @@ TEST(Counting, IsThatOfOnePlaceWhateverNodesHave) {
 double balance_of(NodeIndex nodes, unsigned copies, const std::string& data) {
   std::mt19937_64 random(33);
   World world(nodes, copies);
-  const std::size_t each = 3000;  // chunks of a node that others have, too
+  const std::size_t each = 2000;  // chunks of a node that others have, too
   const auto ring = [&](std::size_t from, std::size_t count) {
     std::vector<std::size_t> out;
     for (std::size_t i = 0; i < count; ++i) out.push_back((from + i) % nodes);
@@ -321,11 +275,11 @@ double balance_of(NodeIndex nodes, unsigned copies, const std::string& data) {
   } else {
     share(world, each * nodes / 5, random, [&](std::size_t) { return some_of(nodes, 5, random); });
   }
-  std::lognormal_distribution<double> lognormal(std::log(150.0), 0.5);
+  std::lognormal_distribution<double> lognormal(std::log(100.0), 0.5);
   for (std::uint32_t n = 0; n < nodes; ++n) {
-    if (data == "one in three has more") world.outside[n] = n % 3 == 2 ? 600 : 60;
+    if (data == "one in three has more") world.outside[n] = n % 3 == 2 ? 400 : 40;
     if (data == "lognormal") world.outside[n] = static_cast<std::uint32_t>(lognormal(random));
-    if (data == "every other one has more") world.outside[n] = n % 2 == 0 ? 500 : 0;
+    if (data == "every other one has more") world.outside[n] = n % 2 == 0 ? 300 : 0;
   }
   world.run();
   return world.largest_over_average();
@@ -333,7 +287,7 @@ double balance_of(NodeIndex nodes, unsigned copies, const std::string& data) {
 
 // Where nodes have enough that others have, too, loads become equal.
 TEST(Counting, MakesLoadsEqual) {
-  for (const NodeIndex nodes : {NodeIndex{8}, NodeIndex{40}, NodeIndex{100}}) {
+  for (const NodeIndex nodes : {NodeIndex{8}, NodeIndex{70}}) {
     for (const unsigned copies : {1u, 2u, 3u}) {
       for (const char* const data :
            {"all alike", "pairs", "neighbours", "scattered", "one in three has more", "lognormal",

@@ -10,9 +10,12 @@
 // costs: all that one node does, by the product's own code. What arrives are the others' messages,
 // encoded from the names that they have of those whose home the node is; what it only passes on,
 // and what it is answered, is drawn. Sums over all nodes are of nodes that are alike; each takes a
-// node two vectors of a word a node, in 2 log2(nodes) messages, each way. (J. L. Rabenseifner's way
-// of summing up.) loads: a third of the nodes have as many chunks of their own beside as they have
-// of these, the others a tenth of that. Homes do not change who is designated: here one is enough.
+// node two vectors of a word a node, in 2 log2(nodes) messages, each way, as R. Rabenseifner sums
+// up.
+//
+// loads: a third of the nodes have a third as many chunks of their own beside as they have of
+// these, the others a tenth of that. Homes do not change who is designated: here one is enough.
+//
 // Prints one JSON object.
 
 #include <algorithm>
@@ -358,7 +361,7 @@ void loads(const World& world) {
   plan::Loads all(static_cast<NodeIndex>(world.nodes));
   count.add_to(all);
   for (std::uint32_t n = 0; n < world.nodes; ++n) {
-    all.fixed[n] += n % 3 == 2 ? world.chunks : world.chunks / 10;
+    all.fixed[n] += n % 3 == 2 ? world.chunks / 3 : world.chunks / 30;
   }
   plan::Weights weights(all);
   std::vector<std::uint64_t> chosen;
