@@ -125,6 +125,8 @@ libdedup_mpi_la_SOURCES = \
 libdedup_dump_la_CPPFLAGS = $(libdedup_engine_la_CPPFLAGS)
 libdedup_dump_la_CXXFLAGS = $(libdedup_engine_la_CXXFLAGS)
 libdedup_dump_la_SOURCES = \
+  engine/dump/counting.cc \
+  engine/dump/counting.h \
   engine/dump/dump.cc \
   engine/dump/dump.h \
   engine/dump/dump_round.cc \

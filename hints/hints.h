@@ -19,6 +19,7 @@
 namespace dedup::hints {
 
 enum class Mode { kCollective, kLocal, kNone };
+enum class Reduction { kExact, kTree };
 enum class Partners { kLoad, kRing };
 enum class Visibility { kImmediate, kSync };
 enum class Fsync { kCommit, kNever };
@@ -44,6 +45,7 @@ struct Hints {
   std::uint32_t chunk_size = 4096;   // bytes
   Mode mode = Mode::kCollective;
   FingerprintKind fingerprint = FingerprintKind::kKeyed;
+  Reduction reduction = Reduction::kExact;
   Partners partners = Partners::kLoad;
   std::uint32_t group = 8;  // nodes that are one another's partners; 1: there are no groups
   Visibility visibility = Visibility::kImmediate;

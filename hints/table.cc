@@ -101,6 +101,8 @@ constexpr std::array kModes = {Choice<Mode>{"collective", Mode::kCollective},
 constexpr std::array kFingerprints = {Choice<FingerprintKind>{"keyed", FingerprintKind::kKeyed},
                                       Choice<FingerprintKind>{"sha256", FingerprintKind::kSha256},
                                       Choice<FingerprintKind>{"sha1", FingerprintKind::kSha256}};
+constexpr std::array kReductions = {Choice<Reduction>{"exact", Reduction::kExact},
+                                    Choice<Reduction>{"tree", Reduction::kTree}};
 constexpr std::array kPartners = {Choice<Partners>{"load", Partners::kLoad},
                                   Choice<Partners>{"ring", Partners::kRing}};
 constexpr std::array kVisibilities = {Choice<Visibility>{"immediate", Visibility::kImmediate},
@@ -243,9 +245,17 @@ const std::vector<Entry>& entries() {
        "or m may be lost. K is m + 1 then, unless `dedup_replication` says more, and what K nodes "
        "have stays on m + 1 of them; with K above the number of nodes all is in stripes, once",
        false, Agreement::kAll, parse_redundancy, print_redundancy},
+      {"dedup_reduction", "exact", names(kReductions),
+       "how nodes find out which chunks several of them have: `exact` asks the home of each "
+       "chunk's "
+       "name, which counts them all; `tree` merges the F most frequent on the way up a tree",
+       true, Agreement::kAll, parse_choice<&Hints::reduction, kReductions>,
+       print_choice<&Hints::reduction, kReductions>},
       {"dedup_threshold", "131072", "1 to 16777216",
-       "F: how many fingerprints the collective reduction carries at most", true, Agreement::kAll,
-       parse_integer<&Hints::threshold, 1, 1 << 24, false>, print_integer<&Hints::threshold>},
+       "F: how many fingerprints the tree carries at most, and how many a node remembers from one "
+       "dump to the next",
+       true, Agreement::kAll, parse_integer<&Hints::threshold, 1, 1 << 24, false>,
+       print_integer<&Hints::threshold>},
       {"dedup_chunk_size", "4096", "512 to 1 MiB, in bytes or with a unit (`4K`, `64 KiB`)",
        "bytes in a chunk, the unit of deduplication", false, Agreement::kAll,
        parse_integer<&Hints::chunk_size, 512, kMiB, true>, print_integer<&Hints::chunk_size>},

@@ -74,14 +74,17 @@ NodeView see_node(DumpState& state, NamedChunks& chunks, NodeExchange& within, F
   return view;
 }
 
-// The chunks that several nodes have; none in other modes than `collective`.
+// The chunks that several nodes have; none in other modes than `collective`. Where they are
+// counted, those of them that this rank has.
 plan::FrequentSet reduce_over_nodes(DumpState& state, const NodeView& view, std::uint32_t outside,
                                     DumpStats& stats, FirstError& error) {
   if (!state.is_collective()) return {};
   const plan::ReduceLimits limits{state.keeping.copies, state.hints.threshold,
                                   state.topology.job_nodes()};
   ReductionCost cost;
-  auto reduced = reduce(state.topology, frequent_part(view, outside, limits), limits, &cost);
+  auto reduced = state.counts()
+                     ? state.counting.count(view, outside, state.keeping.copies, cost)
+                     : reduce(state.topology, frequent_part(view, outside, limits), limits, &cost);
   stats.bytes_reducing += cost.bytes;
   stats.merges += cost.merges;
   error.note(reduced.status());
@@ -101,6 +104,7 @@ NodePlan make_plan(DumpState& state, const NodeView& view, const NamedChunks& ch
       state.exchange->slots_per_round(CopyHeader::size(state.keeping.copies), longest);
   request.identity = state.identity;
   request.result = &frequent;
+  request.is_counted = state.counts();
   request.mine = total(view, chunks, frequent);
   request.status = error.status();
   // An order is made for groups, or for none.
@@ -211,9 +215,11 @@ Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::
   const Status registered = state.writer.settle(all.is_ok());
   if (!all.is_ok()) return all;
   finish_pieces(chunks, verdicts, placements);
-  if (state.deduplicates()) {
+  if (state.counts()) {
+    state.counting.settle(plan.dealer);
+  } else if (state.deduplicates()) {
     state.settled.add(
-        settled_part(frequent, plan.dealer, state.topology.node_rank(), state.topology.node_size()),
+        settled_part(frequent, plan.dealer, state.topology.node_rank(), lanes_of(state.topology)),
         frequent.elements().size());
   }
   return agree(state.topology.comm(), registered, Waiting::kPatient);

@@ -19,6 +19,7 @@
 #include "engine/chunks/dump_result.h"
 #include "engine/chunks/own_store.h"
 #include "engine/chunks/stored_chunks.h"
+#include "engine/dump/counting.h"
 #include "engine/dump/exchange.h"
 #include "engine/dump/twins.h"
 #include "engine/mpi/topology.h"
@@ -45,6 +46,7 @@ struct DumpState {
         writer(the_client, store, the_identity, the_hints.fsync == hints::Fsync::kCommit),
         stored(the_client, store, the_identity),
         settled(the_hints.threshold),
+        counting(the_topology, the_hints.threshold),
         twins(the_topology.comm(),
               the_hints.threshold / static_cast<unsigned>(the_topology.size()) + kTwinsAtLeast) {}
 
@@ -53,6 +55,8 @@ struct DumpState {
 
   bool deduplicates() const { return hints.mode != hints::Mode::kNone; }
   bool is_collective() const { return hints.mode == hints::Mode::kCollective; }
+  // Whether shared chunks are counted at homes, rather than merged up a tree.
+  bool counts() const { return is_collective() && hints.reduction == hints::Reduction::kExact; }
 
   const Topology& topology;
   service::Client& client;
@@ -64,7 +68,8 @@ struct DumpState {
   service::DumpRound round;  // the newest; the same on all ranks
   ChunkWriter writer;
   StoredChunks stored;
-  plan::SettledChunks settled;  // this rank's part
+  plan::SettledChunks settled;  // this rank's part of what the tree found
+  Counting counting;
   Twins twins;
   SingleNumbers singles;
   std::vector<NodeIndex> order;           // of partners; on leaders

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 
 #include "base/warn.h"
 #include "base/xxh3.h"
@@ -283,6 +284,39 @@ std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine) {
   wait_for_all(requests);
   for (std::size_t r = 1; r < out.size(); ++r) {
     if (!envelopes[r].holds(out[r])) end_on_damage("what one rank collects of all");
+  }
+  return out;
+}
+
+std::vector<std::vector<std::uint64_t>> all_gather_varying(MPI_Comm comm,
+                                                           std::vector<std::uint64_t> mine) {
+  mine.push_back(message_checksum(std::as_bytes(std::span(mine))));
+  // Counts of MPI are int, and so is where in all of it a rank's words begin: it is words that are
+  // counted, of 16 GiB.
+  const std::vector<std::uint64_t> sizes = all_gather(comm, {mine.size()});
+  std::vector<int> counts;
+  std::vector<int> begins;
+  std::uint64_t total = 0;
+  for (const std::uint64_t size : sizes) {
+    counts.push_back(static_cast<int>(size));
+    begins.push_back(static_cast<int>(total));
+    total += size;
+  }
+  if (total > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
+    end_on_damage("how much all ranks have to tell each other");
+  }
+  std::vector<std::uint64_t> all(total);
+  PMPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_UINT64_T, all.data(),
+                  counts.data(), begins.data(), MPI_UINT64_T, comm);
+  std::vector<std::vector<std::uint64_t>> out;
+  std::uint64_t at = 0;
+  for (const std::uint64_t size : sizes) {
+    const std::span record = std::span(all).subspan(at, size);
+    at += size;
+    if (record.back() != message_checksum(std::as_bytes(record.first(size - 1)))) {
+      end_on_damage("what all ranks tell each other");
+    }
+    out.emplace_back(record.begin(), record.end() - 1);
   }
   return out;
 }

@@ -40,6 +40,7 @@ static void hints(const char* name) {
   static const struct {
     const char *hint, *value, *other;
   } kHints[] = {{"dedup_exchange", "put", "send"},
+                {"dedup_reduction", "tree", "exact"},
                 {"dedup_partners", "ring", "load"},
                 {"dedup_group", "3", "8"},
                 {"dedup_threshold", "9", "10"},
