@@ -106,16 +106,32 @@ Result<FindReply> StoreNode::on(const Find& request) {
   reply.seen = *seen;
   reply.free_bytes = *free_bytes;
   reply.makes_kept = makes_kept;
-  for (const auto& record : entry->records) reply.records.push_back(record.encode());
+  reply.records.assign(entry->records.begin(), entry->records.end());
   reply.deleted = std::move(entry->deleted);
   reply.damaged = std::move(entry->damaged);
   for (std::string& text : reply.damaged) text.insert(0, "node " + node_name_ + ": ");
   // One that cannot be read is as good as none.
   if (!request.donor.is_zero()) {
     const auto donor = store->newest(request.donor);
-    if (donor.is_ok()) reply.donor = donor->encode();
+    if (donor.is_ok()) reply.donor.emplace_back(*donor);
+  }
+  if (request.whole) {
+    reply.whole.assign(reply.records.begin(), reply.records.end());
+    reply.whole.insert(reply.whole.end(), reply.donor.begin(), reply.donor.end());
   }
   return reply;
+}
+
+Result<GetRecordReply> StoreNode::on(const GetRecord& request) {
+  DEDUP_ASSIGN(const auto store, open_store(request.store_template, false));
+  auto generations = store->generations(request.digest.identity);
+  if (!generations.is_ok()) return explain(generations.status());
+  for (store::CommitRecord& record : generations->committed) {
+    if (store::SharedRecord(record).digest() == request.digest) {
+      return GetRecordReply{std::move(record)};
+    }
+  }
+  return GetRecordReply{};
 }
 
 Result<AttachReply> StoreNode::on(const Attach& request) {

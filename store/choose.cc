@@ -47,7 +47,7 @@ Result<Choice> choose_newest(const std::string& path, const std::vector<Found>& 
     }
     const auto& records = it->second->records;
     const bool has_it = std::any_of(records.begin(), records.end(), [&](const auto& record) {
-      return record.attempt == choice.record.attempt;
+      return record->attempt == choice.record.attempt;
     });
     if (!has_it) choice.adopt.push_back(it->second->node);
   }
