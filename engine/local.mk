@@ -45,6 +45,10 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/plain_file.h \
   engine/protocol/reader.cc \
   engine/protocol/reader.h \
+  engine/protocol/rank_grid.cc \
+  engine/protocol/rank_grid.h \
+  engine/protocol/reference_exchange.cc \
+  engine/protocol/reference_exchange.h \
   engine/protocol/referrals.cc \
   engine/protocol/referrals.h \
   engine/protocol/restores.cc \
@@ -108,6 +112,8 @@ libdedup_mpi_la_SOURCES = \
   engine/mpi/checked_message.h \
   engine/mpi/comm_ranks.cc \
   engine/mpi/comm_ranks.h \
+  engine/mpi/counts.cc \
+  engine/mpi/counts.h \
   engine/mpi/hooks.cc \
   engine/mpi/hooks.h \
   engine/mpi/job.cc \
@@ -201,6 +207,7 @@ test_integration_programs_exchange_check_LDADD = $(test_integration_programs_rou
 
 unit_tests_SOURCES += \
   test/unit/engine_chunks_test.cc \
+  test/unit/engine_counts_test.cc \
   test/unit/engine_round_test.cc
 
 # The borders between rooms. Each program is one room whole, with those that it may use: it does not

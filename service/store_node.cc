@@ -106,8 +106,8 @@ Result<FindReply> StoreNode::on(const Find& request) {
   reply.seen = *seen;
   reply.free_bytes = *free_bytes;
   reply.makes_kept = makes_kept;
+  reply.records.assign(entry->records.begin(), entry->records.end());
   for (const auto& record : entry->records) {
-    reply.records.push_back(record.encode());
     // One that cannot be read is as good as none.
     const auto cached = store->cached(record.identity, record.attempt);
     if (cached.is_ok() && *cached) reply.cached.push_back(**cached);
@@ -118,9 +118,25 @@ Result<FindReply> StoreNode::on(const Find& request) {
   // One that cannot be read is as good as none.
   if (!request.donor.is_zero()) {
     const auto donor = store->newest(request.donor);
-    if (donor.is_ok()) reply.donor = donor->encode();
+    if (donor.is_ok()) reply.donor.emplace_back(*donor);
+  }
+  if (request.whole) {
+    reply.whole.assign(reply.records.begin(), reply.records.end());
+    reply.whole.insert(reply.whole.end(), reply.donor.begin(), reply.donor.end());
   }
   return reply;
+}
+
+Result<GetRecordReply> StoreNode::on(const GetRecord& request) {
+  DEDUP_ASSIGN(const auto store, open_store(request.store_template, false));
+  auto generations = store->generations(request.digest.identity);
+  if (!generations.is_ok()) return explain(generations.status());
+  for (store::CommitRecord& record : generations->committed) {
+    if (store::SharedRecord(record).digest() == request.digest) {
+      return GetRecordReply{std::move(record)};
+    }
+  }
+  return GetRecordReply{};
 }
 
 Result<AttachReply> StoreNode::on(const Attach& request) {

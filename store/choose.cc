@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "plan/placement.h"
 
@@ -33,8 +34,8 @@ void look_for_stores(const std::vector<StoreReport>& reports, Choice& choice) {
       continue;
     }
     const auto& records = it->second->records;
-    const bool has_it = std::any_of(records.begin(), records.end(), [&](const auto& record) {
-      return record.attempt == choice.record.attempt;
+    const bool has_it = std::any_of(records.begin(), records.end(), [&](const CommitRecord& record) {
+      return record->attempt == choice.record.attempt;
     });
     if (!has_it) choice.adopt.push_back(it->second->node);
   }
@@ -127,8 +128,7 @@ Choice choose_cached(const Stamp& plain, const std::vector<StoreReport>& reports
     for (const CommitRecord& record : report.records) {
       if (!attempts.contains(record.attempt) || deleted.contains(record.identity)) continue;
       if (choice.exists && record.attempt != choice.record.attempt) return {};
-      choice.exists = true;
-      choice.record = record;
+      if (!std::exchange(choice.exists, true)) choice.record = record;
     }
   }
   if (!choice.exists) return {};

@@ -11,6 +11,7 @@
 #include "store/commit_record.h"
 #include "store/placeholder.h"
 #include "store/real_path.h"
+#include "store/shared_record.h"
 
 namespace dedup::store {
 
@@ -19,7 +20,7 @@ struct StoreReport {
   NodeIndex node = kNoNode;
   Id128 store;
   std::string node_name;
-  std::vector<CommitRecord> records;  // newest committed one of each identity
+  std::vector<SharedRecord> records;  // newest committed one of each identity, complete
   std::vector<Id128> deleted;         // identities that this store knows to be deleted
   std::vector<CachedNote> cached;     // of some of these records
 };

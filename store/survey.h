@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "store/commit_record.h"
+#include "store/shared_record.h"
 #include "store/store.h"
 
 namespace dedup::store {
@@ -22,8 +23,8 @@ struct WriteBackNotes {
 // A file as one store has it.
 struct FileSurvey {
   Id128 identity;
-  std::vector<CommitRecord> newest;  // two if they exclude each other; none if nothing is committed
-  std::vector<CommitRecord> prepared;
+  std::vector<SharedRecord> newest;  // two if they exclude each other; none if nothing is committed
+  std::vector<SharedRecord> prepared;
   std::vector<std::string> paths;    // that it was opened at, if nothing is committed
   std::vector<std::string> damaged;  // records that do not hold
   std::vector<Id128> committed;      // all generations

@@ -19,6 +19,7 @@
 #include "engine/dump/reduction.h"
 #include "engine/dump/store_and_exchange.h"
 #include "engine/mpi/agreement.h"
+#include "engine/mpi/counts.h"
 #include "engine/mpi/pace.h"
 #include "engine/protocol/failpoint.h"
 
@@ -142,8 +143,8 @@ Sends prepare_sends(const Topology& topology, const Verdicts& verdicts,
   const std::vector<std::uint64_t> counts = count_sends(list, targets);
   std::vector<std::uint64_t> before(counts.size());
   if (topology.node_size() > 1 && !targets.empty()) {
-    PMPI_Exscan(counts.data(), before.data(), static_cast<int>(counts.size()), MPI_UINT64_T,
-                MPI_SUM, topology.node_comm());
+    PMPI_Exscan(counts.data(), before.data(), count_of(counts.size()), MPI_UINT64_T, MPI_SUM,
+                topology.node_comm());
     if (topology.is_leader()) std::fill(before.begin(), before.end(), 0);
   }
   const bool last = topology.node_rank() == topology.node_size() - 1;

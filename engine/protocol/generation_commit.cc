@@ -130,6 +130,7 @@ Status GenerationCommit::make_stripes() {
        origin->record.replication != file_.wanted_copies());
   if (looks_at_all) {
     ShardBuild build(file_, id_, Referring::kToAll);
+    DEDUP_TRY(build.begin());
     Status status;
     for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
       if (file_.ranks().speaks_for(file_.block_home(shard))) status = build.restore_lost(shard);
@@ -146,6 +147,7 @@ Status GenerationCommit::make_stripes() {
 
 Status GenerationCommit::build_recipe(const service::WriteIndex& request, Recipe& recipe) {
   ShardBuild build(file_, id_, request.all ? Referring::kToAll : Referring::kToChanges, given_up_);
+  DEDUP_TRY(build.begin());
   DEDUP_TRY(build_shards(build, recipe));
   failpoint("commit.shards");
   if (recipe != Recipe::kBroken) DEDUP_TRY(write_indexes(build, request, recipe));
@@ -164,6 +166,7 @@ Status GenerationCommit::build_shards(ShardBuild& build, Recipe& recipe) {
     if (!status.is_ok()) break;
     part_.shards.emplace_back(shard, *std::move(entry));
   }
+  status = build.finish(status);
   recipe = Recipe::kWhole;
   if (build.has_cut_off()) recipe = Recipe::kToBeReferredTo;
   if (build.has_lost_parts()) recipe = Recipe::kBroken;

@@ -52,16 +52,23 @@ class ShardBuild {
   ShardBuild(JobFile& file, const Id128& attempt, Referring referring,
              std::set<Id128> given_up = {});
 
+  // Collective, before anything else. The same on all ranks.
+  Status begin();
   // Before stripes are made: has a node get each chunk of these shards that no node has as a whole
   // any more, so that it can become part of one.
   Status restore_lost(std::uint32_t shard);
-  // Shard `shard` of as many as the job has nodes. Returns what the record says of it.
+  // Shard `shard` of as many as the job has nodes. Returns what the record says of it. The nodes
+  // may be told of its chunks by all ranks together: the others are building shards, or finishing.
   Result<store::ShardEntry> build(std::uint32_t shard);
+  // Collective, when this rank has built all of its shards, or failed: returns when all nodes have
+  // been told. The same on all ranks.
+  Status finish(const Status& mine) { return referrals_.finish(mine); }
 
   // Of the shards built with kToChanges: whether the origin had blocks that are gone altogether, so
   // that the nodes were not told what is dead.
   bool has_cut_off() const { return has_cut_off_; }
-  // After all shards of all ranks were built with kToChanges: tells the nodes of the other chunks.
+  // Collective, after all shards of all ranks were built with kToChanges: tells the nodes of the
+  // other chunks. The same on all ranks.
   Status refer_to_rest();
 
   // Whether the nodes were told of stripes that are not whole any more, in blocks that are as they
@@ -86,6 +93,7 @@ class ShardBuild {
   Result<std::vector<std::uint64_t>> origin_blocks(std::uint32_t shard);
   // Those of shard `shard` of the origin; all that it can have, if no node can tell.
   Result<std::vector<std::uint64_t>> list_origin(std::uint32_t shard) const;
+  Status list_base(const RankGrid& grid);
   // Of a donor: none if no node can tell.
   Result<std::vector<std::uint64_t>> list_donor(std::uint32_t shard);
   // The origin's blocks. Of a base: unknown where their recipe is lost, which lost_blocks_ says;
@@ -124,6 +132,7 @@ class ShardBuild {
   // Writes blocks whose chunks are repaired; waits for those before the last `ahead`.
   Status finish_blocks(std::size_t ahead);
   Status finish_block(Added added);
+  Status refer_to_what_is_left();
   Status check_was_there(const Added& added, const Fingerprint& fingerprint) const;
   void count_placements(const Block& block);
   // Counts what nodes are not referred to for any more: see plan::BlockChanges.
@@ -153,8 +162,8 @@ class ShardBuild {
   std::vector<std::uint64_t> changed_;
   bool makes_stripes_;
   std::set<Id128> given_up_;
-  std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards
-  bool have_all_base_blocks_ = false;
+  // If the base has another number of shards: its blocks that are in shards of this rank now.
+  std::vector<std::uint64_t> base_blocks_;
 
   // The shard being built.
   std::uint32_t shard_ = 0;

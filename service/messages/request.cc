@@ -10,6 +10,7 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kInstallBase:
     case Opcode::kSnapshot:
     case Opcode::kFind:
+    case Opcode::kGetRecord:
     case Opcode::kSpace:
     case Opcode::kLook:
     case Opcode::kLocate:

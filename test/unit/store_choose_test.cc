@@ -30,7 +30,8 @@ class Stores {
       report.node = static_cast<NodeIndex>(out.size());
       report.store = id(static_cast<std::uint8_t>(100 + s));
       report.node_name = "n" + std::to_string(s);
-      report.records = records_[static_cast<std::size_t>(s)];
+      const auto& records = records_[static_cast<std::size_t>(s)];
+      report.records.assign(records.begin(), records.end());
       report.deleted = deleted_;
       out.push_back(report);
     }
