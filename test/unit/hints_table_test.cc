@@ -21,6 +21,7 @@ Hints unusual() {
   hints.chunk_size = 513;
   hints.mode = Mode::kNone;
   hints.fingerprint = FingerprintKind::kSha256;
+  hints.reduction = Reduction::kTree;
   hints.partners = Partners::kRing;
   hints.group = 5;
   hints.visibility = Visibility::kSync;
@@ -53,7 +54,7 @@ TEST(HintsTable, NamesAreDistinctAndDocumented) {
     EXPECT_LT(entry.allowed.size(), 100u) << "must fit into an MPI error message";
     EXPECT_EQ(find(entry.name), &entry);
   }
-  EXPECT_EQ(names.size(), 22u);
+  EXPECT_EQ(names.size(), 23u);
   EXPECT_EQ(find("dedup_unheard_of"), nullptr);
   EXPECT_EQ(find(""), nullptr);
 }
