@@ -35,7 +35,7 @@ void look_for_stores(const std::vector<StoreReport>& reports, Choice& choice) {
     }
     const auto& records = it->second->records;
     const bool has_it = std::any_of(records.begin(), records.end(), [&](const CommitRecord& record) {
-      return record->attempt == choice.record.attempt;
+      return record.attempt == choice.record.attempt;
     });
     if (!has_it) choice.adopt.push_back(it->second->node);
   }
