@@ -15,9 +15,9 @@ namespace dedup::plan {
 
 class Grid {
  public:
-  // Up to so many nodes ask each other directly: a node's messages are no more than 64, and each
+  // Up to so many nodes ask each other directly: a node has few messages, and each
   // byte travels once.
-  static constexpr std::uint32_t kDirect = 64;
+  static constexpr std::uint32_t kDirect = 16;
 
   explicit Grid(std::uint32_t nodes, std::uint32_t direct = kDirect);
 

@@ -141,6 +141,7 @@ void Dumper::release_buffers() {
   p_->state.exchange->release();
   p_->state.settled.clear();
   p_->state.counting.clear();
+  p_->state.has_counted = false;
   p_->state.twins.clear();
   p_->state.stored.forget_committed();
 #ifdef __GLIBC__
@@ -153,6 +154,7 @@ void Dumper::new_generation() {
   p_->state.writer.new_segment();
   p_->state.settled.clear();
   p_->state.counting.clear();
+  p_->state.has_counted = false;
   p_->state.twins.clear();
   p_->state.stored.forget_committed();
   p_->state.order.clear();

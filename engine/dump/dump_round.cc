@@ -75,15 +75,29 @@ NodeView see_node(DumpState& state, NamedChunks& chunks, NodeExchange& within, F
   return view;
 }
 
+// So few chunks, on all ranks together, go up a tree that leaves none of them out: it takes fewer
+// messages.
+constexpr std::uint64_t kFewChunks = 4096;
+
+// Whether the round's chunks are counted at homes. Those of a generation that remember some are
+// asked again.
+bool is_to_count(const DumpState& state, const NodeView& view) {
+  if (!state.may_count()) return false;
+  const std::uint64_t all = all_sum(state.topology.comm(), view.chunks.size());
+  return state.has_counted || all > std::min<std::uint64_t>(kFewChunks, state.hints.threshold);
+}
+
 // The chunks that several nodes have; none in other modes than `collective`. Where they are
 // counted, those of them that this rank has.
 plan::FrequentSet reduce_over_nodes(DumpState& state, const NodeView& view, std::uint32_t outside,
                                     DumpStats& stats, FirstError& error) {
+  state.counts = is_to_count(state, view);
+  state.has_counted = state.has_counted || state.counts;
   if (!state.is_collective()) return {};
   const plan::ReduceLimits limits{state.keeping.copies, state.hints.threshold,
                                   state.topology.job_nodes()};
   ReductionCost cost;
-  auto reduced = state.counts()
+  auto reduced = state.counts
                      ? state.counting.count(view, outside, state.keeping.copies, cost)
                      : reduce(state.topology, frequent_part(view, outside, limits), limits, &cost);
   stats.bytes_reducing += cost.bytes;
@@ -105,7 +119,7 @@ NodePlan make_plan(DumpState& state, const NodeView& view, const NamedChunks& ch
       state.exchange->slots_per_round(CopyHeader::size(state.keeping.copies), longest);
   request.identity = state.identity;
   request.result = &frequent;
-  request.is_counted = state.counts();
+  request.is_counted = state.counts;
   request.mine = total(view, chunks, frequent);
   request.status = error.status();
   // An order is made for groups, or for none.
@@ -216,7 +230,7 @@ Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::
   const Status registered = state.writer.settle(all.is_ok());
   if (!all.is_ok()) return all;
   finish_pieces(chunks, verdicts, placements);
-  if (state.counts()) {
+  if (state.counts) {
     state.counting.settle(plan.dealer);
   } else if (state.deduplicates()) {
     state.settled.add(

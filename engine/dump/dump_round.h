@@ -55,8 +55,7 @@ struct DumpState {
 
   bool deduplicates() const { return hints.mode != hints::Mode::kNone; }
   bool is_collective() const { return hints.mode == hints::Mode::kCollective; }
-  // Whether shared chunks are counted at homes, rather than merged up a tree.
-  bool counts() const { return is_collective() && hints.reduction == hints::Reduction::kExact; }
+  bool may_count() const { return is_collective() && hints.reduction == hints::Reduction::kExact; }
 
   const Topology& topology;
   service::Client& client;
@@ -70,6 +69,10 @@ struct DumpState {
   StoredChunks stored;
   plan::SettledChunks settled;  // this rank's part of what the tree found
   Counting counting;
+  // Whether shared chunks are counted at homes in this round, rather than merged up a tree; and
+  // whether homes remember any of this generation. The same on all ranks.
+  bool counts = false;
+  bool has_counted = false;
   Twins twins;
   SingleNumbers singles;
   std::vector<NodeIndex> order;           // of partners; on leaders
