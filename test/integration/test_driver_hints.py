@@ -267,14 +267,12 @@ def test_last_commit_is_the_last_one(hints, stores):
     assert output.info[1]["dedup_last_total_bytes_written"] == str(3 * 8192)
 
 
-@pytest.mark.parametrize("reduction", ["exact", "tree"])
 @pytest.mark.parametrize("ranks, nodes, replication", [(1, 1, 1), (3, 3, 2), (5, 2, 3)])
-def test_report_has_a_line_for_each_commit(hints, stores, ranks, nodes, replication, reduction):
+def test_report_has_a_line_for_each_commit(hints, stores, ranks, nodes, replication):
     report = stores.files / "report.json"
     name = stores.name("a file")
     hints("open", name, "write", "40960", "sync", "sync", "write", "8192", "close", ranks=ranks,
-          nodes=nodes, env={"DEDUP_REPORT": report, "DEDUP_REPLICATION": replication,
-                            "DEDUP_REDUCTION": reduction, "DEDUP_THRESHOLD": 1})
+          nodes=nodes, env={"DEDUP_REPORT": report, "DEDUP_REPLICATION": replication})
     lines = [json.loads(line) for line in report.read_text().splitlines()]
     assert [line["generation"] for line in lines] == [1, 2]
     copies = min(nodes, replication)
@@ -301,12 +299,9 @@ def test_report_has_a_line_for_each_commit(hints, stores, ranks, nodes, replicat
         assert line["bytes_stored"]["total"] == copies * ranks * written
         assert line["bytes_sent"]["total"] == line["bytes_received"]["total"]
         assert line["bytes_sent"]["total"] == (copies - 1) * ranks * written
-        if reduction == "tree":  # over the ranks of each node, and over the nodes
-            assert line["merges"]["total"] == ranks - 1
-            assert (line["bytes_reducing"]["min"] > 0) == (ranks > 1)
-        elif written > 4096:  # some rank of each node asks those of other nodes
-            assert line["merges"]["total"] == 0
-            assert (line["bytes_reducing"]["total"] > 0) == (nodes > 1)
+        # Two trees, up which few chunks go: over the ranks of each node, and over the nodes.
+        assert line["merges"]["total"] == ranks - 1
+        assert (line["bytes_reducing"]["min"] > 0) == (ranks > 1)
     assert lines[0]["identity"] == lines[1]["identity"]
 
 
