@@ -63,6 +63,8 @@ Result<std::unique_ptr<FileHandle>> open_fetched(MPI_Comm comm, std::unique_ptr<
   const std::string path = file->path;
   const hints::Hints hints = file->hints;
   const bool is_root = file->rank() == 0;
+  // That is what the handle is opened for which the caller gets.
+  file->delete_on_close = false;
   DEDUP_TRY(leave(*file, Leaving::kAsItIs));
   file.reset();
   const Status fetched = fetch(comm, path, Status::ok(), hints);

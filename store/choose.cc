@@ -67,6 +67,26 @@ std::set<Id128> deleted_in(const std::vector<StoreReport>& reports) {
   return deleted;
 }
 
+// What of `record` is left, if that is enough.
+Choice choose_cached_as(const CommitRecord& record, const std::vector<StoreReport>& reports) {
+  Choice choice;
+  choice.exists = true;
+  choice.record = record;
+  // A commit that was to follow on it, and never counted, is nobody's: the plain file is the file.
+  const auto is_other = [&](const CommitRecord& other) {
+    return other.identity == record.identity && other.attempt != record.attempt &&
+           other.number >= record.number;
+  };
+  for (const StoreReport& report : reports) {
+    if (std::any_of(report.records.begin(), report.records.end(), is_other)) return {};
+  }
+  look_for_stores(reports, choice);
+  // Who has dropped it would get its record back, and nothing of what that names.
+  if (!choice.adopt.empty()) return {};
+  const std::size_t gone = choice.missing.size();
+  return gone < std::max<std::size_t>(choice.record.replication, 1) ? choice : Choice{};
+}
+
 // As much of a record as tells its descendants.
 CommitRecord named_record(const Placeholder& named) {
   CommitRecord record;
@@ -123,26 +143,19 @@ Choice choose_cached(const Stamp& plain, const std::vector<StoreReport>& reports
     }
   }
   const std::set<Id128> deleted = deleted_in(reports);
-  Choice choice;
+  std::map<Id128, const CommitRecord*> found;  // by attempt
   for (const StoreReport& report : reports) {
     for (const CommitRecord& record : report.records) {
       if (!attempts.contains(record.attempt) || deleted.contains(record.identity)) continue;
-      if (choice.exists && record.attempt != choice.record.attempt) return {};
-      if (!std::exchange(choice.exists, true)) choice.record = record;
+      found.emplace(record.attempt, &record);
     }
   }
-  if (!choice.exists) return {};
-  // A commit that was to follow on it, and never counted, is nobody's: the plain file is the file.
-  const auto is_other = [&](const CommitRecord& record) {
-    return record.identity == choice.record.identity && record.attempt != choice.record.attempt &&
-           record.number >= choice.record.number;
-  };
-  for (const StoreReport& report : reports) {
-    if (std::any_of(report.records.begin(), report.records.end(), is_other)) return {};
+  // Jobs that knew nothing of each other have fetched it: each is that file.
+  for (const auto& [attempt, record] : found) {
+    Choice choice = choose_cached_as(*record, reports);
+    if (choice.exists) return choice;
   }
-  look_for_stores(reports, choice);
-  const std::size_t gone = choice.missing.size() + choice.adopt.size();
-  return gone < std::max<std::size_t>(choice.record.replication, 1) ? choice : Choice{};
+  return {};
 }
 
 Status check_quorum(const Choice& choice) {

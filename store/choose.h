@@ -51,8 +51,8 @@ Result<Choice> choose_named(const std::string& path, const Placeholder& named,
                             const std::vector<StoreReport>& reports);
 
 // The same where a plain file stands at the path: a generation that is cached as that one
-// (store/cached.h). None if nobody has it any more as the newest of its file, or if so many of its
-// stores are gone, or have dropped it, that parts of it may be missing.
+// (store/cached.h). None if nobody has it any more as the newest of its file, if one of its stores
+// that are here has dropped it, or if so many are gone that parts of it may be missing.
 Choice choose_cached(const Stamp& plain, const std::vector<StoreReport>& reports);
 
 // Opening for writing takes at least N - K + 1 of the record's N stores, so that two jobs on

@@ -463,8 +463,14 @@ Status Replacement::put_after(const PathState& before) {
   DEDUP_ASSIGN(const PathState now, look_at(path_));
   // Who settles the path meanwhile takes this job for a killed one, and puts it there.
   if (!is_as_it_was(now, before) && !stands_there()) {
-    (void)fs::remove_file(claims.back());
-    return conflict(path_);
+    if (!is_same(now, before)) {
+      (void)fs::remove_file(claims.back());
+      return conflict(path_);
+    }
+    // What the claim is on stands there still: if it went, somebody else could make it while this
+    // is being put there. So it stays, and what it leads to goes.
+    DEDUP_TRY(fs::remove_file(file_.path()));
+    if (!stands_there()) return conflict(path_);
   }
   const Status status = put();
   if (is_mine_) return status.code() == Code::kNoSuchFile ? conflict(path_) : status;

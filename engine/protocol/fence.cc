@@ -94,7 +94,11 @@ Result<store::PathState> Fence::check() {
   auto now = file_.fetches ? store::look_at(path_) : store::settle_path(path_);
   bool same = false;
   if (now.is_ok() && view->info.real_path == service::FileInfo::RealPath::kPlain) {
-    same = now->kind == store::PathState::Kind::kPlain && now->stamp == view->info.plain;
+    store::Stamp stamp = now->stamp;
+    // What is cached shows by its other time that it was changed. A commit of this job that failed
+    // may have given it another name for a while.
+    if (view->committed) stamp.changed = view->info.plain.changed;
+    same = now->kind == store::PathState::Kind::kPlain && stamp == view->info.plain;
   } else if (now.is_ok()) {
     same = names_base(*now, *view);
   }

@@ -259,16 +259,26 @@ TEST_F(ChooseCached, AFileThatHasChangedIsNotIt) {
   }
 }
 
-TEST_F(ChooseCached, AsManyStoresAsMayBeLostMayHaveDroppedIt) {
+TEST_F(ChooseCached, AsManyStoresAsMayBeLostMayBeGone) {
   EXPECT_EQ(choose_cached(plain_, reports({0, 1}, 0)).missing.size(), 2u);
   EXPECT_FALSE(choose_cached(plain_, reports({0}, 0)).exists);
-  // They are here, and have nothing of it any more.
+  // It is here, and has nothing of it any more.
   auto dropped = reports({0, 1, 2, 3}, 0);
   dropped[2].records.clear();
-  EXPECT_EQ(choose_cached(plain_, dropped).adopt, (std::vector<NodeIndex>{2}));
-  dropped[1].records.clear();
-  dropped[3].records.clear();
   EXPECT_FALSE(choose_cached(plain_, dropped).exists);
+}
+
+TEST_F(ChooseCached, OfSeveralThatAreThatFileItIsOneThatIsWhole) {
+  // Two jobs have fetched it, each on nodes of its own.
+  CommitRecord other = record_;
+  other.identity = Id128::random();
+  other.attempt = Id128::random();
+  std::vector<StoreReport> both = reports({0, 1, 2, 3}, 0);
+  both[1].records.push_back(other);
+  both[1].cached.push_back({other.attempt, plain_});
+  EXPECT_EQ(choose_cached(plain_, both).record.attempt, record_.attempt);
+  for (std::size_t i : {0, 2, 3}) both[i].records.push_back(other);
+  EXPECT_TRUE(choose_cached(plain_, both).exists);
 }
 
 TEST_F(ChooseCached, WhatNeverCountedOrWasDeletedIsNobodys) {

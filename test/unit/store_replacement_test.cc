@@ -1,6 +1,7 @@
 // Replacing what stands at a real path. All interleavings: test/simulation/replacement_test.cc.
 #include "store/replacement.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "test/hooks/forwarding_system.h"
 #include "test/unit/store_helpers.h"
@@ -465,6 +467,36 @@ TEST(KeptPlainFile, ThatOthersCanReachOrHaveChangedIsLeftToThem) {
     }
     EXPECT_EQ(text_at(name), what == std::string("change") ? "now" : "old");
   }
+}
+
+// Whoever opens a file upon which a process has a lease has a signal sent to that.
+TEST(KeptPlainFile, WhoLooksAtItMeanwhileEndsNobody) {
+  class Opens final : public ForwardingSystem {
+   public:
+    Opens(System& below, std::string name) : ForwardingSystem(below), name_(std::move(name)) {}
+    int set_lease(int fd, int kind) override {
+      const int result = below_.set_lease(fd, kind);
+      if (kind == F_WRLCK && result == 0) {
+        EXPECT_EQ(below_.open(name_.c_str(), O_RDONLY | O_NONBLOCK, 0), -1);
+        EXPECT_EQ(errno, EWOULDBLOCK);
+      }
+      return result;
+    }
+
+   private:
+    std::string name_;
+  };
+  const TempDir dir;
+  const std::string name = dir / "f";
+  put_text(name, "old");
+  Opens opens(system(), name);
+  System& before = use_system(opens);
+  {
+    const auto file = fs::open_to_write(name);
+    ASSERT_TRUE(file.is_ok());
+    (void)fs::is_open_elsewhere(*file);
+  }
+  use_system(before);
 }
 
 TEST(KeptPlainFile, GoesOverToTheNextGenerationOrGoes) {
