@@ -5,6 +5,7 @@
 
 #include "base/warn.h"
 #include "engine/protocol/reader.h"
+#include "service/messages/file_home.h"
 #include "store/choose.h"
 
 namespace dedup::engine {
@@ -62,11 +63,19 @@ bool stands_at_path(const service::FileInfo& info) {
          now->stamp.inode == info.plain.inode;
 }
 
+// What is written to in this job is not what stands at the path any more, committed or not.
+Status Fence::check_fetched() {
+  DEDUP_ASSIGN(const service::FileInfo info,
+               file_.client().call(file_.home, service::GetFile{file_.identity()}));
+  if (!info.has_writer) return check().status();
+  return {Code::kFileInUse, path_ + ": this job has it open for writing"};
+}
+
 Status Fence::prepare(const store::CommitRecord& record) {
   const auto view = file_.view();
   path_ = view->info.path;
   if (view->info.real_path == service::FileInfo::RealPath::kNone) return Status::ok();
-  if (file_.fetches) return check().status();
+  if (file_.fetches) return check_fetched();
   DEDUP_ASSIGN(const store::PathState now, store::look_at(path_));
   const bool gone = now.kind == store::PathState::Kind::kNothing ||
                     now.kind == store::PathState::Kind::kNoDirectory;
@@ -111,7 +120,7 @@ Result<store::PathState> Fence::check() {
 }
 
 Status Fence::put(DisplacedFile& displaced) {
-  if (file_.fetches) return check().status();
+  if (file_.fetches) return check_fetched();
   if (!replacement_) return Status::ok();
   const auto replacement = std::exchange(replacement_, nullptr);
   DEDUP_ASSIGN(store::PathState before, check());

@@ -33,6 +33,8 @@ class Fence {
  private:
   // What stands at the path, if this job may replace it.
   Result<store::PathState> check();
+  // Of one that is fetched, whether it is what was read.
+  Status check_fetched();
 
   JobFile& file_;
   std::string path_;

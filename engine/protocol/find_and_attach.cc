@@ -127,6 +127,7 @@ class FindAndAttach {
       if (file_.writable) {
         decision_.info.write_back = std::max(decision_.info.write_back, wanted_write_back());
       }
+      decision_.info.has_writer = decision_.info.has_writer || replaces();
       if (!decision_.attach) return Status::ok();
       bool changed = false;
       status = attach(changed);

@@ -48,6 +48,7 @@ struct FileInfo {
   store::Stamp plain;                       // kPlain: of that file when it was opened
   WriteBack write_back = WriteBack::kNone;  // the most that a handle which may write wants
   bool deleted = false;                     // MPI_File_delete was called since
+  bool has_writer = false;                  // a handle that may write has been opened since
   // CommitRecord of another file's generation, of which this one, when it is new, has everything
   // too: what is in it already is neither stored nor sent. Until the first commit.
   Bytes donor;

@@ -415,6 +415,17 @@ def test_what_is_deleted_on_close_is_read_first(site):
     assert not site.path.exists()
 
 
+def test_what_the_job_writes_to_is_not_fetched(site):
+    """What is not committed yet is not at the path."""
+    model = Model(noise(1, SIZE))
+    site.path.write_bytes(model.content)
+    script = Script().open("w").write("all-at", parts(noise(2, SIZE), 3))
+    script.open("r", 1).close(1).add("barrier").add("die", 0).add("barrier")
+    assert site.run(script, 3, 3, FETCH).code != 0
+    assert site.path.read_bytes() == bytes(model.content)
+    site.expect(model, 3, 3)
+
+
 def test_jobs_on_other_nodes_fetch_it_too(site):
     model = Model(noise(1, SIZE))
     site.path.write_bytes(model.content)
