@@ -25,6 +25,15 @@ void outlast_clock(const store::Stamp& plain) {
   std::this_thread::sleep_for(is_coarse ? kCoarse : kTick);
 }
 
+// On rank 0, before it is read: what others change from then on shows in its times. What they have
+// changed through memory (mmap) does so once it is written out; a tmpfs writes nothing out.
+Status settle_times(const std::string& path, const store::Stamp& plain) {
+  DEDUP_ASSIGN(const auto file, store::fs::open_read(path));
+  DEDUP_TRY(store::fs::sync(file));
+  outlast_clock(plain);
+  return Status::ok();
+}
+
 Status fetch_open(FileHandle& file) {
   const auto view = file.view();
   if (view->committed) return Status::ok();
@@ -32,8 +41,7 @@ Status fetch_open(FileHandle& file) {
     return {Code::kConflict, file.path + ": its nodes share no file system at its path"};
   }
   const store::Stamp plain = view->info.plain;
-  if (file.rank() == 0) outlast_clock(plain);
-  DEDUP_TRY(file.ranks().share(Status::ok()));
+  DEDUP_TRY(file.ranks().share(file.rank() == 0 ? settle_times(file.path, plain) : Status::ok()));
   file.changed = true;
   DEDUP_TRY(commit(file));
   if (note_cached(file, plain)) return Status::ok();

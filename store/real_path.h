@@ -73,6 +73,9 @@ Result<DirectoryId> directory_id(const std::string& path);
 // the node's own, it would have a file there go on without its placeholder.
 Result<Seen> see_directory(const std::string& path);
 
+// Whether several systems may use a directory's file system at once.
+bool is_between_systems(const DirectoryId& directory);
+
 // Whether two nodes see one directory: on one system, the same device; between systems only on a
 // file system that is made for it.
 bool is_shared(const Seen& a, const Seen& b);

@@ -319,7 +319,12 @@ Result<std::unique_ptr<Replacement>> Replacement::take_kept(const std::string& p
     return Status(Code::kFileInUse, name + ": somebody has changed it");
   }
   copy.reset();
-  // Else only a file that nobody else can reach may be written to.
+  // Else only a file that nobody else can reach may be written to. Who has it open on other systems
+  // this one cannot tell.
+  DEDUP_ASSIGN(const DirectoryId directory, directory_id(target));
+  if (is_between_systems(directory)) {
+    return Status(Code::kFileInUse, name + ": somebody elsewhere may have it open");
+  }
   DEDUP_ASSIGN(const fs::Info about, fs::info(kept));
   DEDUP_ASSIGN(const bool is_open, fs::is_open_elsewhere(kept));
   DEDUP_ASSIGN(const bool is_whole, is_unchanged_yet());
@@ -342,9 +347,12 @@ Result<Id128> keep_as_copy(const std::string& path, const Stamp& plain, const Id
   const bool is_it = linked.is_ok() && linked->kind == PathState::Kind::kPlain &&
                      linked->stamp.inode == plain.inode && linked->stamp.size == plain.size &&
                      linked->stamp.modified == plain.modified;
-  if (is_it) return id;
+  // What others wrote to it may be nowhere but in memory.
+  const auto kept = fs::open_read(name);
+  const Status flushed = kept.is_ok() ? fs::sync(*kept) : kept.status();
+  if (is_it && flushed.is_ok()) return id;
   (void)fs::remove_file(name);
-  return conflict(path);
+  return is_it ? flushed : conflict(path);
 }
 
 Result<Id128> keep_for(const std::string& path, const Id128& id, const Id128& attempt) {

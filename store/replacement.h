@@ -108,8 +108,8 @@ class Replacement {
 };
 
 // Before generation `attempt` is put where a plain file stands: gives that a second name, by which
-// it stays as a copy of the generation that nobody has written to yet (Replacement::take_kept). Its
-// id. kConflict if the plain file has another stamp.
+// it stays as a copy of the generation that nobody has written to yet (Replacement::take_kept), all
+// of it on its disk. Its id. kConflict if the plain file has another stamp.
 Result<Id128> keep_as_copy(const std::string& path, const Stamp& plain, const Id128& attempt);
 // The same of one that was kept for another generation: its new id. kNoSuchFile if somebody has
 // taken it.

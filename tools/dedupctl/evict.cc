@@ -36,7 +36,9 @@ ExitCode evict_file(Session& session, const FileRow* file, const std::string& pa
   const bool is_named = !session.options.files.empty();
   Id128 identity;  // zero: it is left alone
   Status status;
-  if (session.is_root() && file->at_path == AtPath::kCached) {
+  // Its older generations are nowhere else.
+  const bool is_alone = session.is_root() && session.catalog.kept_of(*file).empty();
+  if (session.is_root() && file->at_path == AtPath::kCached && (is_named || is_alone)) {
     identity = file->identity;
   } else if (session.is_root() && is_named) {
     status = Status(Code::kIo, path +
