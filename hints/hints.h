@@ -45,7 +45,7 @@ struct Hints {
   std::uint32_t chunk_size = 4096;   // bytes
   Mode mode = Mode::kCollective;
   FingerprintKind fingerprint = FingerprintKind::kKeyed;
-  Reduction reduction = Reduction::kExact;
+  Reduction reduction = Reduction::kTree;
   Partners partners = Partners::kLoad;
   std::uint32_t group = 8;  // nodes that are one another's partners; 1: there are no groups
   Visibility visibility = Visibility::kImmediate;

@@ -245,10 +245,10 @@ const std::vector<Entry>& entries() {
        "or m may be lost. K is m + 1 then, unless `dedup_replication` says more, and what K nodes "
        "have stays on m + 1 of them; with K above the number of nodes all is in stripes, once",
        false, Agreement::kAll, parse_redundancy, print_redundancy},
-      {"dedup_reduction", "exact", names(kReductions),
+      {"dedup_reduction", "tree", names(kReductions),
        "how nodes find out which chunks several of them have: `exact` asks the home of each "
-       "chunk's "
-       "name, which counts them all; `tree` merges the F most frequent on the way up a tree",
+       "chunk's name, which counts them all; `tree` merges the F most frequent on the way up a "
+       "tree",
        true, Agreement::kAll, parse_choice<&Hints::reduction, kReductions>,
        print_choice<&Hints::reduction, kReductions>},
       {"dedup_threshold", "131072", "1 to 16777216",

@@ -34,9 +34,9 @@ void look_for_stores(const std::vector<StoreReport>& reports, Choice& choice) {
       continue;
     }
     const auto& records = it->second->records;
-    const bool has_it = std::any_of(records.begin(), records.end(), [&](const CommitRecord& record) {
-      return record.attempt == choice.record.attempt;
-    });
+    const bool has_it = std::any_of(
+        records.begin(), records.end(),
+        [&](const CommitRecord& record) { return record.attempt == choice.record.attempt; });
     if (!has_it) choice.adopt.push_back(it->second->node);
   }
 }

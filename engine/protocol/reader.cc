@@ -447,8 +447,8 @@ class WindowReader {
 
 namespace {
 
-// What the stores cannot give of a cached file: the plain file at its path has all of it, as long as
-// nobody in the job may write to it. `why`: else.
+// What the stores cannot give of a cached file: the plain file at its path has all of it, as long
+// as nobody in the job may write to it. `why`: else.
 Status read_where_it_is(const JobFile& file, std::span<const plan::Fragment> fragments,
                         const Status& why) {
   const auto view = file.view();

@@ -105,7 +105,7 @@ def test_after_a_failed_open_the_job_goes_on(hints, stores):
 
 @pytest.mark.parametrize("hint, value", [
     ("dedup_replication", "3"), ("dedup_threshold", "77"), ("dedup_chunk_size", "8192"),
-    ("dedup_mode", "none"), ("dedup_reduction", "tree"), ("dedup_partners", "ring"),
+    ("dedup_mode", "none"), ("dedup_reduction", "exact"), ("dedup_partners", "ring"),
     ("dedup_group", "3"), ("dedup_exchange", "put"), ("dedup_visibility", "sync"), ("dedup_fsync", "never"),
     ("dedup_buffer", "2 MiB"), ("dedup_heal_rate", "5M")])
 def test_hint_on_one_rank_only_is_not_the_same(hints, stores, hint, value):

@@ -21,7 +21,7 @@ Hints unusual() {
   hints.chunk_size = 513;
   hints.mode = Mode::kNone;
   hints.fingerprint = FingerprintKind::kSha256;
-  hints.reduction = Reduction::kTree;
+  hints.reduction = Reduction::kExact;
   hints.partners = Partners::kRing;
   hints.group = 5;
   hints.visibility = Visibility::kSync;
