@@ -85,6 +85,23 @@ Status StoreNode::check_placements(std::span<const plan::Placement> placements) 
 
 // ---- Files ------------------------------------------------------------------------------------
 
+namespace {
+
+// What the plain donor is cached as.
+void add_cached(const store::Store& store, const Find& request,
+                std::vector<store::SharedRecord>& out) {
+  const auto entry = store.find(request.plain_donor);
+  if (!entry.is_ok()) return;
+  for (const store::CommitRecord& record : entry->records) {
+    const auto note = store.cached(record.identity, record.attempt);
+    const bool is_it =
+        note.is_ok() && *note && store::is_unchanged((*note)->plain, request.plain_donor_stamp);
+    if (is_it) out.emplace_back(record);
+  }
+}
+
+}  // namespace
+
 Result<FindReply> StoreNode::on(const Find& request) {
   DEDUP_ASSIGN(const auto store, open_store(request.store_template, true));
   const Status dropped = drop_marked(*store, files_);
@@ -120,6 +137,7 @@ Result<FindReply> StoreNode::on(const Find& request) {
     const auto donor = store->newest(request.donor);
     if (donor.is_ok()) reply.donor.emplace_back(*donor);
   }
+  if (!request.plain_donor.empty()) add_cached(*store, request, reply.donor);
   if (request.whole) {
     reply.whole.assign(reply.records.begin(), reply.records.end());
     reply.whole.insert(reply.whole.end(), reply.donor.begin(), reply.donor.end());

@@ -179,12 +179,14 @@ class FindAndAttach {
       if (status.is_ok()) state = std::move(*looked);
     }
     if (status.is_ok() && file_.rank() == 0) find_donor(state);
-    std::pair<Id128, Id128> identities{state.placeholder.identity,
-                                       donor_ ? donor_->identity : Id128{}};
-    DEDUP_TRY(file_.ranks().share(status, identities));
-    DEDUP_ASSIGN(SearchResult found,
-                 search(file_.client(), file_.ranks(),
-                        {file_.path, identities.first, file_.hints.store, identities.second}));
+    service::Find wanted{file_.path, state.placeholder.identity, file_.hints.store};
+    if (donor_) wanted.donor = donor_->identity;
+    if (plain_donor_) {
+      wanted.plain_donor = plain_donor_->path;
+      wanted.plain_donor_stamp = plain_donor_->stamp;
+    }
+    DEDUP_TRY(file_.ranks().share(status, wanted));
+    DEDUP_ASSIGN(SearchResult found, search(file_.client(), file_.ranks(), wanted));
     if (file_.rank() != 0) return Status::ok();
     if (file_.writable) DEDUP_TRY(check_stores_differ(found, file_.hints.store));
     hide(found, begun_.aside);
@@ -240,29 +242,49 @@ class FindAndAttach {
   void find_donor(const store::PathState& state) {
     using Kind = store::PathState::Kind;
     donor_.reset();
+    plain_donor_.reset();
     const std::string& base = file_.hints.base;
     const bool is_new = state.kind == Kind::kNothing
                             ? mode_.create
                             : state.kind == Kind::kPlain && state.stamp.size == 0;
     if (!file_.writable || !is_new || base == "none") return;
     if (base == "auto") {
-      donor_ = store::newest_in_series(file_.path);
+      store::InSeries newest = store::newest_in_series(file_.path);
+      donor_ = std::move(newest.placeholder);
+      plain_donor_ = std::move(newest.plain);
       return;
     }
     const auto named = store::look_at(base);
     if (named.is_ok() && named->kind == Kind::kPlaceholder) {
       donor_ = named->placeholder;
+    } else if (named.is_ok() && named->kind == Kind::kPlain && named->stamp.size > 0) {
+      plain_donor_ = store::PlainAt{base, named->stamp};
     } else {
       warn(file_.path + ": shares nothing with " + base +
            ", as dedup_base has it: no file of the stores is there");
     }
   }
 
-  // Its record as the stores have it; none if they do not.
+  // Its record as the stores have it; none if they do not. What is cached may go any time: only if
+  // all stores have it still.
   Bytes donor_of(const SearchResult& found) const {
-    if (!donor_) return {};
     for (const store::CommitRecord& record : found.donors) {
-      if (record.attempt == donor_->attempt) return record.encode();
+      const bool is_cached = plain_donor_ && record.path == plain_donor_->path &&
+                             !(donor_ && record.attempt == donor_->attempt);
+      const std::set<Id128>& stores = found.donor_stores.at(record.attempt);
+      const auto has_it = [&](const store::StoreEntry& entry) {
+        return stores.contains(entry.uuid);
+      };
+      if (is_cached && std::all_of(record.stores.begin(), record.stores.end(), has_it)) {
+        return record.encode();
+      }
+    }
+    for (const store::CommitRecord& record : found.donors) {
+      if (donor_ && record.attempt == donor_->attempt) return record.encode();
+    }
+    if (plain_donor_ && file_.hints.base != "auto") {
+      warn(file_.path + ": shares nothing with " + plain_donor_->path +
+           ", as dedup_base has it: the stores do not have it");
     }
     return {};
   }
@@ -550,10 +572,11 @@ class FindAndAttach {
   JobFile& file_;
   OpenMode mode_;
   std::optional<KeptFile> kept_;
-  service::OpenBeginReply begun_;             // on rank 0
-  bool made_empty_ = false;                   // likewise: at the real path
-  std::optional<store::PathState> outdated_;  // likewise: names an older generation
-  std::optional<store::Placeholder> donor_;   // likewise: of a file to share with
+  service::OpenBeginReply begun_;              // on rank 0
+  bool made_empty_ = false;                    // likewise: at the real path
+  std::optional<store::PathState> outdated_;   // likewise: names an older generation
+  std::optional<store::Placeholder> donor_;    // likewise: of a file to share with
+  std::optional<store::PlainAt> plain_donor_;  // likewise: of one that may be cached
   Decision decision_;
 };
 

@@ -104,6 +104,7 @@ class Findings {
       report.records = std::move(reply.records);
       report.cached = std::move(reply.cached);
       for (store::SharedRecord& donor : reply.donor) {
+        result.donor_stores[donor->attempt].insert(reply.store.uuid);
         if (donors.insert(donor.digest()).second) result.donors.push_back(std::move(donor));
       }
       for (const std::string& text : reply.damaged) {

@@ -1,6 +1,8 @@
 // Asking the nodes' stores which generations of a path they have.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,7 @@ struct SearchResult {
   std::vector<std::string> damaged;         // what could not be read, for a warning
   bool makes_kept = false;                  // see FindReply
   std::vector<store::SharedRecord> donors;  // the newest of the donor that was asked for, each once
+  std::map<Id128, std::set<Id128>> donor_stores;  // of these, by attempt, as far as was asked
 };
 
 // What the stores have of what `request` names, and the first few of its donor. Collective: the

@@ -43,7 +43,8 @@ struct FindReply {
   std::vector<store::SharedRecord> records;  // newest of each identity
   std::vector<Id128> deleted;                // identities that were deleted
   std::vector<std::string> damaged;
-  std::vector<store::SharedRecord> donor;  // newest generation of `donor`, if that is here
+  // If it is here: the newest generation of `donor`, and that which the plain donor is cached as.
+  std::vector<store::SharedRecord> donor;
   bool makes_kept = false;                 // another job is just making the kept generation a file
   std::vector<store::CommitRecord> whole;  // if it was asked for: those above
   std::vector<store::CachedNote> cached;   // of those of `records` that are
@@ -58,6 +59,8 @@ struct Find {
   Id128 kept_of{};
   Id128 kept_attempt{};
   bool whole = false;  // the records, too: of one node, which spares asking for what all have
+  std::string plain_donor{};  // the path of a plain file, which has this stamp; empty: none
+  store::Stamp plain_donor_stamp{};
   static constexpr Opcode kOpcode = Opcode::kFind;
   using Reply = FindReply;
 };

@@ -1,7 +1,9 @@
 """dedup_flushed=keep: what is at its path as a plain file stays in the stores as a cache."""
 
+import json
 import mmap
 import os
+import shutil
 
 import pytest
 
@@ -237,6 +239,44 @@ def test_a_job_of_other_nodes_writes_all_of_it(site):
     site.write(change(model, 3), 4, 4, KEEP, mode="w")
     is_plain_alone(site, model)
     site.expect(model, 4, 4)
+
+
+# ---- Numbered files -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flush", ["close", "background"])
+def test_numbered_files_share_with_one_that_is_at_its_path(site, flush):
+    hints = {**KEEP, "flush": flush}
+    model = Model(noise(1, LONG))
+    site.path = site.path.with_name("step_1")
+    site.write(parts(bytes(model.content), 3), 3, 3, hints)
+    first = bytes(model.content)
+    site.path = site.path.with_name("step_2")
+    change(model, 3)
+    report = site.root / "report"
+    site.run(Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close(), 3, 3, hints,
+             {"DEDUP_REPORT": str(report)}).check()
+    line = json.loads(report.read_text().splitlines()[-1])
+    assert line["bytes_stored"]["total"] < LONG / 10 and line["bytes_sent"]["total"] < LONG / 10, line
+    assert site.path.read_bytes() == bytes(model.content)
+    site.expect(model, 3, 3)
+    # The first one is as it was, also in the stores.
+    site.path = site.path.with_name("step_1")
+    assert site.path.read_bytes() == first
+    with Count(site) as count:
+        site.expect(Model(first), 3, 3)
+    assert count.read == 0
+
+
+def test_one_that_some_store_has_dropped_is_no_donor(site):
+    hints = {**KEEP, "replication": 1}
+    site.path = site.path.with_name("step_1")
+    site.write(parts(noise(1, LONG), 3), 3, 3, hints)
+    shutil.rmtree(site.file_directory(site.node_names()[1]))
+    site.path = site.path.with_name("step_2")
+    model = Model(noise(1, LONG))
+    site.write(parts(bytes(model.content), 3), 3, 3, {"replication": 1})
+    site.expect(model, 3, 3)
 
 
 # ---- Killed -------------------------------------------------------------------------------------
