@@ -218,6 +218,18 @@ TEST_F(SimulatedWriteBack, IsGoneOnWithByTheNextJob) {
   });
 }
 
+// The plain file, once the next job has finished what was left of writing it back.
+Bytes finished_by_the_next_job(Cluster& cluster) {
+  const std::string path = Cluster::path(0);
+  if (store::is_placeholder_at(path)) {
+    World next(cluster, 2);
+    const auto file = next.opened(true, hints::Flush::kClose);
+    const Status left = engine::leave(*file);
+    EXPECT_TRUE(left.is_ok()) << left.message();
+  }
+  return cluster.memory().content(path);
+}
+
 // Whatever call fails: the placeholder stands with everything in the stores, or the plain file; and
 // what is left, somebody finishes.
 TEST_F(SimulatedWriteBack, SurvivesAFaultAtEveryCall) {
@@ -238,13 +250,7 @@ TEST_F(SimulatedWriteBack, SurvivesAFaultAtEveryCall) {
           struck = here.struck();
           here.end_fault();
         }
-        if (store::is_placeholder_at(path())) {
-          World next(here, 2);
-          const auto file = next.opened(true, hints::Flush::kClose);
-          const Status left = engine::leave(*file);
-          ASSERT_TRUE(left.is_ok()) << left.message();
-        }
-        const Bytes content = here.memory().content(path());
+        const Bytes content = finished_by_the_next_job(here);
         ASSERT_EQ(content.size(), kSize);
         ASSERT_EQ(content[kAt], kFirst);
         if (!struck) break;
@@ -333,13 +339,7 @@ TEST_F(SimulatedWriteBack, ACachedFileSurvivesAFaultAtEveryCall) {
           struck = here.struck();
           here.end_fault();
         }
-        if (store::is_placeholder_at(path())) {
-          World next(here, 2);
-          const auto file = next.opened(true, hints::Flush::kClose);
-          const Status left = engine::leave(*file);
-          ASSERT_TRUE(left.is_ok()) << left.message();
-        }
-        const Bytes content = here.memory().content(path());
+        const Bytes content = finished_by_the_next_job(here);
         ASSERT_EQ(content.size(), kSize);
         ASSERT_TRUE(content[kAt] == kSecond || (!is_committed && content[kAt] == kFirst));
         // What the stores may still have is not taken for it unless it is it.
