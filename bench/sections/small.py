@@ -22,7 +22,7 @@ def run(bench):
 
 
 def many_files(bench, site, repeats):
-    files = 40 if bench.quick else FILES
+    files = 8 if bench.quick else FILES
 
     def job(prefix, options):
         site.clear()
@@ -46,7 +46,7 @@ def many_files(bench, site, repeats):
 
 
 def open_again(bench, site, repeats):
-    times = 5 if bench.quick else TIMES
+    times = 2 if bench.quick else TIMES
 
     def job(nodes):
         site.clear()
@@ -56,7 +56,7 @@ def open_again(bench, site, repeats):
         site.clear()
         return json.loads(out)
 
-    lines = bench.alternate({nodes: lambda nodes=nodes: job(nodes) for nodes in (8, 64)}, repeats)
+    lines = bench.alternate({nodes: lambda nodes=nodes: job(nodes) for nodes in ((2, 8) if bench.quick else (8, 64))}, repeats)
     for nodes, found in lines.items():
         bench.record(kind="small", what="again", nodes=nodes, times=times, medium=site.medium,
                      milliseconds=statistics.summary([1e3 * line["seconds"] / times for line in found]),
