@@ -58,9 +58,11 @@ def run(bench):
               for part, value in (("write", lambda line: python_statistics.median(line["seconds"]["write"])),
                                   ("total", lambda line: line["seconds"]["total"]))}
     bench.target(what="write and close with dedup_flush=background, against no write-back; target at a tenth of the stores' rate",
-                 measured=statistics.summary(ratios["write"]), limit=1.1, **about)
+                 measured=statistics.summary(ratios["write"]), limit=1.1, **about,
+                 overview="write and close, written back in the background, to no write-back")
     bench.target(what=f"{STEPS} checkpoints of a program that computes {COMPUTES} times as long as a write-back takes: total, "
-                 "against no write-back", measured=statistics.summary(ratios["total"]), limit=1.05, **about)
+                 "against no write-back", measured=statistics.summary(ratios["total"]), limit=1.05, **about,
+                 overview=f"{STEPS} checkpoints and their write-back while the program computes, to no write-back")
     site.clear()
 
 
