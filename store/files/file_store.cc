@@ -197,22 +197,25 @@ Status FileStore::create_file(const Id128& identity, const std::string& path) {
     DEDUP_TRY(fs::make_directory(directory).status());
   }
   DEDUP_TRY(fs::open_or_create(layout_.file_lock(identity)).status());
-  DEDUP_TRY(fs::open_or_create(layout_.path_mark(identity, path_key(path))).status());
-  DEDUP_TRY(flush_together({}, {layout_.file(identity), layout_.files()}));
+  const std::string key = path_key(path);
+  DEDUP_TRY(fs::open_or_create(layout_.path_mark(identity, key)).status());
+  unflushed_names_[identity].insert(key);
   return add_to_path_entry(layout_, path, identity);
 }
 
 Status FileStore::add_path(const Id128& identity, const std::string& path) {
-  const std::string mark = layout_.path_mark(identity, path_key(path));
+  const std::string key = path_key(path);
+  const std::string mark = layout_.path_mark(identity, key);
   DEDUP_ASSIGN(const bool is_known, fs::exists(mark));
   if (is_known) return Status::ok();
   DEDUP_TRY(fs::open_or_create(mark).status());
-  DEDUP_TRY(fs::sync_directory(layout_.file(identity)));
-  return add_to_path_entry(layout_, path, identity);
+  DEDUP_TRY(add_to_path_entry(layout_, path, identity));
+  return flush_together({layout_.path_entry(key)}, {layout_.file(identity), layout_.paths()});
 }
 
 Result<std::uint64_t> FileStore::drop_file(const Id128& identity, std::unique_ptr<Lock>) {
   close_readers(identity);
+  unflushed_names_.erase(identity);
   DEDUP_ASSIGN(const auto attempts, attempt_ids(identity));
   for (const Id128& attempt : attempts) remove_copies(layout_, identity, attempt);
   std::uint64_t freed = 0;
