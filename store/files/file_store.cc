@@ -274,7 +274,17 @@ Status FileStore::shorten_mark(const Id128& identity,
 }
 
 Result<std::unique_ptr<Store::Lock>> FileStore::lock_for_writing(const Id128& identity) {
-  auto lock = lock_path(layout_.file_lock(identity), true);
+  const std::string path = layout_.file_lock(identity);
+  auto lock = lock_path(path, true);
+  if (lock.status().code() == Code::kNotFound) {
+    // A loss of power may leave the directory of a file that was being created without it.
+    const auto made = fs::open_or_create(path);
+    if (made.status().code() == Code::kNoSuchFile) {
+      return Status(Code::kNoSuchFile, layout_.file(identity) + ": no such file in the store");
+    }
+    DEDUP_TRY(made.status());
+    lock = lock_path(path, true);
+  }
   if (lock.status().code() == Code::kNotFound) {
     return Status(Code::kNoSuchFile, layout_.file(identity) + ": no such file in the store");
   }
