@@ -1,15 +1,19 @@
 #include "engine/commit.h"
 
 #include <atomic>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/warn.h"
 #include "engine/chunks/timer.h"
 #include "engine/log_dump.h"
 #include "engine/mpi/agreement.h"
 #include "engine/protocol/failpoint.h"
+#include "engine/protocol/flusher.h"
 #include "engine/protocol/generation_commit.h"
 #include "engine/report.h"
 #include "engine/take_over.h"
@@ -56,11 +60,26 @@ plan::LossOdds loss_odds(const FileHandle& file, const GenerationCommit& generat
   return {file.nodes(), std::move(sets)};
 }
 
+// Collective, where some rank has any.
+std::map<std::string, std::string> all_troubles(const FileHandle& file,
+                                                const Flusher::Troubles& mine) {
+  std::map<std::string, std::string> all;
+  for (const Bytes& bytes : file.ranks().gather(encoded(mine))) {
+    const auto theirs = decoded<Flusher::Troubles>(bytes);
+    if (theirs) all.insert(theirs->begin(), theirs->end());
+  }
+  return all;
+}
+
 void report(FileHandle& file, const GenerationCommit& generation, const Stopwatch& began) {
   file.since_commit.bytes_stored += generation.stripes().stored_bytes;
   file.since_commit.bytes_sent += generation.stripes().sent_bytes;
   file.since_commit.seconds_writing = file.seconds_writing.exchange(0) + began.seconds();
-  file.last = collect_figures(file.topology, file.since_commit);
+  Flusher::Troubles troubles;
+  if (file.flusher != nullptr) troubles = file.flusher->troubles();
+  std::size_t count = troubles.size();
+  file.last = collect_figures(file.topology, file.since_commit, count);
+  if (count != 0) file.last.not_written_back = all_troubles(file, troubles);
   file.last.generation = file.view()->committed->record.number;
   file.last.time = file.view()->committed->record.time;
   const RecipeFacts& facts = generation.facts();

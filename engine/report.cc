@@ -70,9 +70,10 @@ std::uint64_t LastCommit::total(std::string_view name) const {
   return static_cast<std::uint64_t>(std::llround(figure(name).total));
 }
 
-LastCommit collect_figures(const Topology& topology, const DumpStats& stats) {
-  std::array<double, kFigures.size()> mine;
-  std::array<double, kFigures.size()> total;
+LastCommit collect_figures(const Topology& topology, const DumpStats& stats,
+                           std::size_t& troubles) {
+  std::array<double, kFigures.size() + 1> mine;
+  std::array<double, kFigures.size() + 1> total;
   // Smallest and largest in one reduction: the smallest as the largest negative.
   std::array<double, 2 * kFigures.size()> signed_mine;
   std::array<double, 2 * kFigures.size()> extremes;
@@ -81,10 +82,12 @@ LastCommit collect_figures(const Topology& topology, const DumpStats& stats) {
     signed_mine[2 * i] = mine[i];
     signed_mine[2 * i + 1] = -mine[i];
   }
+  mine.back() = static_cast<double>(troubles);
   PMPI_Allreduce(mine.data(), total.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM,
                  topology.comm());
   PMPI_Allreduce(signed_mine.data(), extremes.data(), static_cast<int>(extremes.size()), MPI_DOUBLE,
                  MPI_MAX, topology.comm());
+  troubles = static_cast<std::size_t>(std::llround(total.back()));
   LastCommit last;
   last.any = true;
   last.ranks = topology.size();
@@ -137,6 +140,10 @@ Status append_report(const std::string& report_path, const std::string& file, co
   line["copies_made"] = last.copies_made;
   line["lost_chunks"] = last.lost_chunks;
   line["unknown_bytes"] = last.unknown_bytes;
+  line["not_written_back"] = nlohmann::json::array();
+  for (const auto& [path, why] : last.not_written_back) {
+    line["not_written_back"].push_back({{"file", path}, {"why", why}});
+  }
   // A path in a file name need not be UTF-8: what is not is replaced, not refused.
   const std::string text =
       line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -1,7 +1,9 @@
 // What the last commit did, for MPI_File_get_info (dedup_last_…) and for the report file.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +35,8 @@ struct LastCommit {
   std::uint64_t copies_made = 0;    // of chunks of the generation before, which nodes lacked
   std::uint64_t lost_chunks = 0;    // of which no node has a copy
   std::uint64_t unknown_bytes = 0;  // whose recipe is lost
+  // Files of the job whose write-back in the background has failed so far, and why; on rank 0.
+  std::map<std::string, std::string> not_written_back;
   std::vector<std::pair<std::string, OverRanks>> figures;  // DumpStats' fields by name
   int ranks = 0;
 
@@ -41,8 +45,8 @@ struct LastCommit {
   std::uint64_t total(std::string_view name) const;
 };
 
-// Collective: the figures of all ranks' `stats`.
-LastCommit collect_figures(const Topology& topology, const DumpStats& stats);
+// Collective: the figures of all ranks' `stats`. `troubles`: a number of each rank, then their sum.
+LastCommit collect_figures(const Topology& topology, const DumpStats& stats, std::size_t& troubles);
 
 // "dedup_last_bytes_stored" (this rank) and "dedup_last_total_bytes_stored" (all), and so on.
 std::vector<std::pair<std::string, std::string>> describe(const LastCommit& last);

@@ -74,6 +74,8 @@ class Flusher::Part {
                         : "; dedupctl flush goes on with it"));
   }
 
+  // While no thread takes steps.
+  const Status& trouble() const { return trouble_; }
   void give_up() { end(TellWritten::Of::kGivenUp, trouble_); }
 
   // One writer for all.
@@ -188,6 +190,16 @@ void Flusher::ended(const std::shared_ptr<Part>& part, const Status& outcome) {
   const auto ended = std::erase_if(running_, [&](const auto& one) { return one.second == part; });
   // One that was left is nobody's any more.
   if (ended != 0 && !outcome.is_ok()) failed_.push_back(part);
+}
+
+Flusher::Troubles Flusher::troubles() {
+  executor_.deliver();
+  const std::lock_guard lock(mutex_);
+  Troubles troubles;
+  for (const auto& part : failed_) {
+    if (!part->is_over()) troubles.emplace_back(part->file().path, part->trouble().message());
+  }
+  return troubles;
 }
 
 void Flusher::retry() {

@@ -13,6 +13,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/types.h"
@@ -33,6 +35,9 @@ class Flusher {
   // Takes over the part of writer `writer` of `file`, whose client must outlive this.
   void add(const JobFile& file, const Id128& handle, const CopyTarget& target, std::uint32_t writer,
            std::vector<ByteRange> ranges);
+  // Of parts that are not ended and not being tried again now: the file's path, and why.
+  using Troubles = std::vector<std::pair<std::string, std::string>>;
+  Troubles troubles();
   // What has failed is tried again.
   void retry();
   // Lets go of parts of this file that are not wanted any more. For whoever has just opened it:

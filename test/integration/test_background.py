@@ -247,6 +247,23 @@ def test_no_space_is_told_and_nothing_is_lost(site, mount_tmpfs):
     check_plain(site, model)
 
 
+def test_the_next_commits_report_tells_what_is_not_written_back(site, mount_tmpfs):
+    directory = site.path.parent
+    mount_tmpfs(directory, "1m")
+    report = site.root / "report"
+    model = Model(noise(1, 3 * MIB))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    # Until a store has been told why.
+    script.add("@0 shell", f"until grep -rqs 'o space left' {site.stores}; do sleep 0.02; done").add("barrier")
+    (site.root / f"other{directory}").mkdir(parents=True)
+    script.add("prefix", f"dedup:{site.root}/other").open("wc").write("all-at", {0: [(0, b"x")]}).close()
+    site.run(script, 3, 3, {**HINTS, "report": report})
+    lines = [json.loads(line) for line in report.read_text().splitlines()]
+    assert lines[0]["not_written_back"] == []
+    (left,) = lines[-1]["not_written_back"]
+    assert left["file"] == str(site.path) and "o space" in left["why"], left
+
+
 def test_room_that_comes_is_used_at_the_next_close(site, mount_tmpfs):
     """A write-back that failed is tried again when the job closes another file."""
     directory = site.path.parent
