@@ -122,6 +122,9 @@ class FileStore final : public Store {
   // Attempts that have a directory, committed or not.
   Result<std::vector<Id128>> attempt_ids(const Id128& identity) const;
 
+  // Makes durable what is given, and the names of a file that was created through this object.
+  Status flush_with_names(const Id128& identity, std::vector<std::string> files,
+                          std::vector<std::string> directories);
   // Second names, in the attempt's directory, for runs of `base`; what the new one says of them.
   Result<std::vector<OlderRun>> link_runs(const Id128& identity, const Id128& attempt,
                                           const IndexBase& base);

@@ -268,6 +268,19 @@ Result<std::unique_ptr<ShardWriter>> FileStore::create_shard(const Id128& identi
   return std::unique_ptr<ShardWriter>(std::move(writer));
 }
 
+Status FileStore::flush_with_names(const Id128& identity, std::vector<std::string> files,
+                                   std::vector<std::string> directories) {
+  const auto created = unflushed_names_.find(identity);
+  if (created != unflushed_names_.end()) {
+    for (const std::string& key : created->second) files.push_back(layout_.path_entry(key));
+    directories.insert(directories.end(),
+                       {layout_.file(identity), layout_.files(), layout_.paths()});
+  }
+  DEDUP_TRY(flush_together(files, directories));
+  unflushed_names_.erase(identity);
+  return Status::ok();
+}
+
 Status FileStore::prepare(const CommitRecord& record, bool flush) {
   const Id128& identity = record.identity;
   DEDUP_TRY(begin_attempt(identity, record.attempt));
@@ -279,15 +292,7 @@ Status FileStore::prepare(const CommitRecord& record, bool flush) {
   DEDUP_ASSIGN(auto files, files_to_flush(directory));
   std::vector<std::string> directories{directory, layout_.generations(identity),
                                        layout_.segments(identity)};
-  const auto created = unflushed_names_.find(identity);
-  if (created != unflushed_names_.end()) {
-    for (const std::string& key : created->second) files.push_back(layout_.path_entry(key));
-    directories.insert(directories.end(),
-                       {layout_.file(identity), layout_.files(), layout_.paths()});
-  }
-  DEDUP_TRY(flush_together(files, directories));
-  unflushed_names_.erase(identity);
-  return Status::ok();
+  return flush_with_names(identity, std::move(files), std::move(directories));
 }
 
 Status FileStore::commit(const Id128& identity, const Id128& attempt, bool flush) {
@@ -307,7 +312,8 @@ Status FileStore::adopt(const CommitRecord& record) {
   const auto present =
       read_record(layout_.record(record.identity, record.attempt), record.identity, record.attempt);
   if (present.status().code() == Code::kVersion) return present.status();
-  if (!present.is_ok() || *present != record) DEDUP_TRY(prepare(record, true));
+  const bool is_present = present.is_ok() && *present == record;
+  DEDUP_TRY(is_present ? flush_with_names(record.identity, {}, {}) : prepare(record, true));
   return commit(record.identity, record.attempt, true);
 }
 
