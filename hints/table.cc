@@ -147,12 +147,16 @@ std::string names(const Choices& choices) {
 
 bool parse_store(std::string_view text, Hints& into) {
   text = trim(text);
-  if (!text.starts_with('/') || text.size() > kLongestValue) return false;
-  if (text.find('\0') != text.npos) return false;
+  if (text.size() > kLongestValue || text.find('\0') != text.npos) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') continue;
     ++i;
-    if (i == text.size() || (text[i] != 'n' && text[i] != '%')) return false;
+    constexpr std::string_view kAfterPercent = "n%:=";
+    if (i == text.size() || kAfterPercent.find(text[i]) == kAfterPercent.npos) return false;
+  }
+  for (const TierText& tier : tiers_of(text)) {
+    if (!tier.directory.starts_with('/')) return false;
+    if (tier.limit && !parse_bytes(*tier.limit)) return false;
   }
   into.store = text;
   return true;
@@ -225,9 +229,11 @@ const std::vector<Entry>& entries() {
   // Never destroyed: files are opened and closed while the process ends.
   static const auto& all = *new std::vector<Entry>{
       {"dedup_store", "/tmp/dedup-UID",
-       "an absolute path; `%n` is the node's name, `%%` a percent sign",
-       "the store's directory, on a disk or in memory of the node's own", false, Agreement::kNode,
-       parse_store, [](const Hints& h) { return h.store; }},
+       "an absolute path, or several with a colon between them, each with `=` and a size behind it "
+       "or without; `%n` is the node's name, `%%`, `%:` and `%=` are these characters",
+       "the store's directory, on a disk or in memory of the node's own; or its tiers, fastest "
+       "first, with what each may take",
+       false, Agreement::kNode, parse_store, [](const Hints& h) { return h.store; }},
       {"dedup_replication", "2", "1 to 16",
        "K: every chunk is on at least min(K, number of nodes) nodes, so any K - 1 may be lost",
        false, Agreement::kAll, parse_integer<&Hints::replication, 1, 16, false>,
@@ -328,6 +334,10 @@ const std::vector<Entry>& entries() {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  return parse_number(text, 0, std::numeric_limits<std::uint64_t>::max(), true);
+}
 
 std::string default_store() {
   return "/tmp/dedup-" + std::to_string(getuid()) + (simulates_nodes() ? "-%n" : "");

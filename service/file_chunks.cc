@@ -320,17 +320,34 @@ Status FileChunks::add(const Register& request) {
 
 Status FileChunks::append(const PutChunks& request, std::span<const std::uint32_t> which,
                           std::vector<store::ChunkLocation>& locations) {
-  if (!own_) {
-    DEDUP_ASSIGN(const std::uint64_t number, open_segment());
-    DEDUP_ASSIGN(own_, store_.create_segment(identity_, number));
+  locations.resize(which.size());
+  std::span<store::ChunkLocation> room(locations);
+  while (!which.empty()) {
+    std::vector<store::SegmentChunk> chunks;
+    for (const std::uint32_t i : which.first(std::min(which.size(), store::kRunChunks))) {
+      chunks.push_back({request.chunks[i].fingerprint, request.chunks[i].data});
+    }
+    DEDUP_TRY(append(chunks, room.first(chunks.size())));
+    which = which.subspan(chunks.size());
+    room = room.subspan(chunks.size());
   }
-  std::vector<store::SegmentChunk> chunks;
-  for (const std::uint32_t i : which) {
-    chunks.push_back({request.chunks[i].fingerprint, request.chunks[i].data});
-  }
-  locations.resize(chunks.size());
-  DEDUP_TRY(own_->append(chunks, locations));
   return own_->write_out();
+}
+
+Status FileChunks::append(std::span<const store::SegmentChunk> chunks,
+                          std::span<store::ChunkLocation> locations) {
+  for (;;) {
+    if (own_ && own_->is_full()) {
+      DEDUP_TRY(own_->write_out());
+      own_.reset();
+    }
+    if (!own_) {
+      DEDUP_ASSIGN(const std::uint64_t number, open_segment());
+      DEDUP_ASSIGN(own_, store_.create_segment(identity_, number, store::SegmentUse::kCopies));
+    }
+    const Status status = own_->append(chunks, locations);
+    if (status.is_ok() || !own_->is_full()) return status;
+  }
 }
 
 Result<PutReply> FileChunks::put(const PutChunks& request) {

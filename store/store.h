@@ -36,6 +36,7 @@
 
 #include "base/piece.h"
 #include "base/status.h"
+#include "base/store_place.h"
 #include "base/types.h"
 #include "store/commit_record.h"
 #include "store/index.h"
@@ -46,13 +47,33 @@
 
 namespace dedup::store {
 
+// What is to be in a segment, which decides in which tier it begins.
+enum class SegmentUse {
+  kOwn,    // what the node's own ranks wrote: in the fastest tier that has room
+  kCopies  // what is kept for others, or for long: in a slower one, if there is one
+};
+
+// A tier, and how full it is.
+struct TierSpace {
+  std::string directory;
+  std::uint64_t limit = 0;  // by dedup_store; kNoLimit: none
+  std::uint64_t used = 0;   // by this store
+  std::uint64_t free = 0;   // that it may still take
+  bool is_leaving = false;  // gets nothing any more, and goes when it is empty
+
+  static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+  bool operator==(const TierSpace&) const = default;
+};
+
 class Store {
  public:
-  // Opens the store at `directory`, creating it if it is missing and `create` is set. kAccess,
+  // Opens the store at `place`, creating it if it is missing and `create` is set. kAccess,
   // kNoSpace, kNoSuchFile (parent missing), kVersion (written by newer software), kCorrupt.
-  static Result<std::unique_ptr<Store>> open(const std::string& directory, bool create);
+  static Result<std::unique_ptr<Store>> open(const StorePlace& place, bool create);
 
-  virtual const std::string& directory() const = 0;
+  // As it was opened, with absolute paths.
+  virtual const StorePlace& place() const = 0;
+  const std::string& directory() const { return place().directory(); }
   virtual const Id128& uuid() const = 0;
 
   // --- Finding files ---------------------------------------------------------------------------
@@ -107,8 +128,10 @@ class Store {
   virtual Result<std::vector<SegmentSize>> segments(const Id128& identity) const = 0;
   virtual Result<std::vector<std::uint64_t>> logs(const Id128& identity) const = 0;
   // A number that no segment or log of the file has: kFileExists if one does.
-  virtual Result<std::unique_ptr<SegmentWriter>> create_segment(const Id128& identity,
-                                                                std::uint64_t number) = 0;
+  virtual Result<std::unique_ptr<SegmentWriter>> create_segment(
+      const Id128& identity, std::uint64_t number, SegmentUse use = SegmentUse::kOwn) = 0;
+  // Whether that may make a difference.
+  virtual bool has_tiers() const = 0;
   virtual Result<std::unique_ptr<LogWriter>> create_log(const Id128& identity,
                                                         std::uint64_t number) = 0;
   // To read one that some process of this node has written, or still appends to. Kept open for the
@@ -252,9 +275,27 @@ class Store {
                                                    const Id128& attempt) const = 0;
 
   // --- Space ------------------------------------------------------------------------------------
-  virtual Result<std::uint64_t> free_bytes()
-      const = 0;  // what an unprivileged user may still write
+  // What an unprivileged user may still write, in all tiers together.
+  virtual Result<std::uint64_t> free_bytes() const = 0;
   virtual Result<std::uint64_t> file_system_bytes() const = 0;  // that the store is on
+  // Fastest first; one if there is nothing but the store's own directory.
+  virtual Result<std::vector<TierSpace>> tiers() const = 0;
+  // Whether some tier but the last has more than it should, so that segments are to move down.
+  virtual bool is_overfull() const = 0;
+  // Moves whole segments down that a committed generation names, the coldest first. Each has one
+  // whole copy at any moment, and readers notice nothing.
+  class Mover {
+   public:
+    struct Moved {
+      bool done = false;
+      std::uint64_t bytes = 0;  // copied
+    };
+    virtual ~Mover() = default;
+    // A bounded part of it; called until it is done. After an error whoever comes next goes on.
+    virtual Result<Moved> step() = 0;
+  };
+  // The store must outlive it. kFileInUse if somebody else is just doing it.
+  virtual Result<std::unique_ptr<Mover>> move_down() = 0;
   // What is taken, by all of the store and by one file, whatever it is for.
   virtual Result<std::uint64_t> taken_bytes() const = 0;
   virtual Result<std::uint64_t> taken_bytes(const Id128& identity) const = 0;
@@ -280,6 +321,6 @@ class Store::Lock {
 
 // How stores are opened: Store::open, where a test has nothing else.
 using StoreOpener =
-    std::function<Result<std::unique_ptr<Store>>(const std::string& directory, bool create)>;
+    std::function<Result<std::unique_ptr<Store>>(const StorePlace& place, bool create)>;
 
 }  // namespace dedup::store

@@ -283,6 +283,8 @@ class Site:
         self.variables = {}  # of every job's environment, and of dedupctl's
         self.options = []  # of mpiexec
         self.launcher = []  # of each rank
+        self.fast = form.fast_tiers(self.stores)
+        self.fast_limit = None  # of the faster tiers in that directory, if there are to be some
 
     def start(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=()):
         """nodes: a number, a list of names, or [(name, ranks on it), or with a failure domain]; path: another file's;
@@ -309,7 +311,7 @@ class Site:
 
     def command(self, nodes, ranks, play):
         """The words that run a program on these nodes."""
-        command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--store", self.stores]
+        command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--store", self.places()]
         if isinstance(nodes, int) or isinstance(nodes[0], str):
             names = nodes if isinstance(nodes, int) else ",".join(nodes)
             return [*command, "--nodes", names, *self.options, "-n", ranks, *play]
@@ -350,6 +352,10 @@ class Site:
         assert job.code == 0, f"{job}"
         return job, path.read_bytes(), pathlib.Path(f"{path}.map").read_bytes()
 
+    def places(self):
+        """What --store is."""
+        return f"{self.fast}={self.fast_limit}:{self.stores}" if self.fast_limit else form.tiers(self.stores)
+
     def store(self, node):
         return self.stores / node
 
@@ -362,12 +368,17 @@ class Site:
         self.away.mkdir(exist_ok=True)
         for node in nodes:
             self.store(node).rename(self.away / node)
+            if (self.fast / node).exists():
+                (self.fast / node).rename(self.away / f"{node}-fast")
 
     def bring_back(self, *nodes):
         for node in nodes:
             if self.store(node).exists():
                 shutil.rmtree(self.store(node))
             (self.away / node).rename(self.store(node))
+            if (self.away / f"{node}-fast").exists():
+                shutil.rmtree(self.fast / node, ignore_errors=True)
+                (self.away / f"{node}-fast").rename(self.fast / node)
 
     def file_directory(self, node):
         """The one file's directory in a store."""

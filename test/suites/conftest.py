@@ -115,7 +115,7 @@ class Bed:
         """The words before a program's name. The program runs in `directory`, or in self.work."""
         if PREFIX == "dedup:":
             words = [integration.BUILD / "bin" / "dedup-mpiexec", "--nodes", NODES, "--store",
-                     self.stores]
+                     integration.form.tiers(self.stores)]
             if all_files:
                 words += ["--all-files"]
         else:

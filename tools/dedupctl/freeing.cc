@@ -196,7 +196,24 @@ void remove_leftovers(const Catalog& catalog) {
 // What a crash interrupted.
 Status finish_drops(const LocalStores& local) {
   for (const LocalStore& one : local.stores) {
-    DEDUP_TRY(store::Store::open(one.store->directory(), true).status());
+    DEDUP_TRY(store::Store::open(one.store->place(), true).status());
+  }
+  return Status::ok();
+}
+
+// What a job has not done: from tiers that are too full, or are leaving.
+Status move_down(const LocalStores& local, Freed& freed) {
+  for (const LocalStore& one : local.stores) {
+    if (!one.store->is_overfull()) continue;
+    auto mover = one.store->move_down();
+    // A job is just doing it.
+    if (mover.status().code() == Code::kFileInUse) continue;
+    DEDUP_TRY(mover.status());
+    for (bool done = false; !done;) {
+      DEDUP_ASSIGN(const store::Store::Mover::Moved moved, (*mover)->step());
+      freed.moved_bytes += moved.bytes;
+      done = moved.done;
+    }
   }
   return Status::ok();
 }
@@ -255,7 +272,9 @@ Status free_space(Upkeep& upkeep, const std::set<Id128>& given_up, Freed& freed)
   if (upkeep.is_root()) remove_leftovers(upkeep.catalog);
   const Status shortened = shorten_marks(upkeep);
   if (status.is_ok()) status = shortened;
-  for (std::uint64_t* number : {&freed.bytes, &freed.files, &freed.in_use}) {
+  const Status moved = upkeep.ranks.agree(move_down(upkeep.local, freed));
+  if (status.is_ok()) status = moved;
+  for (std::uint64_t* number : {&freed.bytes, &freed.files, &freed.in_use, &freed.moved_bytes}) {
     upkeep.ranks.sum({number, 1});
   }
   return status;

@@ -1,0 +1,265 @@
+#include "store/files/segment_mover.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "store/files/file_store.h"
+
+namespace dedup::store {
+namespace {
+
+constexpr std::size_t kStepBytes = std::size_t{4} << 20;
+// So much is to be left of what a tier may have, in fifths, once segments move: the next generation
+// finds room there.
+constexpr std::uint64_t kFifthsLeft = 3;
+
+Result<fs::File> take_turn(const Layout& store) {
+  DEDUP_ASSIGN(fs::File file, fs::open_read(store.store_file()));
+  DEDUP_ASSIGN(const bool is_mine, fs::try_lock(file, true));
+  if (!is_mine) {
+    return Status(Code::kFileInUse, store.root + ": another process is just moving segments");
+  }
+  return file;
+}
+
+bool is_same(const fs::Info& a, const fs::Info& b) {
+  return a.device == b.device && a.inode == b.inode && a.size == b.size && a.modified == b.modified;
+}
+
+}  // namespace
+
+Status clear_half_moves(const std::vector<Tiers::Tier>& tiers) {
+  for (std::size_t tier = 1; tier < tiers.size(); ++tier) {
+    const std::string path = tiers[tier].layout.moving();
+    DEDUP_ASSIGN(const bool is_there, fs::exists(path));
+    if (!is_there) continue;
+    const auto turn = take_turn(tiers.back().layout);
+    if (turn.status().code() == Code::kFileInUse) return Status::ok();
+    DEDUP_TRY(turn.status());
+    DEDUP_TRY(fs::remove_file(path));
+  }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<SegmentMover>> SegmentMover::create(const Store& store,
+                                                           std::shared_ptr<const Tiers> tiers) {
+  DEDUP_ASSIGN(fs::File turn, take_turn(tiers->layout(tiers->last())));
+  return std::unique_ptr<SegmentMover>(new SegmentMover(store, std::move(tiers), std::move(turn)));
+}
+
+SegmentMover::SegmentMover(const Store& store, std::shared_ptr<const Tiers> tiers, fs::File turn)
+    : store_(store), tiers_(std::move(tiers)), turn_(std::move(turn)) {}
+
+SegmentMover::~SegmentMover() {
+  // If even that fails, the next one does it.
+  if (copying_) (void)fs::remove_file(tiers_->layout(copying_->to).moving());
+}
+
+// ---- What is to go ----------------------------------------------------------------------------
+
+Result<std::vector<SegmentMover::Candidate>> SegmentMover::candidates() const {
+  const Layout& above = tiers_->layout(tier_);
+  std::map<ino_t, Candidate> found;
+  DEDUP_ASSIGN(const auto files, fs::list_if_there(above.files()));
+  for (const std::string& file : files) {
+    const auto identity = parse_id_name(file);
+    if (!identity) continue;
+    DEDUP_ASSIGN(const auto names, fs::list_if_there(above.segments(*identity)));
+    std::set<std::uint64_t> committed;
+    if (const auto newest = store_.newest(*identity); newest.is_ok()) {
+      // One that cannot be read names nothing: what it has stays where it is.
+      const auto index = store_.index(*identity, newest->attempt);
+      if (index.is_ok()) {
+        for (const auto& use : (*index)->segments()) committed.insert(use.segment);
+      }
+    }
+    for (const std::string& name : names) {
+      const auto number = parse_number_name(name, kSegmentSuffix);
+      if (!number) continue;
+      const auto about = fs::info(above.segment(*identity, *number));
+      if (about.status().code() == Code::kNoSuchFile) continue;
+      DEDUP_TRY(about.status());
+      Candidate& candidate = found[about->inode];
+      candidate.number = *number;
+      candidate.about = *about;
+      candidate.names.push_back(*identity);
+      candidate.is_committed = candidate.is_committed || committed.contains(*number);
+    }
+  }
+  std::vector<Candidate> all;
+  for (auto& [inode, candidate] : found) {
+    // Who gives it another name just now comes first.
+    const bool has_all = candidate.about.links == candidate.names.size();
+    if (candidate.is_committed && has_all) all.push_back(std::move(candidate));
+  }
+  std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.about.modified, a.number) > std::tie(b.about.modified, b.number);
+  });
+  return all;
+}
+
+// Where in the order one was that is leaving is not known: what it has must not move up.
+std::size_t SegmentMover::first_below() const {
+  return tiers_->is_leaving(tier_) ? tiers_->last() : tier_ + 1;
+}
+
+std::optional<std::size_t> SegmentMover::tier_with_room(std::uint64_t bytes) const {
+  for (std::size_t tier = first_below(); tier < tiers_->count(); ++tier) {
+    if (tiers_->is_leaving(tier)) continue;
+    const auto room = tiers_->room(tier);
+    if (!room.is_ok()) continue;
+    const std::uint64_t most = tier == tiers_->last() ? room->most : room->mark();
+    if (room->used + bytes <= most) return tier;
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<std::size_t>> SegmentMover::moved_before(const Candidate& segment) const {
+  for (std::size_t tier = first_below(); tier < tiers_->count(); ++tier) {
+    for (const Id128& name : segment.names) {
+      const auto about = fs::info(tiers_->layout(tier).segment(name, segment.number));
+      if (about.status().code() == Code::kNoSuchFile) continue;
+      DEDUP_TRY(about.status());
+      if (about->size == segment.about.size) return std::optional(tier);
+    }
+  }
+  return std::optional<std::size_t>();
+}
+
+// ---- Moving -----------------------------------------------------------------------------------
+
+Status SegmentMover::begin(const Candidate& segment, bool& none_takes_it) {
+  none_takes_it = false;
+  DEDUP_ASSIGN(const auto before, moved_before(segment));
+  if (before) return rename_all(segment, *before, false);
+  const auto to = tier_with_room(segment.about.size);
+  none_takes_it = !to;
+  if (!to) return Status::ok();
+  const std::string path = tiers_->layout(*to).moving();
+  auto source = fs::open_read(tiers_->layout(tier_).segment(segment.names.front(), segment.number));
+  if (source.status().code() == Code::kNoSuchFile) return Status::ok();  // just removed
+  DEDUP_TRY(source.status());
+  DEDUP_TRY(fs::remove_file(path));
+  DEDUP_ASSIGN(fs::File copy, fs::create_new(path));
+  copying_ = Copying{segment, *to, std::move(*source), std::move(copy), 0};
+  return Status::ok();
+}
+
+Status SegmentMover::begin_next() {
+  while (!copying_ && tier_ < tiers_->last()) {
+    if (!is_listed_) {
+      is_listed_ = true;
+      too_much_ = 0;
+      left_.clear();
+      DEDUP_ASSIGN(const Tiers::Room room, tiers_->room(tier_));
+      const std::uint64_t aim = room.most / 5 * kFifthsLeft;
+      if (room.used > room.mark() && room.used > aim) too_much_ = room.used - aim;
+      if (too_much_ != 0) {
+        DEDUP_ASSIGN(left_, candidates());
+      }
+    }
+    if (too_much_ == 0 || left_.empty()) {
+      ++tier_;
+      is_listed_ = false;
+      continue;
+    }
+    const Candidate segment = std::move(left_.back());
+    left_.pop_back();
+    bool none_takes_it;
+    DEDUP_TRY(begin(segment, none_takes_it));
+    // A smaller one may fit.
+    if (!copying_ && !none_takes_it) {
+      too_much_ -= std::min(too_much_, segment.about.allocated);
+    }
+  }
+  return Status::ok();
+}
+
+Status SegmentMover::copy_some(Moved& moved) {
+  Copying& now = *copying_;
+  const std::uint64_t left = now.segment.about.size - now.done;
+  Bytes buffer(static_cast<std::size_t>(std::min<std::uint64_t>(left, kStepBytes)));
+  DEDUP_TRY(fs::read_at(now.source, now.done, buffer));
+  DEDUP_TRY(fs::write_at(now.copy, now.done, buffer));
+  fs::start_write_back(now.copy, now.done, buffer.size());
+  now.done += buffer.size();
+  moved.bytes = buffer.size();
+  return now.done == now.segment.about.size ? finish_copy() : Status::ok();
+}
+
+Status SegmentMover::finish_copy() {
+  const Copying& now = *copying_;
+  DEDUP_TRY(fs::sync_data(now.copy));
+  DEDUP_TRY(rename_all(now.segment, now.to, true));
+  too_much_ -= std::min(too_much_, now.segment.about.allocated);
+  copying_.reset();
+  return Status::ok();
+}
+
+Status SegmentMover::rename_all(const Candidate& segment, std::size_t to, bool from_moving) {
+  const Layout& above = tiers_->layout(tier_);
+  const Layout& below = tiers_->layout(to);
+  const auto gone = [](const Status& status) { return status.code() == Code::kNoSuchFile; };
+  std::vector<std::string> directories;
+  std::vector<std::string> paths;
+  std::string whole;  // one that is there
+  for (const Id128& name : segment.names) {
+    DEDUP_ASSIGN(const bool is_wanted, fs::exists(above.segment(name, segment.number)));
+    if (!is_wanted) continue;  // just removed
+    const Status made = tiers_->make_segments_directory(to, name);
+    if (gone(made)) continue;
+    DEDUP_TRY(made);
+    const auto names = tiers_->directories_of_names(to, name);
+    directories.insert(directories.end(), names.begin(), names.end());
+    paths.push_back(below.segment(name, segment.number));
+    if (from_moving || !whole.empty()) continue;
+    DEDUP_ASSIGN(const bool is_there, fs::exists(paths.back()));
+    if (is_there) whole = paths.back();
+  }
+  for (const std::string& path : paths) {
+    if (path == whole) continue;
+    Status put = whole.empty() ? fs::rename(below.moving(), path) : fs::link(whole, path);
+    // From a process that died between two of them.
+    if (put.code() == Code::kFileExists) put = Status::ok();
+    if (gone(put)) continue;
+    DEDUP_TRY(put);
+    if (whole.empty()) whole = path;
+  }
+  if (from_moving) DEDUP_TRY(fs::remove_file(below.moving()));
+  for (const std::string& directory : directories) {
+    const Status synced = fs::sync_directory(directory);
+    if (!gone(synced)) DEDUP_TRY(synced);
+  }
+  // Chunks of it may have been made unreadable since it was copied (Store::spoil_chunk): then it is
+  // copied anew another time.
+  bool is_as_copied = true;
+  for (const Id128& name : segment.names) {
+    const auto now = fs::info(above.segment(name, segment.number));
+    if (gone(now.status())) continue;
+    DEDUP_TRY(now.status());
+    is_as_copied = is_as_copied && is_same(*now, segment.about);
+  }
+  for (const Id128& name : segment.names) {
+    const Layout& from = is_as_copied ? above : below;
+    DEDUP_TRY(fs::remove_file(from.segment(name, segment.number)));
+  }
+  return Status::ok();
+}
+
+Result<Store::Mover::Moved> SegmentMover::step() {
+  Moved moved;
+  if (!copying_) DEDUP_TRY(begin_next());
+  if (!copying_) {
+    moved.done = true;
+    return moved;
+  }
+  const Status status = copy_some(moved);
+  if (status.is_ok()) return moved;
+  (void)fs::remove_file(tiers_->layout(copying_->to).moving());
+  copying_.reset();
+  return status;
+}
+
+}  // namespace dedup::store

@@ -1,0 +1,193 @@
+"""A store of several tiers: memory is used first and never runs out, and what is lost with it is had elsewhere."""
+
+import shutil
+
+import pytest
+
+from ctl import FINE, PROBLEMS, dedupctl
+from stores import Model, Script, changed, noise, parts, shared_site
+
+MIB = 1 << 20
+TWO = ["n0", "n1"]
+
+
+@pytest.fixture
+def site(tmp_path):
+    site = shared_site(tmp_path)
+    site.fast_limit = "4MiB"
+    return site
+
+
+def write(site, size, seed=1, nodes=2, replication=2, mode="wc"):
+    model = Model(noise(seed, size))
+    site.write(parts(bytes(model.content), nodes), nodes, nodes, {"replication": replication}, mode=mode)
+    return model
+
+
+def bytes_in(directory):
+    return sum(segment.stat().st_size for segment in directory.rglob("*.seg"))
+
+
+def tiers(site, places=None):
+    answer = dedupctl(site, "df", "--json", stores=places and [places])
+    assert answer.code == FINE, answer
+    return {store["node"]: store["tiers"] for store in answer.json["stores"]}
+
+
+def test_own_above_and_copies_below(site):
+    model = write(site, 4 * MIB)
+    for node in TWO:
+        assert 2 * MIB <= bytes_in(site.fast / node) < 2.3 * MIB
+        assert 2 * MIB <= bytes_in(site.store(node)) < 2.3 * MIB
+    site.expect(model, 2, 2)
+    site.check_stores(model, 2)
+    above, below = tiers(site)["n0"]
+    assert above["directory"] == str(site.fast / "n0") and above["limit_bytes"] == 4 * MIB
+    assert 2 * MIB <= above["used_bytes"] and above["free_bytes"] <= 2 * MIB and not above["leaving"]
+    assert below["directory"] == str(site.store("n0")) and below["limit_bytes"] is None
+    answer = dedupctl(site, "df")
+    assert "TIER" in answer.out and str(site.fast / "n1") in answer.out and "4.0 MiB" in answer.out, answer
+
+
+def test_memory_for_half_of_the_data(site, mount_tmpfs):
+    for node in TWO:
+        mount_tmpfs(site.fast / node, "4m")
+    site.fast_limit = "1GiB"
+    model = write(site, 12 * MIB)
+    for node in TWO:
+        assert 2.5 * MIB < bytes_in(site.fast / node) < 4 * MIB
+        assert bytes_in(site.store(node)) > 8 * MIB
+    site.expect(model, 2, 2)
+    new = Model(changed(bytes(model.content), 2, 4096))
+    site.write(parts(bytes(new.content), 2), 2, 2, {"replication": 2}, mode="w")
+    site.expect(new, 2, 2)
+    site.check_stores(new, 2, nothing_else=False)
+
+
+def test_no_error_while_a_tier_has_room(site, mount_tmpfs):
+    mount_tmpfs(site.fast / "n0", "6m")
+    mount_tmpfs(site.store("n0"), "6m")
+    site.fast_limit = "1GiB"
+    model = write(site, 9 * MIB, nodes=1, replication=1)
+    assert bytes_in(site.fast / "n0") > 4 * MIB and bytes_in(site.store("n0")) > 3 * MIB
+    site.expect(model, 1, 1)
+    script = Script().open("w").write("all-at", parts(noise(2, 20 * MIB), 1)).close()
+    job = site.run(script, 1, 1, {"replication": 1})
+    assert job.errors_of("write") == ["NO_SPACE"], f"{job}"
+    site.expect(model, 1, 1)
+
+
+@pytest.mark.parametrize("lost", [["n1"], TWO], ids=["one", "all"])
+def test_the_memory_tier_is_lost(site, lost):
+    """As by a reboot: what had its copies on a disk reads whole, and heals."""
+    model = write(site, 4 * MIB)
+    for node in lost:
+        shutil.rmtree(site.fast / node)
+    answer = dedupctl(site, "check")
+    assert answer.code == PROBLEMS, answer
+    site.expect(model, 2, 2)
+    answer = dedupctl(site, "heal", nodes=TWO)
+    assert answer.code == FINE, answer
+    assert dedupctl(site, "check").code == FINE
+    # Then any node may be lost.
+    site.lose("n1")
+    site.expect(model, ["n0"], 1)
+
+
+def test_a_commit_brings_back_what_was_lost_with_memory(site):
+    model = write(site, 4 * MIB)
+    shutil.rmtree(site.fast)
+    new = Model(bytes(model.content))
+    piece = {0: [(0, noise(3, 5000))]}
+    new.write(piece)
+    site.write(piece, 2, 2, {"replication": 2}, mode="w")
+    site.expect(new, 2, 2)
+    site.check_stores(new, 2, nothing_else=False)
+
+
+def test_segments_move_down_after_a_commit(site):
+    """By the job itself; what is left, by the next one, or by gc."""
+    first = write(site, 7 * MIB)
+    for node in TWO:
+        above, _ = tiers(site)[node]
+        assert above["used_bytes"] > 3 * MIB
+    # The commit of this file finds the tier too full.
+    path = site.root / "data" / "second"
+    second = Model(noise(2, MIB))
+    script = Script().open("wc").write("all-at", parts(bytes(second.content), 2)).close()
+    site.run(script, 2, 2, {"replication": 2}, path=path).check()
+    answer = dedupctl(site, "gc", "--json")
+    assert answer.code == FINE, answer
+    for node in TWO:
+        above, _ = tiers(site)[node]
+        assert above["used_bytes"] < 0.8 * 4 * MIB
+        assert bytes_in(site.fast / node) <= above["used_bytes"]
+        assert not (site.store(node) / "moving").exists()
+    site.expect(first, 2, 2)
+    assert dedupctl(site, "check").code == FINE
+
+
+def test_a_tier_comes_and_goes(site):
+    site.fast_limit = None
+    model = write(site, MIB)
+    site.fast_limit = "4MiB"
+    second = write(site, 2 * MIB, seed=2, mode="w")
+    assert all(bytes_in(site.fast / node) > 0 for node in TWO)
+    del model
+    site.fast_limit = None
+    site.expect(second, 2, 2)
+    above, _ = tiers(site)["n0"]
+    assert above["leaving"] and above["free_bytes"] == 0
+    assert "leaving" in dedupctl(site, "df").out
+    answer = dedupctl(site, "gc")
+    assert answer.code == FINE and "to slower tiers" in answer.out, answer
+    assert bytes_in(site.fast) == 0
+    shutil.rmtree(site.fast)
+    site.expect(second, 2, 2)
+    write(site, 2 * MIB, seed=3, mode="w")
+    assert len(tiers(site)["n0"]) == 1
+    assert dedupctl(site, "check").code == FINE
+
+
+def test_dedupctl_takes_the_list(site):
+    model = write(site, 2 * MIB)
+    places = f"{site.fast}:{site.stores}"
+    assert tiers(site, places)["n1"][0]["directory"] == str(site.fast / "n1")
+    one = f"{site.fast}/%n=4MiB:{site.stores}/%n"
+    assert set(tiers(site, one)) == set(TWO)
+    plain = site.root / "plain"
+    answer = dedupctl(site, "export", site.path, plain, stores=[places])
+    assert answer.code == FINE and plain.read_bytes() == bytes(model.content), answer
+    answer = dedupctl(site, "rm", site.path, stores=[places])
+    assert answer.code == FINE, answer
+    assert bytes_in(site.fast) == 0 and bytes_in(site.stores) == 0
+
+
+@pytest.mark.parametrize("places, text", [
+    ("{stores}/%n:{fast}/%n", "faster tier of the store at"),
+    ("{fast}/%n:{fast}/%n", "named twice"),
+    ("{stores}/%n/fast:{stores}/%n", "is within"),
+    ("{fast}/n0:{root}/other/%n", "is a faster tier of the store at"),
+    ("{fast}/%n=4Gold:{stores}/%n", "absolute path"),
+    ("fast/%n:{stores}/%n", "absolute path"),
+    ("{fast}/%n:", "absolute path"),
+], ids=["turned", "twice", "within", "of another", "no size", "relative", "nothing"])
+def test_lists_that_cannot_be(site, places, text):
+    write(site, 100_000)
+    store = places.format(fast=site.fast, stores=site.stores, root=site.root)
+    job = site.run(Script().add("info", "dedup_store", store).open("wc").close(), 2, 2)
+    assert set(job.errors_of("open")) <= {"ACCESS", "ARG", "OTHER", "INFO_VALUE"}, f"{job}"
+    assert all(text in entry.text or text in job.stderr for entry in job.entries("open")), f"{job}"
+
+
+def test_a_colon_in_a_name(site):
+    odd = site.root / "a:b=c"
+    store = f"{odd}/%n".replace(":", "%:").replace("=", "%=")
+    content = noise(1, 50_000)
+    script = Script().add("info", "dedup_store", store).open("wc").write("all-at", parts(content, 2)).close()
+    site.run(script, 2, 2).check()
+    assert (odd / "n1" / "STORE").exists()
+    read = site.root / "read"
+    script = Script().add("info", "dedup_store", store).open("r").add("read", 0, read, 0).close()
+    site.run(script, 2, 2).check()
+    assert read.read_bytes() == content
