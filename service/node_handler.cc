@@ -42,12 +42,13 @@ class NodeHandler : public Handler {
                                                                             body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
-        answer_one_of<Attach, Detach, Restore, Collect>(*this, opcode, body, responder) ||
-        answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
-                      Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
-                      RecallLease, ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits,
-                      JoinStripes, FindPlacements, References, WriteIndex, Prepare, Commit, Abort,
-                      PutWritten, ListWritten>(store_node_, opcode, body, responder);
+        answer_one_of<Attach, Detach, Restore, Collect, OpenSegment>(*this, opcode, body,
+                                                                     responder) ||
+        answer_one_of<Find, Adopt, Drop, Space, OpenLog, Look, Claim, Register, Release,
+                      ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, RecallLease,
+                      ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits, JoinStripes,
+                      FindPlacements, References, WriteIndex, Prepare, Commit, Abort, PutWritten,
+                      ListWritten>(store_node_, opcode, body, responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
     }
@@ -79,6 +80,11 @@ class NodeHandler : public Handler {
     auto reply = store_node_.on(request);
     spill(request.identity);
     return reply;
+  }
+  // What could not move while the last generation was committed, since it was open still.
+  Result<NumberReply> on(const OpenSegment& request) {
+    spill(request.identity);
+    return store_node_.on(request);
   }
   void on(const Restore& request, std::unique_ptr<Responder> responder) {
     Executor::Ticket& task = tasks_[responder->connection()];

@@ -261,9 +261,12 @@ Result<std::unique_ptr<SegmentFileWriter>> SegmentFileWriter::create(const std::
   p->file = std::make_shared<const fs::File>(std::move(file));
   p->number = number;
   p->room = room;
-  if (const Status reserved = p->reserve_buffer(); !reserved.is_ok()) {
+  // As long as it is open to be written to, it stays where it is (store/files/segment_mover.h).
+  Status ready = room.left ? fs::try_lock(*p->file, false).status() : Status::ok();
+  if (ready.is_ok()) ready = p->reserve_buffer();
+  if (!ready.is_ok()) {
     (void)fs::remove_file(path);
-    return reserved;
+    return ready;
   }
   std::array<std::uint8_t, kSaltSize> random;
   fill_randomly(random);

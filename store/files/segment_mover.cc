@@ -28,6 +28,22 @@ bool is_same(const fs::Info& a, const fs::Info& b) {
   return a.device == b.device && a.inode == b.inode && a.size == b.size && a.modified == b.modified;
 }
 
+// Whether `below` was made of `above` as it is.
+bool is_copy_of(const fs::Info& below, const fs::Info& above) {
+  return below.size == above.size && below.modified >= above.modified;
+}
+
+// What has the name already is that very file, or an older copy, from a process that died.
+Status link_over(const std::string& whole, const std::string& path) {
+  const Status linked = fs::link(whole, path);
+  if (linked.code() != Code::kFileExists) return linked;
+  DEDUP_ASSIGN(const fs::Info one, fs::info(whole));
+  DEDUP_ASSIGN(const fs::Info other, fs::info(path));
+  if (one.inode == other.inode) return Status::ok();
+  DEDUP_TRY(fs::remove_file(path));
+  return fs::link(whole, path);
+}
+
 }  // namespace
 
 Status clear_half_moves(const std::vector<Tiers::Tier>& tiers) {
@@ -122,7 +138,7 @@ Result<std::optional<std::size_t>> SegmentMover::moved_before(const Candidate& s
       const auto about = fs::info(tiers_->layout(tier).segment(name, segment.number));
       if (about.status().code() == Code::kNoSuchFile) continue;
       DEDUP_TRY(about.status());
-      if (about->size == segment.about.size) return std::optional(tier);
+      if (is_copy_of(*about, segment.about)) return std::optional(tier);
     }
   }
   return std::optional<std::size_t>();
@@ -130,17 +146,22 @@ Result<std::optional<std::size_t>> SegmentMover::moved_before(const Candidate& s
 
 // ---- Moving -----------------------------------------------------------------------------------
 
-Status SegmentMover::begin(const Candidate& segment, bool& none_takes_it) {
-  none_takes_it = false;
-  DEDUP_ASSIGN(const auto before, moved_before(segment));
-  if (before) return rename_all(segment, *before, false);
-  const auto to = tier_with_room(segment.about.size);
-  none_takes_it = !to;
-  if (!to) return Status::ok();
-  const std::string path = tiers_->layout(*to).moving();
+Status SegmentMover::begin(const Candidate& segment, bool& stays) {
+  stays = false;
   auto source = fs::open_read(tiers_->layout(tier_).segment(segment.names.front(), segment.number));
   if (source.status().code() == Code::kNoSuchFile) return Status::ok();  // just removed
   DEDUP_TRY(source.status());
+  DEDUP_ASSIGN(const bool is_closed, fs::try_lock(*source, true));
+  if (!is_closed) {
+    stays = true;
+    return Status::ok();
+  }
+  DEDUP_ASSIGN(const auto before, moved_before(segment));
+  if (before) return rename_all(segment, *before, false);
+  const auto to = tier_with_room(segment.about.size);
+  stays = !to;
+  if (!to) return Status::ok();
+  const std::string path = tiers_->layout(*to).moving();
   DEDUP_TRY(fs::remove_file(path));
   DEDUP_ASSIGN(fs::File copy, fs::create_new(path));
   copying_ = Copying{segment, *to, std::move(*source), std::move(copy), 0};
@@ -167,10 +188,10 @@ Status SegmentMover::begin_next() {
     }
     const Candidate segment = std::move(left_.back());
     left_.pop_back();
-    bool none_takes_it;
-    DEDUP_TRY(begin(segment, none_takes_it));
+    bool stays;
+    DEDUP_TRY(begin(segment, stays));
     // A smaller one may fit.
-    if (!copying_ && !none_takes_it) {
+    if (!copying_ && !stays) {
       too_much_ -= std::min(too_much_, segment.about.allocated);
     }
   }
@@ -198,50 +219,55 @@ Status SegmentMover::finish_copy() {
   return Status::ok();
 }
 
+// Only what is below for certain goes above.
 Status SegmentMover::rename_all(const Candidate& segment, std::size_t to, bool from_moving) {
   const Layout& above = tiers_->layout(tier_);
   const Layout& below = tiers_->layout(to);
   const auto gone = [](const Status& status) { return status.code() == Code::kNoSuchFile; };
-  std::vector<std::string> directories;
-  std::vector<std::string> paths;
-  std::string whole;  // one that is there
+  std::vector<Id128> names;
+  std::string whole;  // the path of one that is there
   for (const Id128& name : segment.names) {
     DEDUP_ASSIGN(const bool is_wanted, fs::exists(above.segment(name, segment.number)));
     if (!is_wanted) continue;  // just removed
     const Status made = tiers_->make_segments_directory(to, name);
     if (gone(made)) continue;
     DEDUP_TRY(made);
-    const auto names = tiers_->directories_of_names(to, name);
-    directories.insert(directories.end(), names.begin(), names.end());
-    paths.push_back(below.segment(name, segment.number));
+    names.push_back(name);
     if (from_moving || !whole.empty()) continue;
-    DEDUP_ASSIGN(const bool is_there, fs::exists(paths.back()));
-    if (is_there) whole = paths.back();
+    const std::string path = below.segment(name, segment.number);
+    const auto about = fs::info(path);
+    if (!gone(about.status())) DEDUP_TRY(about.status());
+    if (about.is_ok() && is_copy_of(*about, segment.about)) whole = path;
   }
-  for (const std::string& path : paths) {
-    if (path == whole) continue;
-    Status put = whole.empty() ? fs::rename(below.moving(), path) : fs::link(whole, path);
-    // From a process that died between two of them.
-    if (put.code() == Code::kFileExists) put = Status::ok();
-    if (gone(put)) continue;
-    DEDUP_TRY(put);
-    if (whole.empty()) whole = path;
+  std::vector<Id128> placed;
+  for (const Id128& name : names) {
+    const std::string path = below.segment(name, segment.number);
+    if (path != whole) {
+      const bool is_first = whole.empty();
+      if (is_first && !from_moving) break;
+      const Status put = is_first ? fs::rename(below.moving(), path) : link_over(whole, path);
+      if (gone(put)) continue;
+      DEDUP_TRY(put);
+      if (is_first) whole = path;
+    }
+    placed.push_back(name);
   }
   if (from_moving) DEDUP_TRY(fs::remove_file(below.moving()));
-  for (const std::string& directory : directories) {
-    const Status synced = fs::sync_directory(directory);
-    if (!gone(synced)) DEDUP_TRY(synced);
+  for (const Id128& name : placed) {
+    for (const std::string& directory : tiers_->directories_of_names(to, name)) {
+      DEDUP_TRY(fs::sync_directory(directory));
+    }
   }
   // Chunks of it may have been made unreadable since it was copied (Store::spoil_chunk): then it is
   // copied anew another time.
   bool is_as_copied = true;
-  for (const Id128& name : segment.names) {
+  for (const Id128& name : placed) {
     const auto now = fs::info(above.segment(name, segment.number));
     if (gone(now.status())) continue;
     DEDUP_TRY(now.status());
     is_as_copied = is_as_copied && is_same(*now, segment.about);
   }
-  for (const Id128& name : segment.names) {
+  for (const Id128& name : placed) {
     const Layout& from = is_as_copied ? above : below;
     DEDUP_TRY(fs::remove_file(from.segment(name, segment.number)));
   }

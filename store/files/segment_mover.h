@@ -5,7 +5,8 @@
 // above goes. So there is one whole copy at any moment, and what a killed process leaves is
 // `moving`, which the next one removes, or a segment with both names, which are the same.
 //
-// What moves are segments that a committed generation names: nobody writes to them any more. The
+// What moves are segments that a committed generation names: nobody writes to them any more, but
+// who still has one open to do so after a commit of which he was not told; he has it locked. The
 // coldest are those that were written first. All names of a file move, or none.
 #pragma once
 
@@ -55,7 +56,7 @@ class SegmentMover final : public Store::Mover {
   Result<std::vector<Candidate>> candidates() const;
   // Until one is begun, or there is no more to do.
   Status begin_next();
-  Status begin(const Candidate& segment, bool& none_takes_it);
+  Status begin(const Candidate& segment, bool& stays);
   // A tier below that has one of its names already, whole.
   Result<std::optional<std::size_t>> moved_before(const Candidate& segment) const;
   std::size_t first_below() const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -539,6 +540,45 @@ TEST_F(StoreTiers, GoOnWithWhatWasMovedInPart) {
   EXPECT_EQ(read(*store, identity_, what), "");
   EXPECT_EQ(read(*store, other, what), "");
   EXPECT_TRUE((*store->segments(other))[0].is_shared);
+}
+
+TEST_F(StoreTiers, LeaveASegmentThatIsWrittenToWhereItIs) {
+  const auto store = open_with_file(both());
+  std::vector<Chunk> what;
+  auto writer = store->create_segment(identity_, 1);
+  ASSERT_TRUE(writer.is_ok());
+  fill(**writer, kMiB, what);
+  ASSERT_TRUE((*writer)->flush().is_ok());
+  commit(*store, what);
+  const auto emptied = open(slow());
+  ASSERT_TRUE(move_all(*emptied).is_ok());
+  EXPECT_TRUE(is_in(fast(), 1));
+  fill(**writer, 2 * kMiB, what);
+  ASSERT_TRUE((*writer)->flush().is_ok());
+  EXPECT_EQ(read(*store, what), "");
+  writer->reset();
+  ASSERT_TRUE(move_all(*emptied).is_ok());
+  EXPECT_FALSE(is_in(fast(), 1));
+  EXPECT_EQ(read(*store, what), "");
+}
+
+// An older copy, from before a chunk was made unreadable, by a process that died.
+TEST_F(StoreTiers, DoNotTakeAnOldCopyForWhatIsAbove) {
+  const auto store = open_with_file(both());
+  const auto what = put(*store, 1);
+  commit(*store, what);
+  const std::string old = dir_ / "old";
+  std::filesystem::copy_file(Layout{fast()}.segment(identity_, 1), old);
+  ASSERT_TRUE(store->spoil_chunk(identity_, what[0].location).is_ok());
+  std::filesystem::last_write_time(
+      old, std::filesystem::last_write_time(old) - std::chrono::hours(1));
+  std::filesystem::rename(old, Layout{slow()}.segment(identity_, 1));
+  const auto emptied = open(slow());
+  ASSERT_TRUE(move_all(*emptied).is_ok());
+  EXPECT_FALSE(is_in(fast(), 1));
+  Bytes out(what[0].data.size());
+  const auto reader = emptied->segment(identity_, 1);
+  EXPECT_EQ((*reader)->read(what[0].location, what[0].fingerprint, out).code(), Code::kCorrupt);
 }
 
 // A chunk that is made unreadable meanwhile is so wherever its segment is afterwards.
