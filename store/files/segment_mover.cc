@@ -225,7 +225,7 @@ Status SegmentMover::rename_all(const Candidate& segment, std::size_t to, bool f
   const Layout& below = tiers_->layout(to);
   const auto gone = [](const Status& status) { return status.code() == Code::kNoSuchFile; };
   std::vector<Id128> names;
-  std::string whole;  // the path of one that is there
+  std::string whole = from_moving ? below.moving() : std::string();  // a name of it that is there
   for (const Id128& name : segment.names) {
     DEDUP_ASSIGN(const bool is_wanted, fs::exists(above.segment(name, segment.number)));
     if (!is_wanted) continue;  // just removed
@@ -233,7 +233,7 @@ Status SegmentMover::rename_all(const Candidate& segment, std::size_t to, bool f
     if (gone(made)) continue;
     DEDUP_TRY(made);
     names.push_back(name);
-    if (from_moving || !whole.empty()) continue;
+    if (!whole.empty()) continue;
     const std::string path = below.segment(name, segment.number);
     const auto about = fs::info(path);
     if (!gone(about.status())) DEDUP_TRY(about.status());
@@ -241,15 +241,11 @@ Status SegmentMover::rename_all(const Candidate& segment, std::size_t to, bool f
   }
   std::vector<Id128> placed;
   for (const Id128& name : names) {
+    if (whole.empty()) break;  // just removed
     const std::string path = below.segment(name, segment.number);
-    if (path != whole) {
-      const bool is_first = whole.empty();
-      if (is_first && !from_moving) break;
-      const Status put = is_first ? fs::rename(below.moving(), path) : link_over(whole, path);
-      if (gone(put)) continue;
-      DEDUP_TRY(put);
-      if (is_first) whole = path;
-    }
+    const Status put = path == whole ? Status::ok() : link_over(whole, path);
+    if (gone(put)) continue;
+    DEDUP_TRY(put);
     placed.push_back(name);
   }
   if (from_moving) DEDUP_TRY(fs::remove_file(below.moving()));

@@ -148,7 +148,8 @@ class TierWorld : public service::StoreJob {
     }
     for (const char* const disk : {kFast, kSlow}) {
       for (const auto& [path, size] : memory_.tree(disk)) {
-        if (path.find("/files/") != std::string::npos) return path + " is left for good";
+        const bool is_within = path.find("/files/") != std::string::npos;
+        if (is_within && !path.ends_with("/files/")) return path + " is left for good";
       }
     }
     return "";
