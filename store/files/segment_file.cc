@@ -206,8 +206,8 @@ struct SegmentFileWriter::Private {
   void look_at_room() {
     if (!room.left || written < next_look) return;
     const std::uint64_t left = room.left();
-    is_full = is_full || left == 0;
-    next_look = written + std::max(left / kLooks, std::uint64_t{kBufferSize});
+    is_full = is_full || left == 0 || written >= room.most;
+    next_look = written + std::max(std::min(left, room.most) / kLooks, std::uint64_t{kBufferSize});
   }
 
   // Before the first bytes are buffered: that they are written later must not fail for want of

@@ -18,6 +18,7 @@ namespace dedup::store {
 // Of where a segment is, if there are other places for the next one. Asked now and then.
 struct SegmentRoom {
   std::function<std::uint64_t()> left;  // bytes
+  std::uint64_t most = 0;               // that a segment is to have there
   std::function<void()> ran_out;        // its file system took no more, whatever it had said
 };
 

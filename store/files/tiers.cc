@@ -99,6 +99,13 @@ std::uint64_t Tiers::left(const Choice& choice) const {
   return room->mark() - std::min(room->mark(), room->used);
 }
 
+// So that moving one down makes some room, and not all of it. In the last tier they stay.
+std::uint64_t Tiers::longest_segment(std::size_t tier) const {
+  constexpr std::uint64_t kPartOfTier = 16;
+  const auto room = this->room(tier);
+  return tier == last() || !room.is_ok() ? ~std::uint64_t{0} : room->most / kPartOfTier;
+}
+
 void Tiers::ran_out(std::size_t tier) const {
   const auto free = fs::free_bytes(layout(tier).root);
   full_at_[tier] = free.is_ok() ? *free : 0;
@@ -158,6 +165,7 @@ Result<std::unique_ptr<SegmentFileWriter>> Tiers::create_segment(
   for (const Choice& choice : tiers->choices(use)) {
     if (tiers->left(choice) < kLeastRoom) continue;
     const SegmentRoom room{[tiers, choice] { return tiers->left(choice); },
+                           tiers->longest_segment(choice.tier),
                            [tiers, choice] { tiers->ran_out(choice.tier); }};
     const Status made = tiers->make_segments_directory(choice.tier, identity);
     auto writer = made.is_ok() ? SegmentFileWriter::create(

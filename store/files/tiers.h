@@ -102,6 +102,7 @@ class Tiers {
 
   std::vector<Choice> choices(SegmentUse use) const;
   std::uint64_t left(const Choice& choice) const;
+  std::uint64_t longest_segment(std::size_t tier) const;
   void ran_out(std::size_t tier) const;
 
   std::vector<Tier> tiers_;

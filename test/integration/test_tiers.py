@@ -1,6 +1,7 @@
 """A store of several tiers: memory is used first and never runs out, and what is lost with it is had elsewhere."""
 
 import shutil
+import time
 
 import pytest
 
@@ -105,46 +106,52 @@ def test_a_commit_brings_back_what_was_lost_with_memory(site):
     site.check_stores(new, 2, nothing_else=False)
 
 
-def test_segments_move_down_after_a_commit(site):
-    """By the job itself; what is left, by the next one, or by gc."""
-    first = write(site, 7 * MIB)
-    for node in TWO:
-        above, _ = tiers(site)[node]
-        assert above["used_bytes"] > 3 * MIB
-    # The commit of this file finds the tier too full.
-    path = site.root / "data" / "second"
-    second = Model(noise(2, MIB))
-    script = Script().open("wc").write("all-at", parts(bytes(second.content), 2)).close()
-    site.run(script, 2, 2, {"replication": 2}, path=path).check()
-    answer = dedupctl(site, "gc", "--json")
+def test_a_tier_that_is_too_full_is_emptied_in_part(site):
+    """By the job, as far as it got, and then by gc."""
+    model = write(site, 7 * MIB)
+    answer = dedupctl(site, "gc")
     assert answer.code == FINE, answer
     for node in TWO:
-        above, _ = tiers(site)[node]
-        assert above["used_bytes"] < 0.8 * 4 * MIB
-        assert bytes_in(site.fast / node) <= above["used_bytes"]
+        assert MIB < bytes_in(site.fast / node) <= 0.8 * 4 * MIB
         assert not (site.store(node) / "moving").exists()
-    site.expect(first, 2, 2)
+    site.expect(model, 2, 2)
     assert dedupctl(site, "check").code == FINE
+
+
+def test_segments_move_down_while_a_job_runs(site, start):
+    """Here all of them, since the store's place does not name the tier any more."""
+    model = write(site, 2 * MIB)
+    site.fast_limit = None
+    read = site.root / "read"
+    script = Script().open("r").add("touch", site.root / "open").add("wait", site.root / "go")
+    job = start(script.add("read", 0, read, 0).close(), 2, 2, {"replication": 2})
+    job.wait_for(site.root / "open")
+    for _ in range(6000):  # a guard against hanging
+        if bytes_in(site.fast) == 0:
+            break
+        time.sleep(0.01)
+    (site.root / "go").touch()
+    job.finish().check()
+    assert bytes_in(site.fast) == 0
+    assert read.read_bytes() == bytes(model.content)
+    site.check_stores(model, 2)
 
 
 def test_a_tier_comes_and_goes(site):
     site.fast_limit = None
-    model = write(site, MIB)
+    write(site, MIB)
     site.fast_limit = "4MiB"
-    second = write(site, 2 * MIB, seed=2, mode="w")
+    model = write(site, 2 * MIB, seed=2, mode="w")
     assert all(bytes_in(site.fast / node) > 0 for node in TWO)
-    del model
     site.fast_limit = None
-    site.expect(second, 2, 2)
     above, _ = tiers(site)["n0"]
     assert above["leaving"] and above["free_bytes"] == 0
     assert "leaving" in dedupctl(site, "df").out
     answer = dedupctl(site, "gc")
-    assert answer.code == FINE and "to slower tiers" in answer.out, answer
+    assert answer.code == FINE and "moved 2.0 MiB to slower tiers" in answer.out, answer
     assert bytes_in(site.fast) == 0
     shutil.rmtree(site.fast)
-    site.expect(second, 2, 2)
-    write(site, 2 * MIB, seed=3, mode="w")
+    site.expect(model, 2, 2)
     assert len(tiers(site)["n0"]) == 1
     assert dedupctl(site, "check").code == FINE
 
@@ -165,16 +172,11 @@ def test_dedupctl_takes_the_list(site):
 
 @pytest.mark.parametrize("places, text", [
     ("{stores}/%n:{fast}/%n", "faster tier of the store at"),
-    ("{fast}/%n:{fast}/%n", "named twice"),
-    ("{stores}/%n/fast:{stores}/%n", "is within"),
-    ("{fast}/n0:{root}/other/%n", "is a faster tier of the store at"),
     ("{fast}/%n=4Gold:{stores}/%n", "absolute path"),
-    ("fast/%n:{stores}/%n", "absolute path"),
-    ("{fast}/%n:", "absolute path"),
-], ids=["turned", "twice", "within", "of another", "no size", "relative", "nothing"])
+], ids=["turned", "no size"])
 def test_lists_that_cannot_be(site, places, text):
     write(site, 100_000)
-    store = places.format(fast=site.fast, stores=site.stores, root=site.root)
+    store = places.format(fast=site.fast, stores=site.stores)
     job = site.run(Script().add("info", "dedup_store", store).open("wc").close(), 2, 2)
     assert set(job.errors_of("open")) <= {"ACCESS", "ARG", "OTHER", "INFO_VALUE"}, f"{job}"
     assert all(text in entry.text or text in job.stderr for entry in job.entries("open")), f"{job}"
