@@ -393,7 +393,8 @@ class Site:
 
     def segment_bytes(self):
         """Of all stores; each segment once, however many names it has."""
-        sizes = {path.stat().st_ino: path.stat().st_size for path in self.stores.rglob("*.seg")}
+        sizes = {path.stat().st_ino: path.stat().st_size for directory in (self.stores, self.fast)
+                 for path in directory.rglob("*.seg")}
         return sum(sizes.values())
 
     def walk(self, *nodes, content=None):
