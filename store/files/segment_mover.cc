@@ -47,8 +47,9 @@ Status link_over(const std::string& whole, const std::string& path) {
 }  // namespace
 
 Status clear_half_moves(const std::vector<Tiers::Tier>& tiers) {
-  for (std::size_t tier = 1; tier < tiers.size(); ++tier) {
-    const std::string path = tiers[tier].layout.moving();
+  // The first one, too: it may have been another's that was above.
+  for (const Tiers::Tier& tier : tiers) {
+    const std::string path = tier.layout.moving();
     DEDUP_ASSIGN(const bool is_there, fs::exists(path));
     if (!is_there) continue;
     const auto turn = take_turn(tiers.back().layout);
@@ -174,9 +175,13 @@ Status SegmentMover::begin_next() {
       is_listed_ = true;
       too_much_ = 0;
       left_.clear();
-      DEDUP_ASSIGN(const Tiers::Room room, tiers_->room(tier_));
-      const std::uint64_t aim = room.most / 5 * kFifthsLeft;
-      if (room.used > room.mark() && room.used > aim) too_much_ = room.used - aim;
+      const auto room = tiers_->room(tier_);
+      // A tier that was lost meanwhile has nothing to be moved.
+      if (room.status().code() != Code::kNoSuchFile) {
+        DEDUP_TRY(room.status());
+        const std::uint64_t aim = room->most / 5 * kFifthsLeft;
+        if (room->used > room->mark() && room->used > aim) too_much_ = room->used - aim;
+      }
       if (too_much_ != 0) {
         DEDUP_ASSIGN(left_, candidates());
       }
