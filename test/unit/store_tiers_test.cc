@@ -713,5 +713,26 @@ TEST_F(StoreTiers, KeepNoHalfCopyInTheFirst) {
   EXPECT_FALSE(std::filesystem::exists(Layout{fast()}.moving()));
 }
 
+// A tier comes back that was away while a number that a job had used, which died, was given anew.
+TEST_F(StoreTiers, MoveNothingInThePlaceOfAnotherSegment) {
+  {
+    const auto store = open_with_file(both());
+    put(*store, 2, 400000);
+  }
+  std::filesystem::rename(fast(), dir_ / "away");
+  std::vector<Chunk> what;
+  {
+    const auto store = open(both());
+    what = put(*store, 2, 100000, SegmentUse::kCopies);
+    commit(*store, what);
+  }
+  std::filesystem::remove_all(fast());
+  std::filesystem::rename(dir_ / "away", fast());
+  ASSERT_TRUE(move_all(*open(slow())).is_ok());
+  EXPECT_TRUE(is_in(fast(), 2));
+  std::filesystem::remove_all(fast());
+  EXPECT_EQ(read(*open(slow()), what), "");
+}
+
 }  // namespace
 }  // namespace dedup::store
