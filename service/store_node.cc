@@ -70,7 +70,11 @@ Result<std::shared_ptr<store::Store>> StoreNode::open_store(const std::string& s
   auto opened = opener_(place, create);
   if (!opened.is_ok()) return opened.status().with_context("node " + node_name_);
   std::shared_ptr<store::Store>& known = stores_[place.text()];
-  if (!known || known->uuid() != (*opened)->uuid()) known = std::move(*opened);
+  const auto is_like = [&](const store::Store& other) {
+    return other.uuid() == (*opened)->uuid() &&
+           other.directories_of_segments() == (*opened)->directories_of_segments();
+  };
+  if (!known || !is_like(*known)) known = std::move(*opened);
   return known;
 }
 

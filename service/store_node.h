@@ -85,7 +85,8 @@ class StoreNode {
   std::unique_ptr<Executor::Task> spill(const Id128& identity);
 
  private:
-  // The store of a template; the same object for as long as the directory holds the same store.
+  // The store of a template; the same object for as long as the directory holds the same store, of
+  // the same tiers.
   Result<std::shared_ptr<store::Store>> open_store(const std::string& store_template, bool create);
   std::vector<Id128> attached() const;
   Status check_placements(std::span<const plan::Placement> placements) const;

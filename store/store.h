@@ -130,8 +130,10 @@ class Store {
   // A number that no segment or log of the file has: kFileExists if one does.
   virtual Result<std::unique_ptr<SegmentWriter>> create_segment(
       const Id128& identity, std::uint64_t number, SegmentUse use = SegmentUse::kOwn) = 0;
-  // Whether that may make a difference.
-  virtual bool has_tiers() const = 0;
+  // Where segments may be, fastest first; others may change that for who opens the store later.
+  virtual std::vector<std::string> directories_of_segments() const = 0;
+  // Whether the use of a segment may make a difference.
+  bool has_tiers() const { return directories_of_segments().size() > 1; }
   virtual Result<std::unique_ptr<LogWriter>> create_log(const Id128& identity,
                                                         std::uint64_t number) = 0;
   // To read one that some process of this node has written, or still appends to. Kept open for the

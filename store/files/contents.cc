@@ -110,6 +110,14 @@ Result<std::unique_ptr<SegmentWriter>> FileStore::create_segment(const Id128& id
   return std::unique_ptr<SegmentWriter>(std::move(writer));
 }
 
+std::vector<std::string> FileStore::directories_of_segments() const {
+  std::vector<std::string> directories;
+  for (std::size_t tier = 0; tier < tiers_->count(); ++tier) {
+    directories.push_back(tiers_->layout(tier).root);
+  }
+  return directories;
+}
+
 Result<std::unique_ptr<LogWriter>> FileStore::create_log(const Id128& identity,
                                                          std::uint64_t number) {
   DEDUP_ASSIGN(auto writer, LogFileWriter::create(layout_.log(identity, number), identity, number));
@@ -122,7 +130,7 @@ Result<std::shared_ptr<const SegmentReader>> FileStore::segment(const Id128& ide
   const auto open = [&] { return tiers_->with_segment(identity, number, SegmentFileReader::open); };
   DEDUP_ASSIGN(auto reader, segments_.get(key, open));
   // One that has moved down is read there: as long as it is open here, it takes its space above.
-  if (has_tiers() && reader->is_gone() && open().is_ok()) {
+  if (tiers_->count() > 1 && reader->is_gone() && open().is_ok()) {
     segments_.forget(key);
     DEDUP_ASSIGN(reader, segments_.get(key, open));
   }

@@ -38,6 +38,7 @@ Status finish_drops_in(const Layout& tier, const Layout& store) {
       DEDUP_TRY(fs::lock_exclusively(turn));
       DEDUP_ASSIGN(const bool came, fs::exists(store.file(*identity)));
       if (came) continue;
+      DEDUP_TRY(fs::remove_tree(tier.dropped(*identity)));  // of one before it
       const Status renamed = fs::rename(tier.file(*identity), tier.dropped(*identity));
       if (renamed.code() == Code::kNoSuchFile) continue;
       DEDUP_TRY(renamed);
@@ -257,6 +258,7 @@ Result<std::uint64_t> FileStore::drop_file(const Id128& identity, std::unique_pt
     DEDUP_TRY(fs::sync_directory(layout_.files()));
     for (std::size_t tier = 0; tier < tiers_->last(); ++tier) {
       const Layout& one = tiers_->layout(tier);
+      DEDUP_TRY(fs::remove_tree(one.dropped(identity), &freed));  // of one before it
       const Status gone = fs::rename(one.file(identity), one.dropped(identity));
       if (gone.code() != Code::kNoSuchFile) DEDUP_TRY(gone);
     }

@@ -50,7 +50,7 @@ class FileStore final : public Store {
   Result<std::vector<std::uint64_t>> logs(const Id128& identity) const override;
   Result<std::unique_ptr<SegmentWriter>> create_segment(const Id128& identity, std::uint64_t number,
                                                         SegmentUse use) override;
-  bool has_tiers() const override { return tiers_->count() > 1; }
+  std::vector<std::string> directories_of_segments() const override;
   Result<std::unique_ptr<LogWriter>> create_log(const Id128& identity,
                                                 std::uint64_t number) override;
   Result<std::shared_ptr<const SegmentReader>> segment(const Id128& identity,

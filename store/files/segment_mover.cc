@@ -1,11 +1,13 @@
 #include "store/files/segment_mover.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "store/files/file_store.h"
+#include "store/format.h"
 
 namespace dedup::store {
 namespace {
@@ -33,6 +35,17 @@ bool is_copy_of(const fs::Info& below, const fs::Info& above) {
   return below.size == above.size && below.modified >= above.modified;
 }
 
+// Whether these are one segment, whatever became of their chunks: of two that have a number each
+// has a salt of its own. Nothing is to be said of one that is cut off.
+Result<bool> are_one(const std::string& above, const std::string& below) {
+  std::array<std::array<std::byte, format::kFileHeaderSize>, 2> headers;
+  DEDUP_ASSIGN(const fs::File one, fs::open_read(above));
+  DEDUP_ASSIGN(const fs::File other, fs::open_read(below));
+  DEDUP_TRY(fs::read_at(one, 0, headers[0]));
+  DEDUP_TRY(fs::read_at(other, 0, headers[1]));
+  return headers[0] == headers[1];
+}
+
 // What has the name already is that very file, or an older copy, from a process that died.
 Status link_over(const std::string& whole, const std::string& path) {
   const Status linked = fs::link(whole, path);
@@ -47,8 +60,9 @@ Status link_over(const std::string& whole, const std::string& path) {
 }  // namespace
 
 Status clear_half_moves(const std::vector<Tiers::Tier>& tiers) {
-  for (std::size_t tier = 1; tier < tiers.size(); ++tier) {
-    const std::string path = tiers[tier].layout.moving();
+  // The first one, too: it may have been another's that was above.
+  for (const Tiers::Tier& tier : tiers) {
+    const std::string path = tier.layout.moving();
     DEDUP_ASSIGN(const bool is_there, fs::exists(path));
     if (!is_there) continue;
     const auto turn = take_turn(tiers.back().layout);
@@ -144,6 +158,21 @@ Result<std::optional<std::size_t>> SegmentMover::moved_before(const Candidate& s
   return std::optional<std::size_t>();
 }
 
+// As where a tier comes back that was away while its numbers were given anew: the one below may be
+// the one that is wanted.
+Result<bool> SegmentMover::hides_another(const Candidate& segment) const {
+  for (std::size_t tier = first_below(); tier < tiers_->count(); ++tier) {
+    for (const Id128& name : segment.names) {
+      const auto one = are_one(tiers_->layout(tier_).segment(name, segment.number),
+                               tiers_->layout(tier).segment(name, segment.number));
+      if (one.status().code() == Code::kNoSuchFile) continue;
+      DEDUP_TRY(one.status());
+      if (!*one) return true;
+    }
+  }
+  return false;
+}
+
 // ---- Moving -----------------------------------------------------------------------------------
 
 Status SegmentMover::begin(const Candidate& segment, bool& stays) {
@@ -156,6 +185,8 @@ Status SegmentMover::begin(const Candidate& segment, bool& stays) {
     stays = true;
     return Status::ok();
   }
+  DEDUP_ASSIGN(stays, hides_another(segment));
+  if (stays) return Status::ok();
   DEDUP_ASSIGN(const auto before, moved_before(segment));
   if (before) return rename_all(segment, *before, false);
   const auto to = tier_with_room(segment.about.size);
@@ -174,9 +205,13 @@ Status SegmentMover::begin_next() {
       is_listed_ = true;
       too_much_ = 0;
       left_.clear();
-      DEDUP_ASSIGN(const Tiers::Room room, tiers_->room(tier_));
-      const std::uint64_t aim = room.most / 5 * kFifthsLeft;
-      if (room.used > room.mark() && room.used > aim) too_much_ = room.used - aim;
+      const auto room = tiers_->room(tier_);
+      // A tier that was lost meanwhile has nothing to be moved.
+      if (room.status().code() != Code::kNoSuchFile) {
+        DEDUP_TRY(room.status());
+        const std::uint64_t aim = room->most / 5 * kFifthsLeft;
+        if (room->used > room->mark() && room->used > aim) too_much_ = room->used - aim;
+      }
       if (too_much_ != 0) {
         DEDUP_ASSIGN(left_, candidates());
       }

@@ -59,6 +59,8 @@ class SegmentMover final : public Store::Mover {
   Status begin(const Candidate& segment, bool& stays);
   // A tier below that has one of its names already, whole.
   Result<std::optional<std::size_t>> moved_before(const Candidate& segment) const;
+  // Whether below there is another segment with one of its names.
+  Result<bool> hides_another(const Candidate& segment) const;
   std::size_t first_below() const;
   std::optional<std::size_t> tier_with_room(std::uint64_t bytes) const;
   Status copy_some(Moved& moved);

@@ -74,9 +74,12 @@ Result<std::uint64_t> Tiers::free_bytes() const {
   std::set<dev_t> counted;
   std::uint64_t sum = 0;
   for (std::size_t tier = count(); tier-- > 0;) {
-    DEDUP_ASSIGN(const fs::Info about, fs::info(layout(tier).root));
+    const auto about = fs::info(layout(tier).root);
+    // A faster one may be lost at any time.
+    if (tier != last() && about.status().code() == Code::kNoSuchFile) continue;
+    DEDUP_TRY(about.status());
     DEDUP_ASSIGN(const Room room, room(tier));
-    if (counted.insert(about.device).second) sum += std::min(room.left(), ~sum);
+    if (counted.insert(about->device).second) sum += std::min(room.left(), ~sum);
   }
   return sum;
 }
@@ -117,12 +120,11 @@ void Tiers::ran_out(std::size_t tier) const {
 // full only if all of it is.
 std::vector<Tiers::Choice> Tiers::choices(SegmentUse use) const {
   std::vector<Choice> order;
-  const std::size_t first = use == SegmentUse::kCopies && count() > 1 ? 1 : 0;
-  for (std::size_t i = 0; i < count(); ++i) {
-    const std::size_t tier = (first + i) % count();
+  for (std::size_t tier = 0; tier < count(); ++tier) {
     if (tiers_[tier].is_leaving) continue;
     order.push_back({tier, tier == last() ? Fill::kWhole : Fill::kToMark});
   }
+  if (use == SegmentUse::kCopies) std::rotate(order.begin(), order.begin() + 1, order.end());
   const std::size_t once = order.size();
   for (std::size_t i = 0; i < once; ++i) {
     if (order[i].tier != last()) order.push_back({order[i].tier, Fill::kWhole});
@@ -153,7 +155,8 @@ Result<std::unique_ptr<SegmentFileWriter>> Tiers::create_segment(
     const std::shared_ptr<const Tiers>& tiers, const Id128& identity, std::uint64_t number,
     SegmentUse use) {
   const std::size_t last = tiers->last();
-  if (last == 0) {
+  const bool has_limit = tiers->tiers_[last].limit.has_value();
+  if (last == 0 && !has_limit) {
     return SegmentFileWriter::create(tiers->layout(0).segment(identity, number), identity, number);
   }
   const Status there = tiers->with_segment(
@@ -174,6 +177,12 @@ Result<std::unique_ptr<SegmentFileWriter>> Tiers::create_segment(
                                : Result<std::unique_ptr<SegmentFileWriter>>(made);
     if (!fs::is_out_of_room(writer.status())) return writer;
     tiers->ran_out(choice.tier);
+  }
+  if (has_limit) {
+    return Status(Code::kNoSpace,
+                  tiers->layout(last).root +
+                      ": no tier of the store has room left, by the limits in dedup_store or by "
+                      "its file system: set higher limits, or free something with dedupctl");
   }
   // None has room. The last one says so.
   return SegmentFileWriter::create(tiers->layout(last).segment(identity, number), identity, number);

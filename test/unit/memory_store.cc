@@ -503,7 +503,7 @@ class MemoryStore final : public store::Store {
     return disk_->limit - std::min(disk_->limit, disk_->taken());
   }
   Result<std::uint64_t> file_system_bytes() const override { return disk_->limit; }
-  bool has_tiers() const override { return false; }
+  std::vector<std::string> directories_of_segments() const override { return {directory()}; }
   Result<std::vector<store::TierSpace>> tiers() const override {
     DEDUP_ASSIGN(const std::uint64_t free, free_bytes());
     return std::vector<store::TierSpace>{

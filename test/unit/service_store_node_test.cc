@@ -17,6 +17,26 @@ namespace {
 
 // ---- The life of a file ------------------------------------------------------------------------
 
+// Somebody else put a tier in front of the store, in which the file is that is opened now.
+TEST_F(ServiceStoreNode, SeesTiersThatCameSinceItOpenedTheStore) {
+  const auto known = find();
+  ASSERT_OK(known);
+  auto other = new_node();
+  node_.swap(other);
+  const std::string alone = std::exchange(template_, temp_ / "fast-%n:" + template_);
+  ASSERT_OK(attach(true));
+  const auto what = chunks(3);
+  ASSERT_OK(store_as_rank(what));
+  ASSERT_OK(commit(what));
+  node_.swap(other);
+  other.reset();
+  template_ = alone;
+  ASSERT_OK(attach(false));
+  const auto got = get_chunks(*node_, identity_, what);
+  ASSERT_OK(got);
+  for (std::size_t i = 0; i < what.size(); ++i) EXPECT_EQ((*got)[i], what[i].data);
+}
+
 TEST_P(ServiceStoreNodeOnAny, FindsNothingInANewStore) {
   const auto reply = find();
   ASSERT_OK(reply);

@@ -208,6 +208,40 @@ TEST_F(StoreTiers, TakeWhatIsOwnAboveAndCopiesBelow) {
   EXPECT_TRUE(other->flush_segment(identity_, 1).is_ok());
 }
 
+// A tier that is leaving stands before the others, but is none of those that copies may pass by.
+TEST_F(StoreTiers, TakeCopiesBelowAlsoWhileAnotherIsLeaving) {
+  open(both());
+  const auto store = open_with_file(
+      StorePlace(std::vector<StoreTier>{{dir_ / "new", std::nullopt}, {slow(), std::nullopt}}));
+  ASSERT_TRUE((*store->tiers())[0].is_leaving);
+  put(*store, 1);
+  put(*store, 2, 100000, SegmentUse::kCopies);
+  EXPECT_TRUE(is_in(dir_ / "new", 1));
+  EXPECT_TRUE(is_in(slow(), 2) && !is_in(dir_ / "new", 2));
+}
+
+TEST_F(StoreTiers, TakeNoMoreThanTheirLimitsTogether) {
+  for (const std::size_t count : {2, 1}) {
+    std::vector<StoreTier> tiers{{fast(), 0}, {slow(), 3 * kMiB}};
+    if (count == 1) tiers.erase(tiers.begin());
+    const auto store = open_with_file(StorePlace(tiers));
+    std::vector<Chunk> all;
+    std::uint64_t number = count * 100;
+    Status status;
+    while (status.is_ok() && all.size() * 60000 < 8 * kMiB) {
+      auto writer = store->create_segment(identity_, ++number);
+      status = writer.status();
+      if (!status.is_ok()) break;
+      fill(**writer, 8 * kMiB, all);
+      ASSERT_TRUE((*writer)->write_out().is_ok());
+    }
+    EXPECT_EQ(status.code(), Code::kNoSpace) << count;
+    EXPECT_LT(*store->taken_bytes(), 5 * kMiB) << count;
+    EXPECT_EQ(read(*store, all), "");
+    ASSERT_TRUE(store->drop_file(identity_).is_ok());
+  }
+}
+
 TEST_F(StoreTiers, GoOnBelowWhereTheLimitIsReached) {
   const auto store = open_with_file(both(10 * kMiB));
   std::vector<Chunk> all;
@@ -420,6 +454,38 @@ TEST_F(StoreTiers, MayBeLost) {
   const auto again = put(*store, 3);
   EXPECT_TRUE(is_in(fast(), 3));
   EXPECT_EQ(read(*store, again), "");
+}
+
+// While the store is open, as by who tidies up a memory file system.
+TEST_F(StoreTiers, MayBeLostMeanwhile) {
+  const auto store = open_with_file(both());
+  put(*store, 1);
+  std::filesystem::remove_all(fast());
+  const auto free = store->free_bytes();
+  EXPECT_TRUE(free.is_ok()) << free.status().message();
+  EXPECT_FALSE(store->is_overfull());
+  const auto again = put(*store, 2);
+  EXPECT_TRUE(is_in(slow(), 2));
+  EXPECT_EQ(read(*store, again), "");
+  EXPECT_TRUE(move_all(*store).is_ok());
+  EXPECT_TRUE(store->drop_file(identity_).is_ok());
+}
+
+// What a process left that died while it dropped a file, which was made again and dropped again.
+TEST_F(StoreTiers, KeepNothingOfFilesThatAreGoneTwice) {
+  for (const bool opens : {true, false}) {
+    const auto store = open_with_file(both());
+    put(*store, 1);
+    std::filesystem::create_directories(Layout{fast()}.dropped(identity_) + "/segments");
+    if (opens) {
+      std::filesystem::remove_all(Layout{slow()}.file(identity_));
+      open(both());
+    } else {
+      const auto dropped = store->drop_file(identity_);
+      EXPECT_TRUE(dropped.is_ok()) << dropped.status().message();
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(Layout{fast()}.files()));
+  }
 }
 
 // What a process left that died while it dropped a file.
@@ -651,6 +717,35 @@ TEST_F(StoreTiers, MayBeThree) {
   ASSERT_TRUE(move_all(*without).is_ok());
   EXPECT_TRUE(is_in(slow(), 1));
   EXPECT_EQ(read(*without, what), "");
+}
+
+// The tier above the one to which a process that died was moving something is not named any more.
+TEST_F(StoreTiers, KeepNoHalfCopyInTheFirst) {
+  open(both());
+  std::filesystem::copy_file(Layout{fast()}.tier_file(), Layout{fast()}.moving());
+  open(both());
+  EXPECT_FALSE(std::filesystem::exists(Layout{fast()}.moving()));
+}
+
+// A tier comes back that was away while a number that a job had used, which died, was given anew.
+TEST_F(StoreTiers, MoveNothingInThePlaceOfAnotherSegment) {
+  {
+    const auto store = open_with_file(both());
+    put(*store, 2, 400000);
+  }
+  std::filesystem::rename(fast(), dir_ / "away");
+  std::vector<Chunk> what;
+  {
+    const auto store = open(both());
+    what = put(*store, 2, 100000, SegmentUse::kCopies);
+    commit(*store, what);
+  }
+  std::filesystem::remove_all(fast());
+  std::filesystem::rename(dir_ / "away", fast());
+  ASSERT_TRUE(move_all(*open(slow())).is_ok());
+  EXPECT_TRUE(is_in(fast(), 2));
+  std::filesystem::remove_all(fast());
+  EXPECT_EQ(read(*open(slow()), what), "");
 }
 
 }  // namespace
