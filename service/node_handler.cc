@@ -44,11 +44,11 @@ class NodeHandler : public Handler {
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach, Restore, Collect, OpenSegment>(*this, opcode, body,
                                                                      responder) ||
-        answer_one_of<Find, Adopt, Drop, Space, OpenLog, Look, Claim, Register, Release,
+        answer_one_of<Find, GetRecord, Adopt, Drop, Space, OpenLog, Look, Claim, Register, Release,
                       ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, RecallLease,
                       ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits, JoinStripes,
                       FindPlacements, References, WriteIndex, Prepare, Commit, Abort, PutWritten,
-                      ListWritten>(store_node_, opcode, body, responder);
+                      ListWritten, PutCached>(store_node_, opcode, body, responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
     }

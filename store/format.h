@@ -35,6 +35,7 @@ inline constexpr Kind kPlaceholder{"DEDUPPLH", 1, "placeholder"};
 inline constexpr Kind kTier{"DEDUPTIE", 1, "tier"};
 inline constexpr Kind kTiers{"DEDUPTRS", 1, "list of tiers"};
 inline constexpr Kind kWritten{"DEDUPWRB", 1, "written part"};
+inline constexpr Kind kCached{"DEDUPCCH", 1, "cached note"};
 
 inline constexpr std::size_t kStartSize = 12;
 

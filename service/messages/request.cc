@@ -10,6 +10,7 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kInstallBase:
     case Opcode::kSnapshot:
     case Opcode::kFind:
+    case Opcode::kGetRecord:
     case Opcode::kSpace:
     case Opcode::kLook:
     case Opcode::kLocate:
@@ -21,6 +22,7 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kRestore:
     case Opcode::kPutWritten:
     case Opcode::kListWritten:
+    case Opcode::kPutCached:
       return true;
     default:
       return false;

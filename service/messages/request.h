@@ -91,6 +91,8 @@ enum class Opcode : std::uint8_t {
   kFindPlacements,
   kPutWritten,
   kListWritten,
+  kPutCached,
+  kGetRecord,
 };
 
 // Whether a request may be made again when it is not known if it was carried out: it changes

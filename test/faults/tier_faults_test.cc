@@ -92,11 +92,10 @@ class TierWorld : public service::StoreJob {
     if (!found.is_ok()) return found.status().message();
     if (!found->damaged.empty()) return found->damaged[0];
     if (found->records.size() > 1) return "two newest generations";
-    const std::size_t number =
-        found->records.empty() ? 0 : store::CommitRecord::decode(found->records[0])->number;
+    const std::size_t number = found->records.empty() ? 0 : found->records[0]->number;
     if (number < certain_) return "no generation, or an older one than the last";
     if (number == 0) return "";
-    const Id128 attempt = store::CommitRecord::decode(found->records[0])->attempt;
+    const Id128 attempt = found->records[0].digest().attempt;
     if (std::string wrong = check_all(attempt, number, kept); !wrong.empty()) return wrong;
     if (const Status status = empty(); !status.is_ok()) return "then " + status.message();
     for (const auto& [path, size] : memory_.tree(kFast)) {
