@@ -34,10 +34,16 @@ class StorePlace {
   // As the hint dedup_store has it, of exactly this place.
   std::string text() const;
 
-  bool operator==(const StorePlace&) const = default;
+  // The one directory that the hint would be the name of if colons and equals signs had no meaning
+  // in it; empty if there are none.
+  const std::string& as_one_directory() const { return as_one_directory_; }
+  void set_as_one_directory(std::string path) { as_one_directory_ = std::move(path); }
+
+  bool operator==(const StorePlace& other) const { return tiers_ == other.tiers_; }
 
  private:
   std::vector<StoreTier> tiers_;
+  std::string as_one_directory_;
 };
 
 }  // namespace dedup

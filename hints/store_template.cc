@@ -75,7 +75,10 @@ StorePlace expand_store(std::string_view store, std::string_view node_name) {
     one.directory = expand(tier.directory, node_name);
     if (tier.limit) one.limit = parse_bytes(*tier.limit);
   }
-  return StorePlace(std::move(tiers));
+  const bool is_plain = tiers.size() == 1 && !tiers[0].limit;
+  StorePlace place(std::move(tiers));
+  if (!is_plain) place.set_as_one_directory(expand(store, node_name));
+  return place;
 }
 
 }  // namespace dedup::hints

@@ -151,6 +151,10 @@ std::string names(const Choices& choices) {
   return text;
 }
 
+// With less than this nothing is ever put into a tier; and a name that ends in "=12" is not taken
+// for one with a limit.
+constexpr std::uint64_t kLeastTier = std::uint64_t{1} << 20;
+
 bool parse_store(std::string_view text, Hints& into) {
   text = trim(text);
   if (text.size() > kLongestValue || text.find('\0') != text.npos) return false;
@@ -162,7 +166,9 @@ bool parse_store(std::string_view text, Hints& into) {
   }
   for (const TierText& tier : tiers_of(text)) {
     if (!tier.directory.starts_with('/')) return false;
-    if (tier.limit && !parse_bytes(*tier.limit)) return false;
+    if (!tier.limit) continue;
+    const auto limit = parse_bytes(*tier.limit);
+    if (!limit || (*limit != 0 && *limit < kLeastTier)) return false;
   }
   into.store = text;
   return true;
@@ -235,8 +241,8 @@ const std::vector<Entry>& entries() {
   // Never destroyed: files are opened and closed while the process ends.
   static const auto& all = *new std::vector<Entry>{
       {"dedup_store", "/tmp/dedup-UID",
-       "an absolute path, or several, as `/fast=SIZE:/slow`; `%n`: the node's name; `%%`, `%:`, "
-       "`%=`",
+       "an absolute path, or several, as `/fast=SIZE:/slow`, with 1 MiB at least; `%n`: the "
+       "node's name; `%%`, `%:`, `%=`",
        "the store's directory, on a disk or in memory of the node's own; or its tiers, fastest "
        "first, with what each may take, if that is not all there is. `%%`, `%:` and `%=` are these "
        "characters in a name",

@@ -1,6 +1,7 @@
 #include "service/file_chunks.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -17,6 +18,17 @@ Result<store::IndexEntry> by_name(const store::IndexReader& index, const Fingerp
 
 Result<store::IndexEntry> by_content(const store::IndexReader& index, const Fingerprint& content) {
   return index.find_content(content);
+}
+
+// A tier may come back that was away while numbers were given, with segments of a job that died, or
+// that were freed since: none must have the number of another one. So each job that has the file
+// begins somewhere of its own, in the next 2^40.
+std::uint64_t random_gap() {
+  std::array<std::uint8_t, 5> bytes;
+  fill_randomly(bytes);
+  std::uint64_t gap = 0;
+  for (const std::uint8_t byte : bytes) gap = gap << 8 | byte;
+  return gap;
 }
 
 std::uint64_t number_in(const Fingerprint& name) {
@@ -208,7 +220,7 @@ Result<std::uint64_t> FileChunks::next_number() {
     if (const store::IndexReader* base = base_index(); base != nullptr) {
       for (const auto& use : base->segments()) last = std::max(last, use.segment);
     }
-    next_number_ = last + 1;
+    next_number_ = last + 1 + (store_.has_tiers() ? random_gap() : 0);
   }
   return next_number_;
 }

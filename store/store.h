@@ -297,6 +297,19 @@ class Store {
   // whole copy at any moment, and readers notice nothing.
   class Mover {
    public:
+    // Why a segment stays in a tier that is leaving.
+    enum class Reason : std::uint8_t {
+      kNotCommitted,  // no generation names it: a job writes it, or has left it
+      kOpen,          // a job still has it open to write to
+      kOtherBelow,    // below is another one with its number, of which one is out of date
+      kNoRoom         // no slower tier has room for it
+    };
+    struct Stays {
+      std::string directory;  // the tier's
+      Reason reason = Reason::kNotCommitted;
+      std::uint64_t segments = 0;
+      std::uint64_t bytes = 0;
+    };
     struct Moved {
       bool done = false;
       std::uint64_t bytes = 0;  // copied
@@ -304,6 +317,8 @@ class Store {
     virtual ~Mover() = default;
     // A bounded part of it; called until it is done. After an error whoever comes next goes on.
     virtual Result<Moved> step() = 0;
+    // Of the steps so far.
+    virtual std::vector<Stays> stays() const = 0;
   };
   // The store must outlive it. kFileInUse if somebody else is just doing it.
   virtual Result<std::unique_ptr<Mover>> move_down() = 0;

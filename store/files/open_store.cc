@@ -57,6 +57,18 @@ Status create_store_file(const Layout& layout) {
   return fs::write_file_atomically(layout.store_file(), encode_store_file(Id128::random()));
 }
 
+// A name with colons and equals signs in it that was meant for one directory.
+Status check_tiers_are_meant(const StorePlace& place) {
+  const std::string& one = place.as_one_directory();
+  if (one.empty()) return Status::ok();
+  const auto about = fs::info(one);
+  if (!about.is_ok() || !about->is_directory) return Status::ok();
+  return refuse(one,
+                "is there, but colons stand between tiers in dedup_store, and an equals sign "
+                "before a tier's limit: write %: and %= for those in a name, or remove the "
+                "directory if tiers are meant");
+}
+
 Status make_directories(const Layout& layout) {
   for (const auto& path : {layout.paths(), layout.marks(), layout.files()}) {
     DEDUP_TRY(fs::make_directory(path).status());
@@ -71,6 +83,7 @@ Result<OpenedStore> open_store_directory(const StorePlace& place, bool create) {
   for (StoreTier& tier : store.place.tiers()) {
     DEDUP_ASSIGN(tier.directory, absolute(tier.directory));
   }
+  DEDUP_TRY(check_tiers_are_meant(store.place));
   DEDUP_TRY(check_tiers_differ(store.place));
   const Layout layout{store.place.directory()};
   DEDUP_ASSIGN(const bool is_here, is_there(layout.root));

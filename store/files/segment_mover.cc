@@ -35,15 +35,17 @@ bool is_copy_of(const fs::Info& below, const fs::Info& above) {
   return below.size == above.size && below.modified >= above.modified;
 }
 
-// Whether these are one segment, whatever became of their chunks: of two that have a number each
-// has a salt of its own. Nothing is to be said of one that is cut off.
+// Whether these are one segment, whatever became of its chunks: of two that have a number each has
+// a salt of its own. The one below is longer where the one above was brought back from an old copy.
 Result<bool> are_one(const std::string& above, const std::string& below) {
   std::array<std::array<std::byte, format::kFileHeaderSize>, 2> headers;
   DEDUP_ASSIGN(const fs::File one, fs::open_read(above));
   DEDUP_ASSIGN(const fs::File other, fs::open_read(below));
   DEDUP_TRY(fs::read_at(one, 0, headers[0]));
   DEDUP_TRY(fs::read_at(other, 0, headers[1]));
-  return headers[0] == headers[1];
+  DEDUP_ASSIGN(const fs::Info above_now, fs::info(one));
+  DEDUP_ASSIGN(const fs::Info below_now, fs::info(other));
+  return headers[0] == headers[1] && below_now.size <= above_now.size;
 }
 
 // What has the name already is that very file, or an older copy, from a process that died.
@@ -89,7 +91,7 @@ SegmentMover::~SegmentMover() {
 
 // ---- What is to go ----------------------------------------------------------------------------
 
-Result<std::vector<SegmentMover::Candidate>> SegmentMover::candidates() const {
+Result<std::vector<SegmentMover::Candidate>> SegmentMover::candidates() {
   const Layout& above = tiers_->layout(tier_);
   std::map<ino_t, Candidate> found;
   DEDUP_ASSIGN(const auto files, fs::list_if_there(above.files()));
@@ -122,12 +124,27 @@ Result<std::vector<SegmentMover::Candidate>> SegmentMover::candidates() const {
   for (auto& [inode, candidate] : found) {
     // Who gives it another name just now comes first.
     const bool has_all = candidate.about.links == candidate.names.size();
-    if (candidate.is_committed && has_all) all.push_back(std::move(candidate));
+    if (candidate.is_committed && has_all) {
+      all.push_back(std::move(candidate));
+    } else {
+      note_stays(candidate, candidate.is_committed ? Reason::kOpen : Reason::kNotCommitted);
+    }
   }
   std::sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) {
     return std::tie(a.about.modified, a.number) > std::tie(b.about.modified, b.number);
   });
   return all;
+}
+
+void SegmentMover::note_stays(const Candidate& segment, Reason reason) {
+  if (!tiers_->is_leaving(tier_)) return;
+  const std::string& directory = tiers_->layout(tier_).root;
+  auto at = std::find_if(stays_.begin(), stays_.end(), [&](const Stays& one) {
+    return one.directory == directory && one.reason == reason;
+  });
+  if (at == stays_.end()) at = stays_.insert(at, {directory, reason, 0, 0});
+  ++at->segments;
+  at->bytes += segment.about.allocated;
 }
 
 // Where in the order one was that is leaving is not known: what it has must not move up.
@@ -158,8 +175,8 @@ Result<std::optional<std::size_t>> SegmentMover::moved_before(const Candidate& s
   return std::optional<std::size_t>();
 }
 
-// As where a tier comes back that was away while its numbers were given anew: the one below may be
-// the one that is wanted.
+// As where a tier is a copy of what it was some time ago: the one below may be the one that is
+// wanted.
 Result<bool> SegmentMover::hides_another(const Candidate& segment) const {
   for (std::size_t tier = first_below(); tier < tiers_->count(); ++tier) {
     for (const Id128& name : segment.names) {
@@ -175,23 +192,28 @@ Result<bool> SegmentMover::hides_another(const Candidate& segment) const {
 
 // ---- Moving -----------------------------------------------------------------------------------
 
-Status SegmentMover::begin(const Candidate& segment, bool& stays) {
-  stays = false;
+Status SegmentMover::begin(const Candidate& segment, std::optional<Reason>& stays) {
+  stays.reset();
   auto source = fs::open_read(tiers_->layout(tier_).segment(segment.names.front(), segment.number));
   if (source.status().code() == Code::kNoSuchFile) return Status::ok();  // just removed
   DEDUP_TRY(source.status());
   DEDUP_ASSIGN(const bool is_closed, fs::try_lock(*source, true));
   if (!is_closed) {
-    stays = true;
+    stays = Reason::kOpen;
     return Status::ok();
   }
-  DEDUP_ASSIGN(stays, hides_another(segment));
-  if (stays) return Status::ok();
+  DEDUP_ASSIGN(const bool hides, hides_another(segment));
+  if (hides) {
+    stays = Reason::kOtherBelow;
+    return Status::ok();
+  }
   DEDUP_ASSIGN(const auto before, moved_before(segment));
   if (before) return rename_all(segment, *before, false);
   const auto to = tier_with_room(segment.about.size);
-  stays = !to;
-  if (!to) return Status::ok();
+  if (!to) {
+    stays = Reason::kNoRoom;
+    return Status::ok();
+  }
   const std::string path = tiers_->layout(*to).moving();
   DEDUP_TRY(fs::remove_file(path));
   DEDUP_ASSIGN(fs::File copy, fs::create_new(path));
@@ -223,10 +245,12 @@ Status SegmentMover::begin_next() {
     }
     const Candidate segment = std::move(left_.back());
     left_.pop_back();
-    bool stays;
+    std::optional<Reason> stays;
     DEDUP_TRY(begin(segment, stays));
     // A smaller one may fit.
-    if (!copying_ && !stays) {
+    if (stays) {
+      note_stays(segment, *stays);
+    } else if (!copying_) {
       too_much_ -= std::min(too_much_, segment.about.allocated);
     }
   }

@@ -32,6 +32,7 @@ class SegmentMover final : public Store::Mover {
   ~SegmentMover() override;
 
   Result<Moved> step() override;
+  std::vector<Stays> stays() const override { return stays_; }
 
  private:
   // A segment, and the files that have it.
@@ -53,10 +54,12 @@ class SegmentMover final : public Store::Mover {
   SegmentMover(const Store& store, std::shared_ptr<const Tiers> tiers, fs::File turn);
 
   // What may go from the tier, the coldest last.
-  Result<std::vector<Candidate>> candidates() const;
+  Result<std::vector<Candidate>> candidates();
+  // Notes it, if the tier is leaving.
+  void note_stays(const Candidate& segment, Reason reason);
   // Until one is begun, or there is no more to do.
   Status begin_next();
-  Status begin(const Candidate& segment, bool& stays);
+  Status begin(const Candidate& segment, std::optional<Reason>& stays);
   // A tier below that has one of its names already, whole.
   Result<std::optional<std::size_t>> moved_before(const Candidate& segment) const;
   // Whether below there is another segment with one of its names.
@@ -76,6 +79,7 @@ class SegmentMover final : public Store::Mover {
   std::uint64_t too_much_ = 0;  // that is still to go from it
   std::vector<Candidate> left_;
   std::optional<Copying> copying_;
+  std::vector<Stays> stays_;
 };
 
 // Removes what a process left that died while it moved a segment, unless somebody is just moving.

@@ -8,8 +8,6 @@ namespace dedup::store {
 namespace {
 
 constexpr std::uint64_t kNotFull = ~std::uint64_t{0};
-// A segment begins where there is room for this much.
-constexpr std::uint64_t kLeastRoom = std::uint64_t{1} << 20;
 
 // The disk space of the segments in a tier; of one with several names, once.
 Result<std::uint64_t> segment_bytes(const Layout& tier) {
@@ -69,7 +67,7 @@ Result<TierSpace> Tiers::space(std::size_t tier) const {
 Result<std::uint64_t> Tiers::free_bytes() const {
   if (count() == 1) {
     DEDUP_ASSIGN(const Room room, room(0));
-    return room.left();
+    return tiers_[0].limit ? room.left_to_begin() : room.left();
   }
   std::set<dev_t> counted;
   std::uint64_t sum = 0;
@@ -79,7 +77,7 @@ Result<std::uint64_t> Tiers::free_bytes() const {
     if (tier != last() && about.status().code() == Code::kNoSuchFile) continue;
     DEDUP_TRY(about.status());
     DEDUP_ASSIGN(const Room room, room(tier));
-    if (counted.insert(about->device).second) sum += std::min(room.left(), ~sum);
+    if (counted.insert(about->device).second) sum += std::min(room.left_to_begin(), ~sum);
   }
   return sum;
 }

@@ -26,6 +26,9 @@ namespace dedup::store {
 
 class Tiers {
  public:
+  // A segment begins where there is room for this much.
+  static constexpr std::uint64_t kLeastRoom = std::uint64_t{1} << 20;
+
   struct Tier {
     Layout layout;
     std::optional<std::uint64_t> limit;
@@ -66,6 +69,8 @@ class Tiers {
     std::uint64_t most = 0;  // that may be used: by the limit, and by its file system
 
     std::uint64_t left() const { return most - std::min(most, used); }
+    // What may be dealt out: where less is left, no segment begins.
+    std::uint64_t left_to_begin() const { return left() - std::min(left(), kLeastRoom); }
     // From here on segments are to move down.
     std::uint64_t mark() const { return most - most / 5; }
   };

@@ -39,6 +39,21 @@ class TierWorld : public service::StoreJob {
     for (const char* const disk : {kFast, kSlow}) memory_.settle(disk);
   }
 
+  // What has a faster tier as it comes up again after a reboot; before, it had nothing.
+  Status lose_fast() {
+    DEDUP_TRY(open_store().status());
+    node_ = new_node();
+    return store::fs::remove_tree("/m1/fast");
+  }
+
+  // A generation all of which is below.
+  Status commit_below() {
+    DEDUP_TRY(attach(true).status());
+    const auto copies = chunks(4);
+    DEDUP_TRY(put(copies));
+    return commit_all(copies);
+  }
+
   // A generation with chunks above and below, of which two segments are above.
   Status commit_one() {
     DEDUP_TRY(attach(true).status());
@@ -49,6 +64,9 @@ class TierWorld : public service::StoreJob {
     std::vector<Chunk> all = own;
     all.insert(all.end(), more.begin(), more.end());
     all.insert(all.end(), copies.begin(), copies.end());
+    return commit_all(all);
+  }
+  Status commit_all(const std::vector<Chunk>& all) {
     // Committed or not: the next job sees.
     generations_.push_back(all);
     DEDUP_ASSIGN(const store::CommitRecord record, begin_commit(random_id(random_), all));
@@ -163,12 +181,12 @@ class TierWorld : public service::StoreJob {
   std::uint64_t certain_ = 0;                    // so many of them were
 };
 
-enum class What { kCommit, kMove, kMoveShared };
+enum class What { kCommit, kMove, kMoveShared, kAdopt };
 
 // `choose`: what the disks lose; null: they keep their power. False if there was no n-th call.
 bool run(What what, Fault fault, std::uint64_t n, const Choose& choose, Order order) {
   TierWorld world;
-  const bool moves = what != What::kCommit;
+  const bool moves = what == What::kMove || what == What::kMoveShared;
   const bool kept = what == What::kMoveShared;
   if (moves) {
     const Status status = world.commit_one();
@@ -177,6 +195,12 @@ bool run(What what, Fault fault, std::uint64_t n, const Choose& choose, Order or
   if (kept) {
     const Status status = world.keep();
     EXPECT_TRUE(status.is_ok()) << status.message();
+  }
+  if (what == What::kAdopt) {
+    const Status before = world.commit_below();
+    EXPECT_TRUE(before.is_ok()) << before.message();
+    const Status lost = world.lose_fast();
+    EXPECT_TRUE(lost.is_ok()) << lost.message();
   }
   world.settle();
   world.plan().set(fault, n);
@@ -217,11 +241,13 @@ TEST_P(TierFaults, NothingIsLostIfTheProcessIsKilled) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TierFaults,
-                         testing::Values(What::kCommit, What::kMove, What::kMoveShared),
+                         testing::Values(What::kCommit, What::kMove, What::kMoveShared,
+                                         What::kAdopt),
                          [](const auto& what) {
-                           return std::string(what.param == What::kCommit ? "Commit"
-                                              : what.param == What::kMove ? "Move"
-                                                                          : "MoveShared");
+                           return std::string(what.param == What::kCommit  ? "Commit"
+                                              : what.param == What::kMove  ? "Move"
+                                              : what.param == What::kAdopt ? "Adopt"
+                                                                           : "MoveShared");
                          });
 
 }  // namespace

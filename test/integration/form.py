@@ -44,11 +44,10 @@ def fast_tiers(stores):
     return pathlib.Path(f"{stores}-fast")
 
 
-def tiers(stores):
-    """What --store is to be for the stores in this directory."""
-    if not TIERS:
-        return str(stores)
-    return f"{fast_tiers(stores)}={'1GiB' if TIERS == '1' else TIERS}:{stores}"
+def tiers(stores, limit=None):
+    """What --store is to be for the stores in this directory; limit: of a faster tier that they have in any case."""
+    limit = limit or ("1GiB" if TIERS == "1" else TIERS)
+    return f"{fast_tiers(stores)}={limit}:{stores}" if limit else str(stores)
 
 
 # How MPICH starts and ends takes more than half of most tests' time, with more ranks than cores: its

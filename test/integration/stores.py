@@ -285,6 +285,7 @@ class Site:
         self.launcher = []  # of each rank
         self.fast = form.fast_tiers(self.stores)
         self.fast_limit = None  # of the faster tiers in that directory, if there are to be some
+        self.limit = None  # of the stores themselves, then
 
     def start(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=()):
         """nodes: a number, a list of names, or [(name, ranks on it), or with a failure domain]; path: another file's;
@@ -354,7 +355,7 @@ class Site:
 
     def places(self):
         """What --store is."""
-        return f"{self.fast}={self.fast_limit}:{self.stores}" if self.fast_limit else form.tiers(self.stores)
+        return form.tiers(self.stores, self.fast_limit) + (f"={self.limit}" if self.limit else "")
 
     def store(self, node):
         return self.stores / node

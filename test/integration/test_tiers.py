@@ -78,6 +78,43 @@ def test_no_error_while_a_tier_has_room(site, mount_tmpfs):
     site.expect(model, 1, 1)
 
 
+def test_what_is_elsewhere_goes_before_there_is_an_error(site):
+    """Of two tiers with limits: first what is at its path as a plain file, then kept generations."""
+    site.fast_limit, site.limit = "9MiB", "9MiB"
+    cached = site.root / "cached"
+
+    def job(mode, content, hints, path=None):
+        script = Script().open(mode).write("all-at", parts(content, 1)).close()
+        return site.run(script, 1, 1, {"replication": 1, **hints}, path=path)
+
+    def names():
+        answer = dedupctl(site, "ls", "--generations", "--json")
+        assert answer.code == FINE, answer
+        return sorted(file["path"].rsplit("/", 1)[1] for file in answer.json["files"])
+
+    plain = noise(1, 5 * MIB)
+    job("wc", plain, {"flush": "close", "flushed": "keep"}, cached).check()
+    job("wc", noise(2, 4 * MIB), {}).check()
+    job("w", noise(3, 4 * MIB), {"keep": 2}).check()
+    assert names() == ["cached", "file", "file@1"]
+    content = noise(4, 4 * MIB)
+    more = site.root / "more"
+    job("wc", content, {}, more).check()
+    assert names() == ["file", "file@1", "more"]
+    assert cached.read_bytes() == plain
+    last = noise(5, 5 * MIB)
+    job("wc", last, {}, site.root / "last").check()
+    assert names() == ["file", "last", "more"]
+    # Both tiers are in use, and nothing is left that may go.
+    assert bytes_in(site.fast / "n0") > 5 * MIB and bytes_in(site.store("n0")) > 4 * MIB
+    errors = job("wc", noise(6, 8 * MIB), {}, site.root / "too much")
+    assert "NO_SPACE" in errors.errors_of("write") + errors.errors_of("close"), f"{errors}"
+    site.expect(Model(noise(3, 4 * MIB)), 1, 1)
+    for path, expected in ((more, content), (site.root / "last", last)):
+        answer = dedupctl(site, "cat", path, text=False)
+        assert answer.out == expected
+
+
 @pytest.mark.parametrize("lost", [["n1"], TWO], ids=["one", "all"])
 def test_the_memory_tier_is_lost(site, lost):
     """As by a reboot: what had its copies on a disk reads whole, and heals."""
@@ -156,6 +193,39 @@ def test_a_tier_comes_and_goes(site):
     assert dedupctl(site, "check").code == FINE
 
 
+def test_gc_says_what_stays(site, start):
+    write(site, MIB)
+    site.fast_limit = None
+    script = Script().open("w").write("all-at", parts(noise(2, MIB), 2)).add("touch", site.root / "open")
+    site.fast_limit = "4MiB"
+    job = start(script.add("wait", site.root / "go").close(), 2, 2, {"replication": 2})
+    job.wait_for(site.root / "open")
+    site.fast_limit = None
+    answer = dedupctl(site, "gc")
+    assert "in 1 segments stay: no committed generation names them" in answer.out, answer
+    assert f"{site.fast / 'n0'}, which dedup_store does not name any more" in answer.out, answer
+    (site.root / "go").touch()
+    job.finish().check()
+
+
+def test_a_tier_comes_back_that_was_replaced(site):
+    """Nothing that was written meanwhile is hidden by what is in it."""
+    write(site, 2 * MIB)
+    away = site.root / "away-fast"
+    site.fast.rename(away)
+    model = write(site, 2 * MIB, seed=2, mode="w")
+    again = Model(changed(bytes(model.content), 3, 4096))
+    site.write(parts(bytes(again.content), 2), 2, 2, {"replication": 2}, mode="w")
+    site.expect(again, 2, 2)
+    shutil.rmtree(site.fast)
+    away.rename(site.fast)
+    site.expect(again, 2, 2)
+    answer = dedupctl(site, "heal", nodes=TWO)
+    assert answer.code == FINE, answer
+    assert dedupctl(site, "check").code == FINE
+    site.check_stores(again, 2, nothing_else=False)
+
+
 def test_dedupctl_takes_the_list(site):
     model = write(site, 2 * MIB)
     places = f"{site.fast}:{site.stores}"
@@ -180,6 +250,29 @@ def test_lists_that_cannot_be(site, places, text):
     job = site.run(Script().add("info", "dedup_store", store).open("wc").close(), 2, 2)
     assert set(job.errors_of("open")) <= {"ACCESS", "ARG", "OTHER", "INFO_VALUE"}, f"{job}"
     assert all(text in entry.text or text in job.stderr for entry in job.entries("open")), f"{job}"
+
+
+def test_a_directory_is_not_taken_for_tiers(site):
+    """One that was there before colons and equals signs had a meaning."""
+    odd = site.root / "mem=8MiB"
+    odd.mkdir()
+    job = site.run(Script().add("info", "dedup_store", odd).open("wc").close(), 1, 1)
+    assert job.errors_of("open") == ["ACCESS"] and "write %: and %=" in job.entries("open")[0].text, f"{job}"
+    site.stores, kept = odd, site.stores
+    job = site.run(Script().open("wc").close(), 1, 1)
+    assert job.code != 0 and f"{odd} is there" in job.stderr and "write %: and %=" in job.stderr, f"{job}"
+    answer = dedupctl(site, "ls", stores=[odd])
+    assert answer.code != FINE and "write %: and %=" in answer.out + answer.err, answer
+    site.stores = kept
+    assert not list(odd.iterdir()) and not (site.root / "mem").exists()
+    # Escaped it is that directory, everywhere.
+    content = noise(1, 50_000)
+    escaped = str(odd).replace("=", "%=")
+    site.places = lambda: escaped
+    site.run(Script().open("wc").write("all-at", parts(content, 1)).close(), 1, 1).check()
+    assert (odd / "n0" / "STORE").exists()
+    answer = dedupctl(site, "export", site.path, site.root / "plain", stores=[escaped])
+    assert answer.code == FINE and (site.root / "plain").read_bytes() == content, answer
 
 
 def test_a_colon_in_a_name(site):

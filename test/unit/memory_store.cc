@@ -527,6 +527,7 @@ class MemoryStore final : public store::Store {
   Result<std::unique_ptr<Mover>> move_down() override {
     class NothingToMove final : public Mover {
       Result<Moved> step() override { return Moved{true, 0}; }
+      std::vector<Stays> stays() const override { return {}; }
     };
     return std::unique_ptr<Mover>(std::make_unique<NothingToMove>());
   }

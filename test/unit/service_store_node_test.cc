@@ -17,6 +17,25 @@ namespace {
 
 // ---- The life of a file ------------------------------------------------------------------------
 
+// So that a tier that was away has no segment with the number of one that was written meanwhile.
+TEST_F(ServiceStoreNode, GivesNoNumberTwiceInAStoreWithTiers) {
+  const auto first_number = [&] {
+    EXPECT_TRUE(attach(true).is_ok());
+    const auto number = node_->on(OpenSegment{identity_});
+    EXPECT_TRUE(number.is_ok());
+    EXPECT_EQ(node_->on(OpenSegment{identity_})->number, number->number + 1);
+    restart();
+    return number->number;
+  };
+  const std::uint64_t before = first_number();
+  EXPECT_EQ(first_number(), before);
+  template_ = temp_ / "fast-%n:" + template_;
+  std::set<std::uint64_t> numbers;
+  for (int i = 0; i < 8; ++i) numbers.insert(first_number());
+  EXPECT_EQ(numbers.size(), 8u);
+  EXPECT_GT(*numbers.rbegin(), std::uint64_t{1} << 32);
+}
+
 // Somebody else put a tier in front of the store, in which the file is that is opened now.
 TEST_F(ServiceStoreNode, SeesTiersThatCameSinceItOpenedTheStore) {
   const auto known = find();

@@ -6,11 +6,14 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "hints/hints.h"
 #include "store/files/layout.h"
 #include "store/fs.h"
 #include "store/store.h"
@@ -725,6 +728,155 @@ TEST_F(StoreTiers, KeepNoHalfCopyInTheFirst) {
   std::filesystem::copy_file(Layout{fast()}.tier_file(), Layout{fast()}.moving());
   open(both());
   EXPECT_FALSE(std::filesystem::exists(Layout{fast()}.moving()));
+}
+
+// The list is gone, or who made the tier died before it was in it: then nothing was in the tier.
+TEST_F(StoreTiers, AreEnteredInTheListByWhoComesNext) {
+  std::vector<Chunk> what;
+  {
+    const auto store = open_with_file(both());
+    what = put(*store, 1);
+  }
+  std::filesystem::remove(Layout{slow()}.tiers_file());
+  EXPECT_EQ(read(*open(both(), false), what), "");
+  EXPECT_FALSE(std::filesystem::exists(Layout{slow()}.tiers_file()));
+  EXPECT_EQ(read(*open(both()), what), "");
+  EXPECT_TRUE((*open(slow())->tiers())[0].is_leaving);
+}
+
+TEST_F(StoreTiers, AreMadeByManyAtOnce) {
+  constexpr int kOpeners = 8;
+  for (const bool is_back : {false, true}) {
+    // A new store; and one that has lost its faster tier.
+    if (is_back) std::filesystem::remove_all(fast());
+    std::vector<std::string> errors(kOpeners);
+    std::vector<Id128> ids(kOpeners);
+    std::vector<std::thread> openers;
+    for (int i = 0; i < kOpeners; ++i) {
+      openers.emplace_back([&, i] {
+        const auto store = Store::open(both(), true);
+        if (!store.is_ok()) {
+          errors[i] = store.status().message();
+        } else {
+          ids[i] = (*store)->uuid();
+          if ((*store)->tiers()->size() != 2) errors[i] = "not two tiers";
+        }
+      });
+    }
+    for (std::thread& opener : openers) opener.join();
+    for (int i = 0; i < kOpeners; ++i) {
+      EXPECT_EQ(errors[i], "");
+      EXPECT_EQ(ids[i], ids[0]);
+    }
+    EXPECT_EQ(open(slow())->tiers()->size(), 2u);
+  }
+}
+
+// A tier that was away, and in whose place was another meanwhile, has what the store misses.
+TEST_F(StoreTiers, ComeBack) {
+  std::vector<Chunk> before;
+  {
+    const auto store = open_with_file(both());
+    before = put(*store, 1);
+  }
+  std::filesystem::rename(fast(), dir_ / "away");
+  std::vector<Chunk> meanwhile;
+  {
+    const auto store = open(both());
+    meanwhile = put(*store, 2);
+    EXPECT_NE(read(*store, before), "");
+    EXPECT_EQ(read(*store, meanwhile), "");
+  }
+  std::filesystem::remove_all(fast());
+  std::filesystem::rename(dir_ / "away", fast());
+  const auto store = open(both());
+  EXPECT_EQ(read(*store, before), "");
+  EXPECT_NE(read(*store, meanwhile), "");
+  const auto after = put(*store, 3);
+  EXPECT_EQ(read(*store, after), "");
+}
+
+// A tier is brought back as it was some time ago: with the beginning of a segment that has been
+// written on, and has moved down since.
+TEST_F(StoreTiers, MoveNoBeginningInThePlaceOfTheWhole) {
+  std::vector<Chunk> what;
+  {
+    const auto store = open_with_file(both());
+    auto writer = store->create_segment(identity_, 1);
+    ASSERT_TRUE(writer.is_ok());
+    fill(**writer, 200000, what);
+    ASSERT_TRUE((*writer)->flush().is_ok());
+    std::filesystem::copy(fast(), dir_ / "copy", std::filesystem::copy_options::recursive);
+    fill(**writer, 600000, what);
+    ASSERT_TRUE((*writer)->flush().is_ok());
+    writer->reset();
+    commit(*store, what);
+  }
+  ASSERT_TRUE(move_all(*open(slow())).is_ok());
+  std::filesystem::remove_all(fast());
+  std::filesystem::rename(dir_ / "copy", fast());
+  const auto store = open(slow());
+  const auto mover = store->move_down();
+  ASSERT_TRUE(mover.is_ok());
+  while (!(*mover)->step()->done) continue;
+  const auto stays = (*mover)->stays();
+  ASSERT_EQ(stays.size(), 1u);
+  EXPECT_EQ(stays[0].reason, Store::Mover::Reason::kOtherBelow);
+  EXPECT_EQ(stays[0].directory, fast());
+  std::filesystem::remove_all(fast());
+  EXPECT_EQ(read(*open(slow()), what), "");
+}
+
+TEST_F(StoreTiers, SayWhatStaysInOneThatIsLeaving) {
+  using Reason = Store::Mover::Reason;
+  const auto store = open_with_file(both());
+  std::vector<Chunk> written;
+  auto writer = store->create_segment(identity_, 1);
+  ASSERT_TRUE(writer.is_ok());
+  fill(**writer, kMiB, written);
+  ASSERT_TRUE((*writer)->flush().is_ok());
+  commit(*store, written);
+  put(*store, 2);
+  const auto stays_in = [&](const StorePlace& place) {
+    std::map<Reason, std::uint64_t> segments;
+    const auto emptied = open(place);
+    const auto mover = emptied->move_down();
+    EXPECT_TRUE(mover.is_ok());
+    while (!(*mover)->step()->done) continue;
+    for (const Store::Mover::Stays& one : (*mover)->stays()) {
+      EXPECT_EQ(one.directory, fast());
+      EXPECT_GT(one.bytes, 0u);
+      segments[one.reason] += one.segments;
+    }
+    return segments;
+  };
+  const StorePlace small(std::vector<StoreTier>{{slow(), std::uint64_t{kMiB / 2}}});
+  using Segments = std::map<Reason, std::uint64_t>;
+  EXPECT_EQ(stays_in(slow()), (Segments{{Reason::kNotCommitted, 1}, {Reason::kOpen, 1}}));
+  writer->reset();
+  EXPECT_EQ(stays_in(small), (Segments{{Reason::kNotCommitted, 1}, {Reason::kNoRoom, 1}}));
+  EXPECT_EQ(stays_in(slow()), (Segments{{Reason::kNotCommitted, 1}}));
+}
+
+TEST_F(StoreTiers, AreNotTakenForADirectoryWithColonsAndEqualsSigns) {
+  for (const std::string& name : {slow() + "=8MiB", fast() + ":" + slow()}) {
+    const StorePlace tiers = hints::expand_store(name, "n0");
+    ASSERT_TRUE(open(tiers));
+    std::filesystem::create_directories(name);
+    for (const bool create : {true, false}) {
+      const Status status = error(tiers, create);
+      EXPECT_EQ(status.code(), Code::kAccess);
+      EXPECT_NE(status.message().find(name + " is there"), std::string::npos) << status.message();
+      EXPECT_NE(status.message().find("write %: and %="), std::string::npos) << status.message();
+    }
+    const auto one = open(hints::expand_store(StorePlace(name).text(), "n0"));
+    EXPECT_EQ(one->directory(), name);
+    // A plain file is in nobody's way.
+    std::filesystem::remove_all(name);
+    std::filesystem::create_directories(std::filesystem::path(name).parent_path());
+    std::ofstream(name).put('x');
+    EXPECT_TRUE(open(tiers));
+  }
 }
 
 // A tier comes back that was away while a number that a job had used, which died, was given anew.

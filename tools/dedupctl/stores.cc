@@ -57,6 +57,7 @@ std::vector<Found> find_stores(const std::string& text, const std::string& node,
     Found& one = found.emplace_back(Found{name, hints::expand_store(each, name)});
     // Whatever would have become of its name.
     one.place.tiers().back().directory = parent + "/" + name;
+    one.place.set_as_one_directory(here.as_one_directory());
   }
   if (found.empty()) {
     found.push_back({node, here});
