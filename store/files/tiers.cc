@@ -1,6 +1,7 @@
 #include "store/files/tiers.h"
 
 #include <algorithm>
+#include <map>
 
 #include "store/fs.h"
 
@@ -69,16 +70,23 @@ Result<std::uint64_t> Tiers::free_bytes() const {
     DEDUP_ASSIGN(const Room room, room(0));
     return tiers_[0].limit ? room.left_to_begin() : room.left();
   }
-  std::set<dev_t> counted;
-  std::uint64_t sum = 0;
+  struct Disk {
+    std::uint64_t free = 0;  // by itself
+    std::uint64_t left = 0;  // by the tiers on it
+  };
+  std::map<dev_t, Disk> disks;
   for (std::size_t tier = count(); tier-- > 0;) {
     const auto about = fs::info(layout(tier).root);
     // A faster one may be lost at any time.
     if (tier != last() && about.status().code() == Code::kNoSuchFile) continue;
     DEDUP_TRY(about.status());
     DEDUP_ASSIGN(const Room room, room(tier));
-    if (counted.insert(about->device).second) sum += std::min(room.left_to_begin(), ~sum);
+    Disk& disk = disks[about->device];
+    DEDUP_ASSIGN(disk.free, fs::free_bytes(layout(tier).root));
+    disk.left += std::min(room.left_to_begin(), ~disk.left);
   }
+  std::uint64_t sum = 0;
+  for (const auto& [device, disk] : disks) sum += std::min({disk.free, disk.left, ~sum});
   return sum;
 }
 

@@ -76,7 +76,7 @@ class Tiers {
   };
   Result<Room> room(std::size_t tier) const;
   Result<TierSpace> space(std::size_t tier) const;
-  // In all of them; what two have of one file system counts once.
+  // In all of them; those that are on one file system have together what that has, at most.
   Result<std::uint64_t> free_bytes() const;
   bool is_overfull(std::size_t tier) const;
   bool is_leaving(std::size_t tier) const { return tiers_[tier].is_leaving; }

@@ -254,6 +254,7 @@ def test_lists_that_cannot_be(site, places, text):
 
 def test_a_directory_is_not_taken_for_tiers(site):
     """One that was there before colons and equals signs had a meaning."""
+    site.fast_limit = None
     odd = site.root / "mem=8MiB"
     odd.mkdir()
     job = site.run(Script().add("info", "dedup_store", odd).open("wc").close(), 1, 1)

@@ -335,6 +335,11 @@ TEST_F(StoreTiers, CountTheirSpaceTogether) {
   EXPECT_GE(*store->taken_bytes(), *store->taken_bytes(identity_));
   // Both are on one file system here: it counts once.
   EXPECT_LE(*store->free_bytes(), *fs::free_bytes(dir_.path()) + 64 * kMiB);
+  // But each limit counts.
+  const auto limited =
+      open(StorePlace(std::vector<StoreTier>{{fast(), 8 * kMiB}, {slow(), 8 * kMiB}}));
+  EXPECT_GT(*limited->free_bytes(), 8 * kMiB);
+  EXPECT_LT(*limited->free_bytes(), 10 * kMiB);
   const auto freed = store->drop_file(identity_);
   ASSERT_TRUE(freed.is_ok()) << freed.status().message();
   EXPECT_GE(*freed, 4 * kMiB);
