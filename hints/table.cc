@@ -241,11 +241,11 @@ const std::vector<Entry>& entries() {
   // Never destroyed: files are opened and closed while the process ends.
   static const auto& all = *new std::vector<Entry>{
       {"dedup_store", "/tmp/dedup-UID",
-       "an absolute path, or several, as `/fast=SIZE:/slow`, with 1 MiB at least; `%n`: the "
-       "node's name; `%%`, `%:`, `%=`",
+       "an absolute path, or several, as `/fast=SIZE:/slow`; `%n`: the node's name; `%%`, `%:`, "
+       "`%=`",
        "the store's directory, on a disk or in memory of the node's own; or its tiers, fastest "
-       "first, with what each may take, if that is not all there is. `%%`, `%:` and `%=` are these "
-       "characters in a name",
+       "first, with what each may take (1 MiB at least), if that is not all there is. `%%`, `%:` "
+       "and `%=` are these characters in a name",
        false, Agreement::kNode, parse_store, [](const Hints& h) { return h.store; }},
       {"dedup_replication", "2", "1 to 16",
        "K: every chunk is on at least min(K, number of nodes) nodes, so any K - 1 may be lost",

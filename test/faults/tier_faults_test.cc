@@ -48,6 +48,7 @@ class TierWorld : public service::StoreJob {
 
   // A generation all of which is below.
   Status commit_below() {
+    ++begun_;
     DEDUP_TRY(attach(true).status());
     const auto copies = chunks(4);
     DEDUP_TRY(put(copies));
@@ -56,6 +57,7 @@ class TierWorld : public service::StoreJob {
 
   // A generation with chunks above and below, of which two segments are above.
   Status commit_one() {
+    ++begun_;
     DEDUP_TRY(attach(true).status());
     const auto own = chunks(4), more = chunks(3), copies = chunks(4);
     DEDUP_TRY(store_as_rank(own).status());
@@ -116,8 +118,10 @@ class TierWorld : public service::StoreJob {
     const Id128 attempt = found->records[0].digest().attempt;
     if (std::string wrong = check_all(attempt, number, kept); !wrong.empty()) return wrong;
     if (const Status status = empty(); !status.is_ok()) return "then " + status.message();
+    // What a commit that came to nothing has left stays where it is.
+    const bool is_last = number == begun_;
     for (const auto& [path, size] : memory_.tree(kFast)) {
-      if (path.ends_with(".seg")) return path + " is left above";
+      if (is_last && path.ends_with(".seg")) return path + " is left above";
     }
     for (const auto& [path, size] : memory_.tree(kSlow)) {
       if (path.ends_with("/moving")) return path + " is left";
@@ -178,6 +182,7 @@ class TierWorld : public service::StoreJob {
   store::System& before_ = store::use_system(faulty_);
   int process_ = 1;
   std::vector<std::vector<Chunk>> generations_;  // that were committed, or may have been
+  std::uint64_t begun_ = 0;                      // commits
   std::uint64_t certain_ = 0;                    // so many of them were
 };
 
