@@ -25,6 +25,8 @@ libdedup_core_la_SOURCES += \
   base/ranks.h \
   base/status.cc \
   base/status.h \
+  base/store_place.cc \
+  base/store_place.h \
   base/text.cc \
   base/text.h \
   base/thread.cc \

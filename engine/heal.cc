@@ -33,7 +33,7 @@ void keep_ways(const store::CommitRecord& record, unsigned replication, hints::H
 
 // This rank's part of its node's store.
 Status check_own_part(FileHandle& file, Healed& healed) {
-  DEDUP_ASSIGN(const auto store, store::Store::open(file.local->store_directory(), false));
+  DEDUP_ASSIGN(const auto store, store::Store::open(file.local->store_place(), false));
   const auto checked = store::check_chunks(*store, file.identity(), file.view()->base(),
                                            static_cast<unsigned>(file.topology.node_rank()),
                                            static_cast<unsigned>(file.topology.node_size()));

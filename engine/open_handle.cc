@@ -32,8 +32,10 @@ struct Beginning {
 // For the file's dumper, which goes before it does.
 OwnStore own_store(const FileHandle& file) {
   LocalFile* const local = file.local.get();
-  return {[local](std::uint64_t number) { return local->create_segment(number); },
-          [local](std::uint64_t number) { return local->segment_size(number); },
+  return {[local](std::uint64_t number, store::SegmentUse use) {
+            return local->create_segment(number, use);
+          },
+          local->has_tiers(), [local](std::uint64_t number) { return local->segment_size(number); },
           [local, &file]() -> Result<OwnIndex> {
             const auto view = file.view();
             Id128 generation = file.dumper_base;
@@ -144,9 +146,9 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
   }
   file->changed = created;
   file->flusher->drop_unwanted(file->identity());
-  const std::string directory =
+  const StorePlace place =
       hints::expand_store(file->view()->info.store_template, job->node_name(job->my_node()));
-  auto local = LocalFile::get(file->client(), file->identity(), directory);
+  auto local = LocalFile::get(file->client(), file->identity(), place);
   if (local.is_ok()) file->local = std::move(*local);
   const Status status = agree(comm, local.is_ok() ? open_plain(*file) : local.status());
   if (!status.is_ok()) {

@@ -178,23 +178,6 @@ std::string first_difference(const std::string& a, const std::string& b) {
   return {};
 }
 
-std::string expand_store(std::string_view store, std::string_view node_name) {
-  std::string path;
-  for (std::size_t i = 0; i < store.size(); ++i) {
-    const bool escape = store[i] == '%' && i + 1 < store.size();
-    if (escape && store[i + 1] == 'n') {
-      path += safe_node_name(node_name);
-      ++i;
-    } else if (escape && store[i + 1] == '%') {
-      path += '%';
-      ++i;
-    } else {
-      path += store[i];
-    }
-  }
-  return path;
-}
-
 std::string safe_node_name(std::string_view name) {
   std::string safe(name);
   for (char& c : safe) {

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +17,7 @@
 
 #include "base/hasher.h"
 #include "base/status.h"
+#include "base/store_place.h"
 
 namespace dedup::hints {
 
@@ -140,9 +143,25 @@ std::string agreement_text(const Hints& hints, Agreement scope = Agreement::kAll
 // For two agreement texts: names the first hint that differs and both values; empty if none does.
 std::string first_difference(const std::string& a, const std::string& b);
 
-// dedup_store with "%n" replaced by the node's name and "%%" by "%". The name is made safe first
-// (see safe_node_name), so that it stays one path component below what the template says.
-std::string expand_store(std::string_view store, std::string_view node_name);
+// The place that dedup_store, which must be valid, says: the tiers between its colons, each with
+// its limit; "%n" replaced by the node's name, "%%", "%:" and "%=" by the character. The name is
+// made safe first (see safe_node_name), so that it stays one path component below what the template
+// says.
+StorePlace expand_store(std::string_view store, std::string_view node_name);
+
+// Such a template taken apart at its colons, and a part of it at the equals sign before its limit.
+struct TierText {
+  std::string_view directory;
+  std::optional<std::string_view> limit;
+};
+std::vector<TierText> tiers_of(std::string_view store);
+// And put together, with what `change` makes of each directory.
+std::string change_tiers(std::string_view store,
+                         const std::function<std::string(std::string_view)>& change);
+// Whether "%n" is in it.
+bool has_node_name(std::string_view directory);
+// Bytes, with a unit or without, as hints have them.
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 // The name with everything but letters, digits, '.', '_' and '-' replaced by '_'; never empty, "."
 // or "..".

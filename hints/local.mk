@@ -3,6 +3,7 @@ libdedup_core_la_SOURCES += \
   hints/node.cc \
   hints/node.h \
   hints/hints.cc \
+  hints/store_template.cc \
   hints/table.cc
 
 unit_tests_SOURCES += \

@@ -151,14 +151,24 @@ std::string names(const Choices& choices) {
   return text;
 }
 
+// With less than this nothing is ever put into a tier; and a name that ends in "=12" is not taken
+// for one with a limit.
+constexpr std::uint64_t kLeastTier = std::uint64_t{1} << 20;
+
 bool parse_store(std::string_view text, Hints& into) {
   text = trim(text);
-  if (!text.starts_with('/') || text.size() > kLongestValue) return false;
-  if (text.find('\0') != text.npos) return false;
+  if (text.size() > kLongestValue || text.find('\0') != text.npos) return false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') continue;
     ++i;
-    if (i == text.size() || (text[i] != 'n' && text[i] != '%')) return false;
+    constexpr std::string_view kAfterPercent = "n%:=";
+    if (i == text.size() || kAfterPercent.find(text[i]) == kAfterPercent.npos) return false;
+  }
+  for (const TierText& tier : tiers_of(text)) {
+    if (!tier.directory.starts_with('/')) return false;
+    if (!tier.limit) continue;
+    const auto limit = parse_bytes(*tier.limit);
+    if (!limit || (*limit != 0 && *limit < kLeastTier)) return false;
   }
   into.store = text;
   return true;
@@ -239,9 +249,12 @@ const std::vector<Entry>& entries() {
   // Never destroyed: files are opened and closed while the process ends.
   static const auto& all = *new std::vector<Entry>{
       {"dedup_store", "/tmp/dedup-UID",
-       "an absolute path; `%n` is the node's name, `%%` a percent sign",
-       "the store's directory, on a disk or in memory of the node's own", false, Agreement::kNode,
-       parse_store, [](const Hints& h) { return h.store; }},
+       "an absolute path, or several, as `/fast=SIZE:/slow`; `%n`: the node's name; `%%`, `%:`, "
+       "`%=`",
+       "the store's directory, on a disk or in memory of the node's own; or its tiers, fastest "
+       "first, with what each may take (1 MiB at least), if that is not all there is. `%%`, `%:` "
+       "and `%=` are these characters in a name",
+       false, Agreement::kNode, parse_store, [](const Hints& h) { return h.store; }},
       {"dedup_replication", "2", "1 to 16",
        "K: every chunk is on at least min(K, number of nodes) nodes, so any K - 1 may be lost",
        false, Agreement::kAll, parse_integer<&Hints::replication, 1, 16, false>,
@@ -368,6 +381,10 @@ const std::vector<Entry>& entries() {
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  return parse_number(text, 0, std::numeric_limits<std::uint64_t>::max(), true);
+}
 
 std::string default_store() {
   return "/tmp/dedup-" + std::to_string(getuid()) + (simulates_nodes() ? "-%n" : "");

@@ -108,7 +108,8 @@ Compaction compact(store::Store& store, FileChunks& chunks, const Id128& identit
   Compaction out{*number, {}};
   Status status;
   {
-    auto writer = store.create_segment(identity, *number);
+    // Not in a faster tier than what it is made of: that may be lost sooner.
+    auto writer = store.create_segment(identity, *number, store::SegmentUse::kCopies);
     status = writer.status();
     if (status.is_ok()) {
       status = copy_all(store, identity, **writer, live, sparse, flush, out.moved);

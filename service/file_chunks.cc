@@ -1,6 +1,7 @@
 #include "service/file_chunks.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -17,6 +18,17 @@ Result<store::IndexEntry> by_name(const store::IndexReader& index, const Fingerp
 
 Result<store::IndexEntry> by_content(const store::IndexReader& index, const Fingerprint& content) {
   return index.find_content(content);
+}
+
+// A tier may come back that was away while numbers were given, with segments of a job that died, or
+// that were freed since: none must have the number of another one. So each job that has the file
+// begins somewhere of its own, in the next 2^40.
+std::uint64_t random_gap() {
+  std::array<std::uint8_t, 5> bytes;
+  fill_randomly(bytes);
+  std::uint64_t gap = 0;
+  for (const std::uint8_t byte : bytes) gap = gap << 8 | byte;
+  return gap;
 }
 
 std::uint64_t number_in(const Fingerprint& name) {
@@ -208,7 +220,7 @@ Result<std::uint64_t> FileChunks::next_number() {
     if (const store::IndexReader* base = base_index(); base != nullptr) {
       for (const auto& use : base->segments()) last = std::max(last, use.segment);
     }
-    next_number_ = last + 1;
+    next_number_ = last + 1 + (store_.has_tiers() ? random_gap() : 0);
   }
   return next_number_;
 }
@@ -320,17 +332,34 @@ Status FileChunks::add(const Register& request) {
 
 Status FileChunks::append(const PutChunks& request, std::span<const std::uint32_t> which,
                           std::vector<store::ChunkLocation>& locations) {
-  if (!own_) {
-    DEDUP_ASSIGN(const std::uint64_t number, open_segment());
-    DEDUP_ASSIGN(own_, store_.create_segment(identity_, number));
+  locations.resize(which.size());
+  std::span<store::ChunkLocation> room(locations);
+  while (!which.empty()) {
+    std::vector<store::SegmentChunk> chunks;
+    for (const std::uint32_t i : which.first(std::min(which.size(), store::kRunChunks))) {
+      chunks.push_back({request.chunks[i].fingerprint, request.chunks[i].data});
+    }
+    DEDUP_TRY(append(chunks, room.first(chunks.size())));
+    which = which.subspan(chunks.size());
+    room = room.subspan(chunks.size());
   }
-  std::vector<store::SegmentChunk> chunks;
-  for (const std::uint32_t i : which) {
-    chunks.push_back({request.chunks[i].fingerprint, request.chunks[i].data});
-  }
-  locations.resize(chunks.size());
-  DEDUP_TRY(own_->append(chunks, locations));
   return own_->write_out();
+}
+
+Status FileChunks::append(std::span<const store::SegmentChunk> chunks,
+                          std::span<store::ChunkLocation> locations) {
+  for (;;) {
+    if (own_ && own_->is_full()) {
+      DEDUP_TRY(own_->write_out());
+      own_.reset();
+    }
+    if (!own_) {
+      DEDUP_ASSIGN(const std::uint64_t number, open_segment());
+      DEDUP_ASSIGN(own_, store_.create_segment(identity_, number, store::SegmentUse::kCopies));
+    }
+    const Status status = own_->append(chunks, locations);
+    if (status.is_ok() || !own_->is_full()) return status;
+  }
 }
 
 Result<PutReply> FileChunks::put(const PutChunks& request) {

@@ -124,6 +124,10 @@ class FileChunks {
   Status append(const PutChunks& request, std::span<const std::uint32_t> which,
                 std::vector<store::ChunkLocation>& locations);
 
+  // At most kRunChunks.
+  Status append(std::span<const store::SegmentChunk> chunks,
+                std::span<store::ChunkLocation> locations);
+
   store::Store& store_;
   Id128 identity_;
   Id128 base_;

@@ -50,6 +50,8 @@ libdedup_core_la_SOURCES += \
   service/pulse.h \
   service/restore.cc \
   service/restore.h \
+  service/spill.cc \
+  service/spill.h \
   service/server.cc \
   service/server.h \
   service/store_node.cc \

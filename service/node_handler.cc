@@ -42,13 +42,13 @@ class NodeHandler : public Handler {
                                                                             body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
-        answer_one_of<Attach, Detach, Restore>(*this, opcode, body, responder) ||
-        answer_one_of<Find, GetRecord, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim,
-                      Register, Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks,
-                      ReadLog, RecallLease, ListShard, ReadShard, PutShard, ListShares, MakeUnits,
-                      ListUnits, JoinStripes, FindPlacements, References, WriteIndex, Prepare,
-                      Commit, Abort, Collect, PutWritten, ListWritten, PutCached>(
-            store_node_, opcode, body, responder);
+        answer_one_of<Attach, Detach, Restore, Collect, OpenSegment>(*this, opcode, body,
+                                                                     responder) ||
+        answer_one_of<Find, GetRecord, Adopt, Drop, Space, OpenLog, Look, Claim, Register, Release,
+                      ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, RecallLease,
+                      ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits, JoinStripes,
+                      FindPlacements, References, WriteIndex, Prepare, Commit, Abort, PutWritten,
+                      ListWritten, PutCached>(store_node_, opcode, body, responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
     }
@@ -68,10 +68,22 @@ class NodeHandler : public Handler {
   Result<AttachReply> on(const Attach& request) {
     DEDUP_ASSIGN(AttachReply reply, store_node_.on(request));
     block_homes_.attach(request.identity, request.base);
+    spill(request.identity);
     return reply;
   }
   Result<Empty> on(const Detach& request) {
     block_homes_.detach(request.identity);
+    return store_node_.on(request);
+  }
+  // With a generation that is committed there is more that may move down.
+  Result<CollectReply> on(const Collect& request) {
+    auto reply = store_node_.on(request);
+    spill(request.identity);
+    return reply;
+  }
+  // What could not move while the last generation was committed, since it was open still.
+  Result<NumberReply> on(const OpenSegment& request) {
+    spill(request.identity);
     return store_node_.on(request);
   }
   void on(const Restore& request, std::unique_ptr<Responder> responder) {
@@ -83,6 +95,11 @@ class NodeHandler : public Handler {
   }
 
  private:
+  void spill(const Id128& identity) {
+    auto task = store_node_.spill(identity);
+    if (task) executor_.add(std::move(task), Executor::Precedence::kBackground);
+  }
+
   // Whether the opcode is one of these requests'; if so, it is answered, or will be.
   template <typename... Requests, typename Home>
   bool answer_one_of(Home& home, Opcode opcode, std::span<const std::byte> body,

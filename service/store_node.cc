@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/warn.h"
 #include "hints/hints.h"
+#include "service/spill.h"
 #include "store/deletion.h"
 #include "store/format.h"
 #include "store/kept.h"
@@ -64,16 +66,20 @@ auto StoreNode::with_writable(const Id128& identity, Work&& work)
 
 Result<std::shared_ptr<store::Store>> StoreNode::open_store(const std::string& store_template,
                                                             bool create) {
-  const std::string directory = hints::expand_store(store_template, node_name_);
-  std::shared_ptr<store::Store>& known = stores_[directory];
+  const StorePlace place = hints::expand_store(store_template, node_name_);
+  std::shared_ptr<store::Store>& known = stores_[place.text()];
+  const auto is_known = [&](const store::Store& other) {
+    return known && other.uuid() == known->uuid() &&
+           other.directories_of_segments() == known->directories_of_segments();
+  };
   if (known) {
     // What there is to be made or finished was when it was opened first.
-    const auto again = opener_(directory, false);
-    if (again.is_ok() && (*again)->uuid() == known->uuid()) return known;
+    const auto again = opener_(place, false);
+    if (again.is_ok() && is_known(**again)) return known;
   }
-  auto opened = opener_(directory, create);
+  auto opened = opener_(place, create);
   if (!opened.is_ok()) return opened.status().with_context("node " + node_name_);
-  known = std::move(*opened);
+  if (!is_known(**opened)) known = std::move(*opened);
   return known;
 }
 
@@ -223,6 +229,25 @@ std::vector<Id128> StoreNode::attached() const {
   std::vector<Id128> identities;
   for (const auto& [identity, file] : files_) identities.push_back(identity);
   return identities;
+}
+
+std::unique_ptr<Executor::Task> StoreNode::spill(const Id128& identity) {
+  const auto file = files_.find(identity);
+  if (file == files_.end() || !file->second.store().is_overfull()) return nullptr;
+  const StorePlace& place = file->second.store().place();
+  const std::string key = place.text();
+  if (!spilling_.insert(key).second) return nullptr;
+  const auto on_end = [this, key](const Status& outcome) {
+    spilling_.erase(key);
+    // Stopped, it goes on another time; and without room below, things stay where they are.
+    const Code code = outcome.code();
+    if (outcome.is_ok() || code == Code::kInternal || code == Code::kNoSpace) return;
+    warn(
+        "node " + node_name_ +
+        ": segments stay in a tier that is too full, since they cannot be moved to a slower one: " +
+        outcome.message());
+  };
+  return std::make_unique<SpillTask>(opener_, place, on_end);
 }
 
 // ---- Chunks -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "base/types.h"
 #include "plan/placement.h"
 #include "service/attached_file.h"
+#include "service/executor.h"
 #include "service/messages/store_node.h"
 #include "store/log.h"
 #include "store/shard.h"
@@ -81,8 +83,12 @@ class StoreNode {
   // kArgument unless this node has just committed that generation.
   Result<CollectReply> on(const Collect& request);
 
+  // What moves segments of a file's store down; null if none has to, or that is being done.
+  std::unique_ptr<Executor::Task> spill(const Id128& identity);
+
  private:
-  // The store of a template; the same object for as long as the directory holds the same store.
+  // The store of a template; the same object for as long as the directory holds the same store, of
+  // the same tiers.
   Result<std::shared_ptr<store::Store>> open_store(const std::string& store_template, bool create);
   std::vector<Id128> attached() const;
   Status check_placements(std::span<const plan::Placement> placements) const;
@@ -100,7 +106,8 @@ class StoreNode {
   NodeIndex self_;
   NodeIndex nodes_;
   store::StoreOpener opener_;
-  std::map<std::string, std::shared_ptr<store::Store>> stores_;  // by directory
+  std::map<std::string, std::shared_ptr<store::Store>> stores_;  // by what dedup_store says
+  std::set<std::string> spilling_;                               // of these
   std::unordered_map<Id128, AttachedFile> files_;
 };
 

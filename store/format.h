@@ -32,6 +32,8 @@ inline constexpr Kind kIndex{"DEDUPIDX", 4, "index"};
 inline constexpr Kind kShard{"DEDUPSHD", 4, "recipe shard"};
 inline constexpr Kind kRecord{"DEDUPREC", 2, "commit record"};
 inline constexpr Kind kPlaceholder{"DEDUPPLH", 1, "placeholder"};
+inline constexpr Kind kTier{"DEDUPTIE", 1, "tier"};
+inline constexpr Kind kTiers{"DEDUPTRS", 1, "list of tiers"};
 inline constexpr Kind kWritten{"DEDUPWRB", 1, "written part"};
 inline constexpr Kind kCached{"DEDUPCCH", 1, "cached note"};
 

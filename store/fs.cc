@@ -42,6 +42,7 @@ Info to_info(const struct stat& s) {
   info.links = s.st_nlink;
   info.size = static_cast<std::uint64_t>(s.st_size);
   info.allocated = static_cast<std::uint64_t>(s.st_blocks) * 512;
+  info.modified = std::int64_t{s.st_mtim.tv_sec} * 1'000'000'000 + s.st_mtim.tv_nsec;
   info.block_size = s.st_blksize > 0 ? static_cast<std::uint64_t>(s.st_blksize) : 0;
   return info;
 }
@@ -101,6 +102,10 @@ Status out_of_range(const File& file, std::uint64_t offset) {
 
 Status failed(const char* action, const std::string& path) {
   return Status::from_errno(errno, std::string("cannot ") + action + " " + path);
+}
+
+bool is_out_of_room(const Status& status) {
+  return status.code() == Code::kNoSpace || status.code() == Code::kQuota;
 }
 
 std::string directory_of(const std::string& path) {
@@ -205,6 +210,14 @@ Status allocate(const File& file, std::uint64_t offset, std::uint64_t bytes) {
   if (!fits_off_t(offset, bytes)) return out_of_range(file, offset);
   const int result = retried([&] {
     return file.system().allocate(file.fd(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  });
+  return result == 0 ? Status::ok() : failed("take space for", file.path());
+}
+
+Status reserve(const File& file, std::uint64_t offset, std::uint64_t bytes) {
+  if (!fits_off_t(offset, bytes)) return out_of_range(file, offset);
+  const int result = retried([&] {
+    return file.system().reserve(file.fd(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
   });
   return result == 0 ? Status::ok() : failed("take space for", file.path());
 }
@@ -343,6 +356,12 @@ Result<std::vector<std::string>> list(const std::string& path) {
   if (retried(read) != 0) return failed("list directory", path);
   std::erase_if(names, [](const std::string& name) { return name == "." || name == ".."; });
   std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::vector<std::string>> list_if_there(const std::string& path) {
+  auto names = list(path);
+  if (names.status().code() == Code::kNoSuchFile) return std::vector<std::string>{};
   return names;
 }
 

@@ -55,6 +55,7 @@ struct Info {
   nlink_t links = 0;            // names that it has
   std::uint64_t size = 0;       // bytes, holes counted
   std::uint64_t allocated = 0;  // bytes on disk
+  std::int64_t modified = 0;    // when the content changed, in nanoseconds since 1970
   std::uint64_t block_size =
       0;  // that its file system likes to be written in: a stripe, if it has some
 };
@@ -71,6 +72,9 @@ auto retried(Call&& call) {
 
 // The status of a call that has just failed: "cannot ACTION PATH: ERROR".
 Status failed(const char* action, const std::string& path);
+
+// Whether it failed for want of space, or of a quota of it.
+bool is_out_of_room(const Status& status);
 
 // --- Opening ------------------------------------------------------------------------------------
 // With the flags and the mode of open(), and O_CLOEXEC.
@@ -98,6 +102,8 @@ Status truncate(const File& file, std::uint64_t size);
 // Takes space for these bytes, which are zeros if they were not there: writing to them does not
 // fail for want of it.
 Status allocate(const File& file, std::uint64_t offset, std::uint64_t bytes);
+// The same without a change of the file's size, for bytes that will be written.
+Status reserve(const File& file, std::uint64_t offset, std::uint64_t bytes);
 
 // Bytes of a file as memory, shared with all who map them. They stay when the file is closed or
 // removed. To touch bytes that have no space, or that the file is too short for, ends the process.
@@ -151,6 +157,8 @@ Result<bool> make_directory(const std::string& path);
 Status set_permissions(const File& file, mode_t permissions);
 // Names in a directory without "." and "..", sorted.
 Result<std::vector<std::string>> list(const std::string& path);
+// None if it is missing.
+Result<std::vector<std::string>> list_if_there(const std::string& path);
 Status rename(const std::string& from, const std::string& to);
 // A second name for a file; kFileExists if `to` is there.
 Status link(const std::string& from, const std::string& to);

@@ -29,13 +29,21 @@ libdedup_core_la_SOURCES += \
   store/files/log_file.h \
   store/files/open_store.cc \
   store/files/open_store.h \
+  store/files/open_tiers.cc \
+  store/files/open_tiers.h \
   store/files/path_entries.cc \
   store/files/path_entries.h \
+  store/files/private_directory.cc \
+  store/files/private_directory.h \
   store/files/reader_cache.h \
   store/files/segment_file.cc \
   store/files/segment_file.h \
+  store/files/segment_mover.cc \
+  store/files/segment_mover.h \
   store/files/shard_file.cc \
   store/files/shard_file.h \
+  store/files/tiers.cc \
+  store/files/tiers.h \
   store/flush.cc \
   store/flush.h \
   store/format.cc \
@@ -109,6 +117,7 @@ store_unit_tests = \
   test/unit/store_shard_test.cc \
   test/unit/store_shared_record_test.cc \
   test/unit/store_survey_test.cc \
+  test/unit/store_tiers_test.cc \
   test/unit/temp_dir.h
 unit_tests_SOURCES += $(store_unit_tests)
 thread_tests_SOURCES += $(store_unit_tests)

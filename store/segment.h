@@ -77,7 +77,8 @@ class SegmentWriter {
 
   // Little at a time is buffered (up to 1 MiB); much goes out by writev, from where it is. After a
   // failure every further call fails with the same status. `locations`: as many as chunks; what is
-  // in them after a failure means nothing.
+  // in them after a failure means nothing. kNoSpace with is_full(): no failure; of at most
+  // kRunChunks chunks none was appended, and all that were before are as good as they were.
   virtual Status append(std::span<const SegmentChunk> chunks,
                         std::span<ChunkLocation> locations) = 0;
   Result<ChunkLocation> append(const Fingerprint& fingerprint, std::span<const std::byte> data);
@@ -92,6 +93,9 @@ class SegmentWriter {
   // `worker` sees to it that what the kernel has is on its way to the disk, once it is much, so
   // that flushing takes less long.
   virtual void start_write_back(Worker& worker) = 0;
+  // Where it is there is no room for more, and elsewhere there may be: what comes next goes into
+  // another segment.
+  virtual bool is_full() const { return false; }
   virtual std::uint64_t number() const = 0;
   // Bytes appended, whatever stands beside the data included.
   virtual std::uint64_t size() const = 0;

@@ -37,6 +37,7 @@
 
 #include "base/piece.h"
 #include "base/status.h"
+#include "base/store_place.h"
 #include "base/types.h"
 #include "store/cached.h"
 #include "store/commit_record.h"
@@ -48,13 +49,33 @@
 
 namespace dedup::store {
 
+// What is to be in a segment, which decides in which tier it begins.
+enum class SegmentUse {
+  kOwn,    // what the node's own ranks wrote: in the fastest tier that has room
+  kCopies  // what is kept for others, or for long: in a slower one, if there is one
+};
+
+// A tier, and how full it is.
+struct TierSpace {
+  std::string directory;
+  std::uint64_t limit = 0;  // by dedup_store; kNoLimit: none
+  std::uint64_t used = 0;   // by this store
+  std::uint64_t free = 0;   // that it may still take
+  bool is_leaving = false;  // gets nothing any more, and goes when it is empty
+
+  static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+  bool operator==(const TierSpace&) const = default;
+};
+
 class Store {
  public:
-  // Opens the store at `directory`, creating it if it is missing and `create` is set. kAccess,
+  // Opens the store at `place`, creating it if it is missing and `create` is set. kAccess,
   // kNoSpace, kNoSuchFile (parent missing), kVersion (written by newer software), kCorrupt.
-  static Result<std::unique_ptr<Store>> open(const std::string& directory, bool create);
+  static Result<std::unique_ptr<Store>> open(const StorePlace& place, bool create);
 
-  virtual const std::string& directory() const = 0;
+  // As it was opened, with absolute paths.
+  virtual const StorePlace& place() const = 0;
+  const std::string& directory() const { return place().directory(); }
   virtual const Id128& uuid() const = 0;
 
   // --- Finding files ---------------------------------------------------------------------------
@@ -110,8 +131,12 @@ class Store {
   virtual Result<std::vector<SegmentSize>> segments(const Id128& identity) const = 0;
   virtual Result<std::vector<std::uint64_t>> logs(const Id128& identity) const = 0;
   // A number that no segment or log of the file has: kFileExists if one does.
-  virtual Result<std::unique_ptr<SegmentWriter>> create_segment(const Id128& identity,
-                                                                std::uint64_t number) = 0;
+  virtual Result<std::unique_ptr<SegmentWriter>> create_segment(
+      const Id128& identity, std::uint64_t number, SegmentUse use = SegmentUse::kOwn) = 0;
+  // Where segments may be, fastest first; others may change that for who opens the store later.
+  virtual std::vector<std::string> directories_of_segments() const = 0;
+  // Whether the use of a segment may make a difference.
+  bool has_tiers() const { return directories_of_segments().size() > 1; }
   virtual Result<std::unique_ptr<LogWriter>> create_log(const Id128& identity,
                                                         std::uint64_t number) = 0;
   // To read one that some process of this node has written, or still appends to. Kept open for the
@@ -262,9 +287,42 @@ class Store {
                                                    const Id128& attempt) const = 0;
 
   // --- Space ------------------------------------------------------------------------------------
-  virtual Result<std::uint64_t> free_bytes()
-      const = 0;  // what an unprivileged user may still write
+  // What an unprivileged user may still write, in all tiers together.
+  virtual Result<std::uint64_t> free_bytes() const = 0;
   virtual Result<std::uint64_t> file_system_bytes() const = 0;  // that the store is on
+  // Fastest first; one if there is nothing but the store's own directory.
+  virtual Result<std::vector<TierSpace>> tiers() const = 0;
+  // Whether some tier but the last has more than it should, so that segments are to move down.
+  virtual bool is_overfull() const = 0;
+  // Moves whole segments down that a committed generation names, the coldest first. Each has one
+  // whole copy at any moment, and readers notice nothing.
+  class Mover {
+   public:
+    // Why a segment stays in a tier that is leaving.
+    enum class Reason : std::uint8_t {
+      kNotCommitted,  // no generation names it: a job writes it, or has left it
+      kOpen,          // a job still has it open to write to
+      kOtherBelow,    // below is another one with its number, of which one is out of date
+      kNoRoom         // no slower tier has room for it
+    };
+    struct Stays {
+      std::string directory;  // the tier's
+      Reason reason = Reason::kNotCommitted;
+      std::uint64_t segments = 0;
+      std::uint64_t bytes = 0;
+    };
+    struct Moved {
+      bool done = false;
+      std::uint64_t bytes = 0;  // copied
+    };
+    virtual ~Mover() = default;
+    // A bounded part of it; called until it is done. After an error whoever comes next goes on.
+    virtual Result<Moved> step() = 0;
+    // Of the steps so far.
+    virtual std::vector<Stays> stays() const = 0;
+  };
+  // The store must outlive it. kFileInUse if somebody else is just doing it.
+  virtual Result<std::unique_ptr<Mover>> move_down() = 0;
   // What is taken, by all of the store and by one file, whatever it is for.
   virtual Result<std::uint64_t> taken_bytes() const = 0;
   virtual Result<std::uint64_t> taken_bytes(const Id128& identity) const = 0;
@@ -290,6 +348,6 @@ class Store::Lock {
 
 // How stores are opened: Store::open, where a test has nothing else.
 using StoreOpener =
-    std::function<Result<std::unique_ptr<Store>>(const std::string& directory, bool create)>;
+    std::function<Result<std::unique_ptr<Store>>(const StorePlace& place, bool create)>;
 
 }  // namespace dedup::store

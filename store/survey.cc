@@ -99,6 +99,7 @@ Result<StoreSurvey> survey(const Store& store) {
   DEDUP_ASSIGN(out.free_bytes, store.free_bytes());
   DEDUP_ASSIGN(out.file_system_bytes, store.file_system_bytes());
   DEDUP_ASSIGN(out.disk_bytes, store.taken_bytes());
+  DEDUP_ASSIGN(out.tiers, store.tiers());
   DEDUP_ASSIGN(const auto marks, store.marks());
   for (const Id128& identity : marks) {
     Mark mark{identity, {}};

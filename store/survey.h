@@ -54,6 +54,7 @@ struct StoreSurvey {
   std::uint64_t free_bytes = 0;
   std::uint64_t file_system_bytes = 0;  // its size
   std::uint64_t disk_bytes = 0;         // that all of the store takes
+  std::vector<TierSpace> tiers;         // fastest first
   std::uint64_t segment_bytes = 0;      // of all segments, each once, however many files have it
   // Of these, what no file's newest generation needs, as far as indexes tell: of a segment that
   // several files have, what the one that needs most of it does not.

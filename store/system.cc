@@ -39,6 +39,9 @@ class Kernel final : public System {
   int allocate(int fd, off_t offset, off_t bytes) override {
     return ::fallocate(fd, 0, offset, bytes);
   }
+  int reserve(int fd, off_t offset, off_t bytes) override {
+    return ::fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
+  }
   int map(int fd, off_t offset, std::size_t bytes, void*& where) override {
     where = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
     return where == MAP_FAILED ? -1 : 0;

@@ -15,23 +15,32 @@ constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
 
 }  // namespace
 
-Status ChunkWriter::open_segment() {
-  DEDUP_ASSIGN(const service::NumberReply reply,
-               client_.call(client_.self(), service::OpenSegment{identity_}));
-  DEDUP_ASSIGN(segment_, store_.create_segment(reply.number));
+Status ChunkWriter::put_away(std::unique_ptr<store::SegmentWriter>& segment) {
+  DEDUP_TRY(segment->write_out());
+  full_.push_back(std::move(segment));
   return Status::ok();
 }
 
-Status ChunkWriter::append(std::span<const StoredChunk> run, bool copies) {
-  if (segment_ && segment_->size() >= kLargeSegment) {
-    DEDUP_TRY(segment_->write_out());
-    full_.push_back(std::move(segment_));
-  }
-  if (!segment_) DEDUP_TRY(open_segment());
+Status ChunkWriter::append(std::span<const StoredChunk> run, store::SegmentUse use, bool claims) {
+  std::unique_ptr<store::SegmentWriter>& segment = segment_for(use);
   std::array<store::SegmentChunk, store::kRunChunks> chunks;
   for (std::size_t i = 0; i < run.size(); ++i) chunks[i] = {run[i].fingerprint, run[i].data};
   std::array<store::ChunkLocation, store::kRunChunks> locations;
-  DEDUP_TRY(segment_->append({chunks.data(), run.size()}, {locations.data(), run.size()}));
+  for (;;) {
+    if (segment && (segment->size() >= kLargeSegment || segment->is_full())) {
+      DEDUP_TRY(put_away(segment));
+    }
+    if (!segment) {
+      DEDUP_ASSIGN(const service::NumberReply reply,
+                   client_.call(client_.self(), service::OpenSegment{identity_}));
+      DEDUP_ASSIGN(segment, store_.create_segment(reply.number, use));
+    }
+    const Status status =
+        segment->append({chunks.data(), run.size()}, {locations.data(), run.size()});
+    if (status.is_ok()) break;
+    // Another one, elsewhere, takes it.
+    if (!segment->is_full()) return status;
+  }
   // After the segment's own checksums were made: these seal nothing that changed before.
   for (const StoredChunk& chunk : run) {
     if (is_single(chunk.fingerprint)) continue;  // the name is the checksum
@@ -39,16 +48,16 @@ Status ChunkWriter::append(std::span<const StoredChunk> run, bool copies) {
       return {Code::kIo, "a chunk's bytes have changed between being cut and being stored"};
     }
   }
-  if (segment_from_.empty() || segment_from_.back().second != segment_->number()) {
-    segment_from_.emplace_back(taken_.size(), segment_->number());
+  if (segment_from_.empty() || segment_from_.back().second != segment->number()) {
+    segment_from_.emplace_back(taken_.size(), segment->number());
   }
   for (std::size_t i = 0; i < run.size(); ++i) {
     const store::ChunkLocation& at = locations[i];
-    const bool claimed = copies && !run[i].single;
+    const bool claimed = claims && !run[i].single;
     taken_.push_back({run[i].fingerprint, at.offset, at.length, claimed, run[i].placement});
     bytes_stored_ += at.length;
   }
-  if (flush_) segment_->start_write_back(disk_);
+  if (flush_) segment->start_write_back(disk_);
   return Status::ok();
 }
 
@@ -76,17 +85,24 @@ Result<std::vector<StoredChunk>> ChunkWriter::granted(std::span<const StoredChun
   return mine;
 }
 
-Status ChunkWriter::append_all(std::span<const StoredChunk>& rest, bool copies) {
+Status ChunkWriter::append_all(std::span<const StoredChunk>& rest, store::SegmentUse use,
+                               bool claims) {
   while (!rest.empty()) {
     const auto run = rest.first(std::min(rest.size(), store::kRunChunks));
-    DEDUP_TRY(append(run, copies));
+    DEDUP_TRY(append(run, use, claims));
     rest = rest.subspan(run.size());
   }
   return Status::ok();
 }
 
 Status ChunkWriter::keep(std::span<const StoredChunk> chunks) {
-  return append_all(chunks, false);
+  if (!store_.has_tiers) return append_all(chunks, store::SegmentUse::kOwn, false);
+  std::vector<StoredChunk> firsts, seconds;
+  for (const StoredChunk& chunk : chunks) (chunk.is_second ? seconds : firsts).push_back(chunk);
+  std::span<const StoredChunk> rest = firsts;
+  DEDUP_TRY(append_all(rest, store::SegmentUse::kOwn, false));
+  rest = seconds;
+  return append_all(rest, store::SegmentUse::kCopies, false);
 }
 
 Status ChunkWriter::store_copies(std::span<const StoredChunk> chunks,
@@ -96,7 +112,7 @@ Status ChunkWriter::store_copies(std::span<const StoredChunk> chunks,
     chunks = chunks.subspan(batch.size());
     DEDUP_ASSIGN(const std::vector<StoredChunk> mine, granted(batch, round));
     std::span<const StoredChunk> rest = mine;
-    const Status status = append_all(rest, true);
+    const Status status = append_all(rest, store::SegmentUse::kCopies, true);
     // What was claimed and not appended is given back with the rest.
     for (const StoredChunk& chunk : rest) {
       if (!chunk.single) taken_.push_back({chunk.fingerprint, 0, 0, 1, 0});
@@ -107,7 +123,10 @@ Status ChunkWriter::store_copies(std::span<const StoredChunk> chunks,
 }
 
 Status ChunkWriter::write_out() {
-  return segment_ ? segment_->write_out() : Status::ok();
+  for (const auto* segment : {&segment_, &for_copies_}) {
+    if (*segment) DEDUP_TRY((*segment)->write_out());
+  }
+  return Status::ok();
 }
 
 Status ChunkWriter::register_all() {
@@ -149,7 +168,10 @@ Status ChunkWriter::release_all() {
 Status ChunkWriter::settle(bool succeeded) {
   const Status status = succeeded ? register_all() : release_all();
   // A segment that failed stays failed; what is registered in it was written out before.
-  if (!succeeded) segment_.reset();
+  if (!succeeded) {
+    segment_.reset();
+    for_copies_.reset();
+  }
   taken_ = {};
   segment_from_ = {};
   placements_ = {};
@@ -180,10 +202,11 @@ Status ChunkWriter::put(NodeIndex node, std::span<const StoredChunk> chunks) {
 Status ChunkWriter::finish_segments(bool flush) {
   // Those of a commit that was given up before it waited for them.
   DEDUP_TRY(end_flushes());
-  if (segment_) {
-    const Status status = segment_->write_out();
+  for (auto* segment : {&segment_, &for_copies_}) {
+    if (!*segment) continue;
+    const Status status = (*segment)->write_out();
     if (!status.is_ok()) {
-      segment_.reset();
+      segment->reset();
       return status;
     }
   }
@@ -192,7 +215,10 @@ Status ChunkWriter::finish_segments(bool flush) {
     return Status::ok();
   }
   for (const auto& segment : full_) DEDUP_TRY(segment->begin_flush(disk_));
-  return segment_ ? segment_->begin_flush(disk_) : Status::ok();
+  for (const auto* segment : {&segment_, &for_copies_}) {
+    if (*segment) DEDUP_TRY((*segment)->begin_flush(disk_));
+  }
+  return Status::ok();
 }
 
 // What the disk has of a segment that failed is not known, and another flush would not tell: its
@@ -207,7 +233,9 @@ Status ChunkWriter::end_flushes() {
     return true;
   };
   std::erase_if(full_, failed);
-  if (segment_ && failed(segment_)) segment_.reset();
+  for (auto* segment : {&segment_, &for_copies_}) {
+    if (*segment && failed(*segment)) segment->reset();
+  }
   return status;
 }
 
@@ -221,6 +249,7 @@ void ChunkWriter::new_segment() {
   // Others who commit must not rely on a segment whose flush failed.
   (void)end_flushes();
   segment_.reset();
+  for_copies_.reset();
   full_.clear();
 }
 

@@ -29,6 +29,7 @@ struct StoredChunk {
   bool single = false;          // for store_copies(): its name is new, nobody else is storing it
   bool yields = false;          // for store_copies(): a rank of this node that has it stores it
   std::uint64_t checksum = 0;   // for keep() and store_copies(): of the data when they were cut
+  bool is_second = false;       // for keep(): another node keeps it, too, that wrote it itself
 };
 
 // Appends chunks to segments of this rank. What a dump stores counts only once settle() has
@@ -44,6 +45,7 @@ class ChunkWriter {
   ~ChunkWriter() { new_segment(); }
 
   Numbered<plan::Placement>& placements() { return placements_; }
+  NodeIndex node() const { return client_.self(); }
 
   // Appends what this node is to keep of this rank's chunks: of the node's ranks nobody else does.
   Status keep(std::span<const StoredChunk> chunks);
@@ -80,14 +82,19 @@ class ChunkWriter {
   // Those that are this writer's to store.
   Result<std::vector<StoredChunk>> granted(std::span<const StoredChunk> copies,
                                            const service::DumpRound& round);
-  // At most store::kRunChunks.
-  Status append(std::span<const StoredChunk> run, bool copies);
+  // At most store::kRunChunks. `claims`: those that are not single were claimed.
+  Status append(std::span<const StoredChunk> run, store::SegmentUse use, bool claims);
   // Takes from `rest` what is appended.
-  Status append_all(std::span<const StoredChunk>& rest, bool copies);
+  Status append_all(std::span<const StoredChunk>& rest, store::SegmentUse use, bool claims);
   // Waits for the flushes that were begun. Segments for which they failed are forgotten, here and
   // at the service.
   Status end_flushes();
-  Status open_segment();
+  // The one to which that is appended; without tiers all goes into one.
+  std::unique_ptr<store::SegmentWriter>& segment_for(store::SegmentUse use) {
+    return use == store::SegmentUse::kCopies && store_.has_tiers ? for_copies_ : segment_;
+  }
+  // No more is appended to it.
+  Status put_away(std::unique_ptr<store::SegmentWriter>& segment);
   Status register_all();
   Status release_all();
 
@@ -102,6 +109,7 @@ class ChunkWriter {
   std::uint64_t bytes_stored_ = 0;
   Worker disk_;  // waits for the disk in this rank's place
   std::unique_ptr<store::SegmentWriter> segment_;
+  std::unique_ptr<store::SegmentWriter> for_copies_;
   std::vector<std::unique_ptr<store::SegmentWriter>> full_;  // written out, not flushed yet
 };
 

@@ -19,9 +19,12 @@ bool OwnChunks::store_some() {
     const Verdict& verdict = verdicts_[next_];
     if (!verdict.keep) continue;
     bytes += chunks_.length(next_);
+    // What no node gets as a copy several have by themselves: then one in memory is enough.
+    const NodeSet& nodes = verdict.placement.nodes();
+    const bool is_second = verdict.targets.empty() && !nodes.empty() && nodes[0] != writer_.node();
     batch.push_back({chunks_.name(next_), chunks_.data(next_),
                      writer_.placements().number(verdict.placement), chunks_.is_single(next_),
-                     false, chunks_.checksum(next_)});
+                     false, chunks_.checksum(next_), is_second});
   }
   bytes_ += bytes;
   error_.note(writer_.keep(batch));

@@ -10,6 +10,7 @@
 #include "base/types.h"
 #include "store/index.h"
 #include "store/segment.h"
+#include "store/store.h"
 
 namespace dedup::engine {
 
@@ -24,7 +25,10 @@ struct OwnIndex {
 // Of one file. One thread at a time.
 struct OwnStore {
   // A segment to append to, of a number that the service gave.
-  std::function<Result<std::unique_ptr<store::SegmentWriter>>(std::uint64_t number)> create_segment;
+  std::function<Result<std::unique_ptr<store::SegmentWriter>>(std::uint64_t number,
+                                                              store::SegmentUse use)>
+      create_segment;
+  bool has_tiers = false;  // what is kept for others goes into segments of its own
   std::function<Result<std::uint64_t>(std::uint64_t number)> segment_size;  // bytes
   // Of the generation that dumps add to; as store::Store::index() fails if it has none here.
   std::function<Result<OwnIndex>()> index;

@@ -23,20 +23,20 @@ std::map<Key, std::weak_ptr<LocalFile>>& registry() {
 }  // namespace
 
 Result<std::shared_ptr<LocalFile>> LocalFile::get(service::Client& client, const Id128& identity,
-                                                  const std::string& store_directory) {
+                                                  const StorePlace& place) {
   std::shared_ptr<LocalFile> file;  // outlives the lock: its destructor takes it
   const std::lock_guard lock(registry_mutex);
   auto& entry = registry()[{&client, identity}];
   file = entry.lock();
   if (file) return file;
-  file.reset(new LocalFile(client, identity, store_directory));
-  DEDUP_ASSIGN(file->store_, store::Store::open(store_directory, false));
+  file.reset(new LocalFile(client, identity, place));
+  DEDUP_ASSIGN(file->store_, store::Store::open(place, false));
   entry = file;
   return file;
 }
 
-LocalFile::LocalFile(service::Client& client, const Id128& identity, std::string store_directory)
-    : client_(&client), identity_(identity), store_directory_(std::move(store_directory)) {}
+LocalFile::LocalFile(service::Client& client, const Id128& identity, StorePlace place)
+    : client_(&client), identity_(identity), place_(std::move(place)) {}
 
 LocalFile::~LocalFile() {
   const std::lock_guard lock(registry_mutex);
@@ -139,9 +139,15 @@ Result<std::unique_ptr<store::IndexReader>> LocalFile::index(const Id128& genera
   return store_->index(identity_, generation);
 }
 
-Result<std::unique_ptr<store::SegmentWriter>> LocalFile::create_segment(std::uint64_t number) {
+Result<std::unique_ptr<store::SegmentWriter>> LocalFile::create_segment(std::uint64_t number,
+                                                                        store::SegmentUse use) {
   const std::lock_guard lock(mutex_);
-  return store_->create_segment(identity_, number);
+  return store_->create_segment(identity_, number, use);
+}
+
+bool LocalFile::has_tiers() const {
+  const std::lock_guard lock(mutex_);
+  return store_->has_tiers();
 }
 
 void LocalFile::forget_segments() {

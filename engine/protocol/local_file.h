@@ -33,7 +33,7 @@ class LocalFile {
  public:
   // The process's object for `identity`; made if there is none. It goes with its last user.
   static Result<std::shared_ptr<LocalFile>> get(service::Client& client, const Id128& identity,
-                                                const std::string& store_directory);
+                                                const StorePlace& place);
 
   // Appends data for file bytes that follow each other from `file_offset`; the log is made when
   // first needed. Returns where it stands.
@@ -73,19 +73,21 @@ class LocalFile {
   // Of a generation, or of the donor's as this file has it.
   Result<std::unique_ptr<store::IndexReader>> index(const Id128& generation);
   // A segment to append to, of a number that the service gave.
-  Result<std::unique_ptr<store::SegmentWriter>> create_segment(std::uint64_t number);
+  Result<std::unique_ptr<store::SegmentWriter>> create_segment(std::uint64_t number,
+                                                               store::SegmentUse use);
+  bool has_tiers() const;
   // A commit may have removed segments: forget what is open.
   void forget_segments();
 
-  const std::string& store_directory() const { return store_directory_; }
+  const StorePlace& store_place() const { return place_; }
   ~LocalFile();
 
  private:
-  LocalFile(service::Client& client, const Id128& identity, std::string store_directory);
+  LocalFile(service::Client& client, const Id128& identity, StorePlace place);
 
   service::Client* client_;
   Id128 identity_;
-  std::string store_directory_;
+  StorePlace place_;
   std::unique_ptr<store::Store> store_;  // while mutex_ is held
 
   std::mutex writing_;  // before mutex_

@@ -2,10 +2,13 @@
 #include <sys/sysmacros.h>
 
 #include <cstdio>
+#include <map>
+#include <optional>
 
 #include "store/files/file_store.h"
 #include "store/files/log_file.h"
 #include "store/files/segment_file.h"
+#include "store/files/segment_mover.h"
 
 namespace dedup::store {
 namespace {
@@ -56,35 +59,44 @@ class LocksOfFiles final : public Store::Locked {
   LockedFiles locked_;
 };
 
-// A file that is not there is kNotFound.
 Result<std::uint64_t> size_of(const std::string& path) {
-  const auto about = fs::info(path);
-  if (about.status().code() == Code::kNoSuchFile) {
-    return Status(Code::kNotFound, about.status().message());
-  }
-  DEDUP_TRY(about.status());
-  return about->size;
+  DEDUP_ASSIGN(const fs::Info about, fs::info(path));
+  return about.size;
+}
+
+// In a store, what is not there is kNotFound.
+Result<std::uint64_t> in_store(Result<std::uint64_t> size) {
+  if (size.status().code() != Code::kNoSuchFile) return size;
+  return Status(Code::kNotFound, size.status().message());
 }
 
 }  // namespace
 
+// From the top: what moves down meanwhile is found below.
 Result<std::vector<SegmentSize>> FileStore::segments(const Id128& identity) const {
-  std::vector<SegmentSize> sizes;
-  DEDUP_ASSIGN(const auto names, list_if_there(layout_.segments(identity)));
-  for (const auto& name : names) {
-    const auto number = parse_number_name(name, kSegmentSuffix);
-    if (!number) continue;
-    const auto about = fs::info(layout_.segment(identity, *number));
-    if (about.status().code() == Code::kNoSuchFile) continue;  // a job has just removed it
-    DEDUP_TRY(about.status());
-    sizes.push_back({*number, about->size, about->links > 1, about->inode});
+  std::map<std::uint64_t, SegmentSize> sizes;
+  for (std::size_t tier = 0; tier < tiers_->count(); ++tier) {
+    DEDUP_ASSIGN(const auto names, fs::list_if_there(tiers_->layout(tier).segments(identity)));
+    for (const auto& name : names) {
+      const auto number = parse_number_name(name, kSegmentSuffix);
+      if (!number || sizes.contains(*number)) continue;
+      const auto about = tiers_->with_segment(
+          identity, *number, [](const std::string& path) { return fs::info(path); });
+      if (about.status().code() == Code::kNoSuchFile) continue;  // a job has just removed it
+      DEDUP_TRY(about.status());
+      // Inodes of two file systems may have one number.
+      const std::uint64_t content = about->inode ^ std::uint64_t{about->device} << 40;
+      sizes[*number] = {*number, about->size, about->links > 1, content};
+    }
   }
-  return sizes;
+  std::vector<SegmentSize> out;
+  for (const auto& [number, size] : sizes) out.push_back(size);
+  return out;
 }
 
 Result<std::vector<std::uint64_t>> FileStore::logs(const Id128& identity) const {
   std::vector<std::uint64_t> numbers;
-  DEDUP_ASSIGN(const auto names, list_if_there(layout_.logs(identity)));
+  DEDUP_ASSIGN(const auto names, fs::list_if_there(layout_.logs(identity)));
   for (const auto& name : names) {
     if (const auto number = parse_number_name(name, kLogSuffix)) numbers.push_back(*number);
   }
@@ -92,10 +104,18 @@ Result<std::vector<std::uint64_t>> FileStore::logs(const Id128& identity) const 
 }
 
 Result<std::unique_ptr<SegmentWriter>> FileStore::create_segment(const Id128& identity,
-                                                                 std::uint64_t number) {
-  DEDUP_ASSIGN(auto writer,
-               SegmentFileWriter::create(layout_.segment(identity, number), identity, number));
+                                                                 std::uint64_t number,
+                                                                 SegmentUse use) {
+  DEDUP_ASSIGN(auto writer, Tiers::create_segment(tiers_, identity, number, use));
   return std::unique_ptr<SegmentWriter>(std::move(writer));
+}
+
+std::vector<std::string> FileStore::directories_of_segments() const {
+  std::vector<std::string> directories;
+  for (std::size_t tier = 0; tier < tiers_->count(); ++tier) {
+    directories.push_back(tiers_->layout(tier).root);
+  }
+  return directories;
 }
 
 Result<std::unique_ptr<LogWriter>> FileStore::create_log(const Id128& identity,
@@ -106,8 +126,15 @@ Result<std::unique_ptr<LogWriter>> FileStore::create_log(const Id128& identity,
 
 Result<std::shared_ptr<const SegmentReader>> FileStore::segment(const Id128& identity,
                                                                 std::uint64_t number) const {
-  return segments_.get({identity, {}, number},
-                       [&] { return SegmentFileReader::open(layout_.segment(identity, number)); });
+  const ReaderKey key{identity, {}, number};
+  const auto open = [&] { return tiers_->with_segment(identity, number, SegmentFileReader::open); };
+  DEDUP_ASSIGN(auto reader, segments_.get(key, open));
+  // One that has moved down is read there: as long as it is open here, it takes its space above.
+  if (tiers_->count() > 1 && reader->is_gone() && open().is_ok()) {
+    segments_.forget(key);
+    DEDUP_ASSIGN(reader, segments_.get(key, open));
+  }
+  return std::shared_ptr<const SegmentReader>(std::move(reader));
 }
 
 Result<std::shared_ptr<const LogReader>> FileStore::log(const Id128& identity,
@@ -137,8 +164,7 @@ Result<std::unique_ptr<IndexReader>> FileStore::share_generation(const Id128& do
   if (!is_committed) return Status(Code::kNotFound, "the donor's generation is not committed here");
   DEDUP_ASSIGN(auto reader, index(donor, attempt));
   for (const auto& use : reader->segments()) {
-    const Status linked =
-        fs::link(layout_.segment(donor, use.segment), layout_.segment(identity, use.segment));
+    const Status linked = share_segment(donor, use.segment, identity);
     // One that was lost: its chunks are not here.
     if (linked.code() != Code::kNoSuchFile) DEDUP_TRY(linked);
   }
@@ -161,22 +187,60 @@ Result<std::unique_ptr<IndexReader>> FileStore::share_generation(const Id128& do
   return reader;
 }
 
+Status FileStore::share_segment(const Id128& donor, std::uint64_t number, const Id128& identity) {
+  return tiers_->with_tier([&](std::size_t tier) -> Status {
+    const Layout& layout = tiers_->layout(tier);
+    if (tier != tiers_->last()) {
+      DEDUP_TRY(fs::info(layout.segment(donor, number)).status());
+      DEDUP_TRY(tiers_->make_segments_directory(tier, identity));
+    }
+    return fs::link(layout.segment(donor, number), layout.segment(identity, number));
+  });
+}
+
 Result<std::uint64_t> FileStore::segment_size(const Id128& identity, std::uint64_t number) const {
-  return size_of(layout_.segment(identity, number));
+  return in_store(tiers_->with_segment(identity, number, size_of));
 }
 
 Status FileStore::flush_segment(const Id128& identity, std::uint64_t number) {
-  DEDUP_ASSIGN(const fs::File file, fs::open_read(layout_.segment(identity, number)));
+  DEDUP_ASSIGN(const fs::File file, tiers_->with_segment(identity, number, fs::open_read));
   return fs::sync_data(file);
 }
 
 Status FileStore::remove_segment(const Id128& identity, std::uint64_t number) {
-  segments_.forget({identity, {}, number});
-  return fs::remove_file(layout_.segment(identity, number));
+  std::uint64_t freed = 0;
+  return remove_segment(identity, number, freed);
 }
 
+Status FileStore::remove_segment(const Id128& identity, std::uint64_t number,
+                                 std::uint64_t& freed) {
+  segments_.forget({identity, {}, number});
+  for (std::size_t tier = 0; tier < tiers_->count(); ++tier) {
+    const std::string path = tiers_->layout(tier).segment(identity, number);
+    const auto about = fs::info(path);
+    if (about.status().code() == Code::kNoSuchFile) continue;
+    DEDUP_TRY(about.status());
+    DEDUP_TRY(fs::remove_file(path));
+    if (about->links == 1) freed += about->allocated;
+  }
+  return Status::ok();
+}
+
+// From the top: where it is just moving down, what has been copied before is made unreadable, too.
 Status FileStore::spoil_chunk(const Id128& identity, const ChunkLocation& location) {
-  return store::spoil_chunk(layout_.segment(identity, location.segment), location);
+  std::optional<HeaderChecksum> before;
+  Status missing;
+  for (std::size_t tier = 0; tier < tiers_->count(); ++tier) {
+    const std::string path = tiers_->layout(tier).segment(identity, location.segment);
+    const auto spoiled = store::spoil_chunk(path, location, before);
+    if (spoiled.status().code() == Code::kNoSuchFile) {
+      missing = spoiled.status();
+      continue;
+    }
+    DEDUP_TRY(spoiled.status());
+    if (!before) before = *spoiled;
+  }
+  return before ? Status::ok() : missing;
 }
 
 std::unique_ptr<const Store::Locked> FileStore::look_at_locks() const {
@@ -186,23 +250,54 @@ std::unique_ptr<const Store::Locked> FileStore::look_at_locks() const {
 // ---- Space ------------------------------------------------------------------------------------
 
 Result<std::uint64_t> FileStore::free_bytes() const {
-  return fs::free_bytes(layout_.root);
+  return tiers_->free_bytes();
 }
 
 Result<std::uint64_t> FileStore::file_system_bytes() const {
   return fs::file_system_bytes(layout_.root);
 }
 
+Result<std::vector<TierSpace>> FileStore::tiers() const {
+  std::vector<TierSpace> spaces;
+  for (std::size_t tier = 0; tier < tiers_->count(); ++tier) {
+    DEDUP_ASSIGN(spaces.emplace_back(), tiers_->space(tier));
+  }
+  return spaces;
+}
+
+bool FileStore::is_overfull() const {
+  for (std::size_t tier = 0; tier < tiers_->last(); ++tier) {
+    if (tiers_->is_overfull(tier)) return true;
+  }
+  return false;
+}
+
+Result<std::unique_ptr<Store::Mover>> FileStore::move_down() {
+  DEDUP_ASSIGN(auto mover, SegmentMover::create(*this, tiers_));
+  return std::unique_ptr<Mover>(std::move(mover));
+}
+
 Result<std::uint64_t> FileStore::taken_bytes() const {
-  return fs::allocated_below(layout_.root);
+  std::uint64_t sum = 0;
+  for (std::size_t tier = 0; tier < tiers_->count(); ++tier) {
+    DEDUP_ASSIGN(const std::uint64_t bytes, fs::allocated_below(tiers_->layout(tier).root));
+    sum += bytes;
+  }
+  return sum;
 }
 
 Result<std::uint64_t> FileStore::taken_bytes(const Id128& identity) const {
-  return fs::allocated_below(layout_.file(identity));
+  std::uint64_t sum = 0;
+  for (std::size_t tier = 0; tier < tiers_->count(); ++tier) {
+    DEDUP_ASSIGN(const std::uint64_t bytes,
+                 fs::allocated_below(tiers_->layout(tier).file(identity)));
+    sum += bytes;
+  }
+  return sum;
 }
 
 Result<std::uint64_t> FileStore::log_bytes(const Id128& identity, std::uint64_t number) const {
-  return size_of(layout_.log(identity, number));
+  return in_store(size_of(layout_.log(identity, number)));
 }
 
 }  // namespace dedup::store

@@ -5,6 +5,7 @@
 #include "base/codec.h"
 #include "store/files/open_store.h"
 #include "store/files/path_entries.h"
+#include "store/files/segment_mover.h"
 #include "store/flush.h"
 #include "store/format.h"
 
@@ -14,7 +15,7 @@ namespace {
 // What is left of a file that was renamed to be dropped, here or by a process that died since.
 Status finish_drop(const Layout& layout, const Id128& identity, std::uint64_t* freed = nullptr) {
   const std::string directory = layout.dropped(identity);
-  DEDUP_ASSIGN(const auto names, list_if_there(directory));
+  DEDUP_ASSIGN(const auto names, fs::list_if_there(directory));
   for (const auto& name : names) {
     if (!name.starts_with(kPathMarkPrefix)) continue;
     DEDUP_TRY(remove_from_path_entry(layout, name.substr(kPathMarkPrefix.size()), identity));
@@ -22,8 +23,33 @@ Status finish_drop(const Layout& layout, const Id128& identity, std::uint64_t* f
   return fs::remove_tree(directory, freed);
 }
 
+// What is left in a faster tier of files that are being dropped, or are gone.
+Status finish_drops_in(const Layout& tier, const Layout& store) {
+  DEDUP_ASSIGN(const auto names, fs::list_if_there(tier.files()));
+  for (const auto& name : names) {
+    if (parse_id_name(name, kDroppedPrefix)) DEDUP_TRY(fs::remove_tree(tier.files() + "/" + name));
+    const auto identity = parse_id_name(name);
+    if (!identity) continue;
+    DEDUP_ASSIGN(const bool is_known, fs::exists(store.file(*identity)));
+    if (is_known) continue;
+    {
+      // Whoever makes the file again has the turn meanwhile, or makes it anew.
+      DEDUP_ASSIGN(const fs::File turn, fs::open_directory(store.files()));
+      DEDUP_TRY(fs::lock_exclusively(turn));
+      DEDUP_ASSIGN(const bool came, fs::exists(store.file(*identity)));
+      if (came) continue;
+      DEDUP_TRY(fs::remove_tree(tier.dropped(*identity)));  // of one before it
+      const Status renamed = fs::rename(tier.file(*identity), tier.dropped(*identity));
+      if (renamed.code() == Code::kNoSuchFile) continue;
+      DEDUP_TRY(renamed);
+    }
+    DEDUP_TRY(fs::remove_tree(tier.dropped(*identity)));
+  }
+  return Status::ok();
+}
+
 Status finish_drops(const Layout& layout) {
-  DEDUP_ASSIGN(const auto names, list_if_there(layout.files()));
+  DEDUP_ASSIGN(const auto names, fs::list_if_there(layout.files()));
   for (const auto& name : names) {
     if (const auto identity = parse_id_name(name, kDroppedPrefix)) {
       DEDUP_TRY(finish_drop(layout, *identity));
@@ -41,7 +67,7 @@ Result<fs::File> lock_marks(const Layout& layout) {
 // What processes left that died while they put a mark.
 Status remove_half_marks(const Layout& layout) {
   const auto is_half = [](const std::string& name) { return !parse_id_name(name); };
-  DEDUP_ASSIGN(auto names, list_if_there(layout.marks()));
+  DEDUP_ASSIGN(auto names, fs::list_if_there(layout.marks()));
   if (std::none_of(names.begin(), names.end(), is_half)) return Status::ok();
   DEDUP_ASSIGN(const fs::File turn, lock_marks(layout));
   DEDUP_ASSIGN(names, fs::list(layout.marks()));
@@ -89,12 +115,6 @@ Result<std::vector<Id128>> decode_mark(std::span<const std::byte> bytes, const s
 
 }  // namespace
 
-Result<std::vector<std::string>> list_if_there(const std::string& path) {
-  auto names = fs::list(path);
-  if (names.status().code() == Code::kNoSuchFile) return std::vector<std::string>{};
-  return names;
-}
-
 Result<std::unique_ptr<fs::File>> lock_path(const std::string& path, bool exclusive) {
   auto opened = fs::open_read(path);
   if (opened.status().code() == Code::kNoSuchFile) {
@@ -127,17 +147,28 @@ class FileLock final : public Store::Lock {
 
 }  // namespace
 
-Result<std::unique_ptr<Store>> Store::open(const std::string& directory, bool create) {
-  DEDUP_ASSIGN(OpenedStore opened, open_store_directory(directory, create));
+Result<std::unique_ptr<Store>> Store::open(const StorePlace& place, bool create) {
+  DEDUP_ASSIGN(OpenedStore opened, open_store_directory(place, create));
   if (create) {
-    DEDUP_TRY(finish_drops(opened.layout));
-    DEDUP_TRY(remove_half_marks(opened.layout));
+    const Layout& layout = opened.tiers.back().layout;
+    DEDUP_TRY(finish_drops(layout));
+    DEDUP_TRY(remove_half_marks(layout));
+    for (std::size_t tier = 0; tier + 1 < opened.tiers.size(); ++tier) {
+      DEDUP_TRY(finish_drops_in(opened.tiers[tier].layout, layout));
+    }
+    DEDUP_TRY(clear_half_moves(opened.tiers));
   }
-  return std::unique_ptr<Store>(std::make_unique<FileStore>(std::move(opened.layout), opened.uuid));
+  return std::unique_ptr<Store>(std::make_unique<FileStore>(std::move(opened)));
 }
 
-const std::string& FileStore::directory() const {
-  return layout_.root;
+FileStore::FileStore(OpenedStore opened)
+    : place_(std::move(opened.place)),
+      layout_(opened.tiers.back().layout),
+      uuid_(opened.uuid),
+      tiers_(std::make_shared<const Tiers>(std::move(opened.tiers))) {}
+
+const StorePlace& FileStore::place() const {
+  return place_;
 }
 const Id128& FileStore::uuid() const {
   return uuid_;
@@ -180,7 +211,7 @@ Result<std::set<std::string>> FileStore::directories() const {
 
 Result<std::vector<Id128>> FileStore::identities() const {
   std::vector<Id128> found;
-  DEDUP_ASSIGN(const auto names, list_if_there(layout_.files()));
+  DEDUP_ASSIGN(const auto names, fs::list_if_there(layout_.files()));
   for (const auto& name : names) {
     if (const auto identity = parse_id_name(name)) found.push_back(*identity);
   }
@@ -220,10 +251,24 @@ Result<std::uint64_t> FileStore::drop_file(const Id128& identity, std::unique_pt
   for (const Id128& attempt : attempts) remove_copies(layout_, identity, attempt);
   std::uint64_t freed = 0;
   DEDUP_TRY(finish_drop(layout_, identity, &freed));
-  const Status renamed = fs::rename(layout_.file(identity), layout_.dropped(identity));
-  if (renamed.code() == Code::kNoSuchFile) return freed;
-  DEDUP_TRY(renamed);
-  DEDUP_TRY(fs::sync_directory(layout_.files()));
+  {
+    // Nobody makes it again between the first directory's going and the last one's.
+    DEDUP_ASSIGN(const fs::File turn, fs::open_directory(layout_.files()));
+    if (has_tiers()) DEDUP_TRY(fs::lock_exclusively(turn));
+    const Status renamed = fs::rename(layout_.file(identity), layout_.dropped(identity));
+    if (renamed.code() == Code::kNoSuchFile) return freed;
+    DEDUP_TRY(renamed);
+    DEDUP_TRY(fs::sync_directory(layout_.files()));
+    for (std::size_t tier = 0; tier < tiers_->last(); ++tier) {
+      const Layout& one = tiers_->layout(tier);
+      DEDUP_TRY(fs::remove_tree(one.dropped(identity), &freed));  // of one before it
+      const Status gone = fs::rename(one.file(identity), one.dropped(identity));
+      if (gone.code() != Code::kNoSuchFile) DEDUP_TRY(gone);
+    }
+  }
+  for (std::size_t tier = 0; tier < tiers_->last(); ++tier) {
+    DEDUP_TRY(fs::remove_tree(tiers_->layout(tier).dropped(identity), &freed));
+  }
   DEDUP_TRY(finish_drop(layout_, identity, &freed));
   return freed;
 }
@@ -246,7 +291,7 @@ Status FileStore::put_mark(const Id128& identity, const std::vector<Id128>& stor
 
 Result<std::vector<Id128>> FileStore::marks() const {
   std::vector<Id128> identities;
-  DEDUP_ASSIGN(const auto names, list_if_there(layout_.marks()));
+  DEDUP_ASSIGN(const auto names, fs::list_if_there(layout_.marks()));
   for (const auto& name : names) {
     if (const auto identity = parse_id_name(name)) identities.push_back(*identity);
   }

@@ -1,4 +1,4 @@
-// A store as files in a directory (store/files/layout.h).
+// A store as files in a directory, and its segments in others, too (store/files/layout.h).
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,11 @@
 
 #include "store/files/index_file.h"
 #include "store/files/layout.h"
+#include "store/files/open_store.h"
 #include "store/files/reader_cache.h"
+#include "store/files/segment_file.h"
 #include "store/files/shard_file.h"
+#include "store/files/tiers.h"
 #include "store/fs.h"
 #include "store/store.h"
 
@@ -22,9 +25,9 @@ namespace dedup::store {
 
 class FileStore final : public Store {
  public:
-  FileStore(Layout layout, const Id128& uuid) : layout_(std::move(layout)), uuid_(uuid) {}
+  explicit FileStore(OpenedStore opened);
 
-  const std::string& directory() const override;
+  const StorePlace& place() const override;
   const Id128& uuid() const override;
 
   Result<PathEntry> find(const std::string& path, const Id128& identity) const override;
@@ -46,8 +49,9 @@ class FileStore final : public Store {
 
   Result<std::vector<SegmentSize>> segments(const Id128& identity) const override;
   Result<std::vector<std::uint64_t>> logs(const Id128& identity) const override;
-  Result<std::unique_ptr<SegmentWriter>> create_segment(const Id128& identity,
-                                                        std::uint64_t number) override;
+  Result<std::unique_ptr<SegmentWriter>> create_segment(const Id128& identity, std::uint64_t number,
+                                                        SegmentUse use) override;
+  std::vector<std::string> directories_of_segments() const override;
   Result<std::unique_ptr<LogWriter>> create_log(const Id128& identity,
                                                 std::uint64_t number) override;
   Result<std::shared_ptr<const SegmentReader>> segment(const Id128& identity,
@@ -107,6 +111,9 @@ class FileStore final : public Store {
 
   Result<std::uint64_t> free_bytes() const override;
   Result<std::uint64_t> file_system_bytes() const override;
+  Result<std::vector<TierSpace>> tiers() const override;
+  bool is_overfull() const override;
+  Result<std::unique_ptr<Mover>> move_down() override;
   Result<std::uint64_t> taken_bytes() const override;
   Result<std::uint64_t> taken_bytes(const Id128& identity) const override;
   Result<std::uint64_t> log_bytes(const Id128& identity, std::uint64_t number) const override;
@@ -131,8 +138,15 @@ class FileStore final : public Store {
   // All runs.
   Status remove_index(const Id128& identity, const Id128& attempt);
 
-  Layout layout_;
+  // In whatever tier, and in both on its way from one to the other.
+  Status remove_segment(const Id128& identity, std::uint64_t number, std::uint64_t& freed);
+  // Second names, beside it, for a segment of another file; kNoSuchFile if that is not here.
+  Status share_segment(const Id128& donor, std::uint64_t number, const Id128& identity);
+
+  StorePlace place_;
+  Layout layout_;  // of the last tier
   Id128 uuid_;
+  std::shared_ptr<const Tiers> tiers_;
   // Of the files that were created through this object and have no durable names yet: the keys of
   // their path entries.
   std::map<Id128, std::set<std::string>> unflushed_names_;
@@ -144,14 +158,11 @@ class FileStore final : public Store {
                                                             const Id128& attempt,
                                                             std::uint32_t number,
                                                             const Digest& digest) const;
-  mutable ReaderCache<SegmentReader> segments_{64};
+  mutable ReaderCache<SegmentFileReader> segments_{64};
   mutable ReaderCache<LogReader> logs_{64};
   mutable ReaderCache<LeaseTable> leases_{64};
   mutable ReaderCache<OpenShard> shards_{16};
 };
-
-// Names in a directory; none if it is missing.
-Result<std::vector<std::string>> list_if_there(const std::string& path);
 
 // Removes what was begun to be written back of a generation, as far as this store knows of it:
 // nobody will go on with it.

@@ -36,7 +36,7 @@ Result<std::vector<WrittenPart>> read_written(const Layout& layout, const Id128&
                                               const Id128& attempt) {
   std::vector<WrittenPart> parts;
   const std::string directory = layout.generation(identity, attempt);
-  DEDUP_ASSIGN(const auto names, list_if_there(directory));
+  DEDUP_ASSIGN(const auto names, fs::list_if_there(directory));
   for (const std::string& name : names) {
     if (!name.starts_with(kWrittenPrefix)) continue;
     const std::string path = directory + "/" + name;
@@ -85,7 +85,7 @@ void remove_copies(const Layout& layout, const Id128& identity, const Id128& att
 
 Result<std::vector<Id128>> FileStore::attempt_ids(const Id128& identity) const {
   std::vector<Id128> found;
-  DEDUP_ASSIGN(const auto names, list_if_there(layout_.generations(identity)));
+  DEDUP_ASSIGN(const auto names, fs::list_if_there(layout_.generations(identity)));
   for (const auto& name : names) {
     if (const auto attempt = parse_id_name(name)) found.push_back(*attempt);
   }
@@ -290,8 +290,15 @@ Status FileStore::prepare(const CommitRecord& record, bool flush) {
   if (!flush) return Status::ok();
   const std::string directory = layout_.generation(identity, record.attempt);
   DEDUP_ASSIGN(auto files, files_to_flush(directory));
-  std::vector<std::string> directories{directory, layout_.generations(identity),
-                                       layout_.segments(identity)};
+  std::vector<std::string> directories{directory, layout_.generations(identity)};
+  for (std::size_t tier = 0; tier < tiers_->count(); ++tier) {
+    if (tier != tiers_->last()) {
+      DEDUP_ASSIGN(const bool is_there, fs::exists(tiers_->layout(tier).segments(identity)));
+      if (!is_there) continue;
+    }
+    const auto names = tiers_->directories_of_names(tier, identity);
+    directories.insert(directories.end(), names.begin(), names.end());
+  }
   return flush_with_names(identity, std::move(files), std::move(directories));
 }
 
@@ -389,7 +396,7 @@ Result<std::uint64_t> FileStore::collect(const Id128& identity, const std::vecto
     DEDUP_ASSIGN(const auto sizes, segments(identity));
     for (const auto& segment : sizes) {
       if (live.contains(segment.segment)) continue;
-      DEDUP_TRY(remove_counted(layout_.segment(identity, segment.segment), freed));
+      DEDUP_TRY(remove_segment(identity, segment.segment, freed));
     }
   }
   if (with_logs) {

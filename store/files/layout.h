@@ -1,6 +1,7 @@
 // Where everything is below a store's directory. doc/format.md describes it. In short:
 //
 //   STORE                                   magic, version, the store's UUID
+//   TIERS                                   where its faster tiers are, if it has some
 //   paths/<sha256 of the absolute path>     which identities that path had on this store
 //   marks/<identity>                        a deleted file, until every store has dropped it
 //   files/<identity>/lock                   flock: exclusive while a job has the file for writing
@@ -14,6 +15,10 @@
 //                                           this generation; written-<n>: what writer n has written
 //                                           back of it
 //   files/drop-<identity>                   a file being removed
+//   moving                                  a segment on its way to this tier
+//
+// A faster tier has TIER (the store's UUID) in the place of STORE, and files/<identity>/segments/
+// alone. Each segment is in one of the tiers.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +50,9 @@ struct Layout {
   std::string root;
 
   std::string store_file() const { return root + "/STORE"; }
+  std::string tier_file() const { return root + "/TIER"; }
+  std::string tiers_file() const { return root + "/TIERS"; }
+  std::string moving() const { return root + "/moving"; }
   std::string paths() const { return root + "/paths"; }
   std::string path_entry(const std::string& key) const { return paths() + "/" + key; }
   std::string marks() const { return root + "/marks"; }

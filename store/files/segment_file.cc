@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 #include <future>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ constexpr std::size_t kBufferSize = std::size_t{1} << 20;
 constexpr std::size_t kLargeWrite = std::size_t{128} << 10;
 // What is on its way to the disk at once.
 constexpr std::uint64_t kWriteBackBytes = std::uint64_t{4} << 20;
+// How often, at least, a writer that fills a place alone looks whether it is full.
+constexpr std::uint64_t kLooks = 64;
 
 // Whether somebody knows that chunks are there, or only thinks so.
 enum class Known { kLocated, kGuessed };
@@ -155,6 +158,11 @@ struct SegmentFileWriter::Private {
   std::shared_ptr<const fs::File> file;  // a worker may have it for longer
   std::uint64_t number = 0;
   std::uint64_t salt = 0;
+  SegmentRoom room;
+  bool is_full = false;
+  bool may_reserve = true;      // as long as the file system knows how
+  std::uint64_t reserved = 0;   // up to here there is space
+  std::uint64_t next_look = 0;  // at the room
   Bytes buffer;
   std::uint64_t written = 0;  // bytes the kernel has; `buffer` follows
   std::uint64_t started = 0;  // of these, that are on their way to the disk
@@ -170,11 +178,57 @@ struct SegmentFileWriter::Private {
     parts.push_back({buffer.data(), buffer.size()});
     parts.insert(parts.end(), rest.begin(), rest.end());
     failure = fs::writev_at(*file, written, parts);
+    if (fs::is_out_of_room(failure) && room.left && !rest.empty()) return leave_out_rest();
     if (failure.is_ok()) {
       written = end;
       buffer.clear();
+      look_at_room();
     }
     return failure;
+  }
+
+  // What was buffered has space that was taken for it; the rest may go elsewhere.
+  Status leave_out_rest() {
+    const Status full = std::exchange(failure, Status::ok());
+    DEDUP_TRY(write({}, size()));
+    failure = fs::truncate(*file, written);
+    DEDUP_TRY(failure);
+    run_out();
+    return full;
+  }
+
+  void run_out() {
+    is_full = true;
+    room.ran_out();
+  }
+
+  // Others write there, too: the less is left, the sooner again.
+  void look_at_room() {
+    if (!room.left || written < next_look) return;
+    const std::uint64_t left = room.left();
+    is_full = is_full || left == 0 || written >= room.most;
+    next_look = written + std::max(std::min(left, room.most) / kLooks, std::uint64_t{kBufferSize});
+  }
+
+  // Before the first bytes are buffered: that they are written later must not fail for want of
+  // space. Where that is not to be had, it is a failure then.
+  Status reserve_buffer() {
+    if (!room.left || !may_reserve || reserved >= written + kBufferSize) return Status::ok();
+    const Status taken = fs::reserve(*file, written, kBufferSize);
+    if (fs::is_out_of_room(taken)) {
+      run_out();
+      return taken;
+    }
+    may_reserve = taken.is_ok();
+    reserved = taken.is_ok() ? written + kBufferSize : 0;
+    return Status::ok();
+  }
+
+  // What was taken and is not needed.
+  Status free_reserved() {
+    if (reserved <= written) return Status::ok();
+    reserved = 0;
+    return fs::truncate(*file, written);
   }
 
   // Of at most kRunChunks.
@@ -182,6 +236,7 @@ struct SegmentFileWriter::Private {
     const Layout layout(chunks, salt, {number, size(), 0}, locations);
     if (layout.end() - size() >= kLargeWrite) return write(layout.parts(), layout.end());
     if (layout.end() - written > kBufferSize) DEDUP_TRY(write({}, size()));
+    if (buffer.empty()) DEDUP_TRY(reserve_buffer());
     if (buffer.capacity() < kBufferSize) buffer.reserve(kBufferSize);
     for (const iovec& part : layout.parts()) {
       const auto* const bytes = static_cast<const std::byte*>(part.iov_base);
@@ -192,15 +247,27 @@ struct SegmentFileWriter::Private {
 };
 
 SegmentFileWriter::SegmentFileWriter(std::unique_ptr<Private> p) : p_(std::move(p)) {}
-SegmentFileWriter::~SegmentFileWriter() = default;
+SegmentFileWriter::~SegmentFileWriter() {
+  // What stays taken is freed with the segment.
+  if (p_->buffer.empty()) (void)p_->free_reserved();
+}
 
 Result<std::unique_ptr<SegmentFileWriter>> SegmentFileWriter::create(const std::string& path,
                                                                      const Id128& identity,
-                                                                     std::uint64_t number) {
+                                                                     std::uint64_t number,
+                                                                     const SegmentRoom& room) {
   auto p = std::make_unique<Private>();
   DEDUP_ASSIGN(fs::File file, fs::create_new(path));
   p->file = std::make_shared<const fs::File>(std::move(file));
   p->number = number;
+  p->room = room;
+  // As long as it is open to be written to, it stays where it is (store/files/segment_mover.h).
+  Status ready = room.left ? fs::try_lock(*p->file, false).status() : Status::ok();
+  if (ready.is_ok()) ready = p->reserve_buffer();
+  if (!ready.is_ok()) {
+    (void)fs::remove_file(path);
+    return ready;
+  }
   std::array<std::uint8_t, kSaltSize> random;
   fill_randomly(random);
   std::memcpy(&p->salt, random.data(), random.size());
@@ -233,8 +300,13 @@ Status SegmentFileWriter::write_out() {
   return p_->buffer.empty() ? Status::ok() : p_->write({}, p_->size());
 }
 
+bool SegmentFileWriter::is_full() const {
+  return p_->is_full;
+}
+
 Status SegmentFileWriter::flush() {
   DEDUP_TRY(write_out());
+  DEDUP_TRY(p_->free_reserved());
   p_->failure = fs::sync_data(*p_->file);
   return p_->failure;
 }
@@ -242,6 +314,7 @@ Status SegmentFileWriter::flush() {
 Status SegmentFileWriter::begin_flush(Worker& worker) {
   DEDUP_TRY(end_flush());
   DEDUP_TRY(write_out());
+  DEDUP_TRY(p_->free_reserved());
   p_->flushing = worker.post([file = p_->file] { return fs::sync_data(*file); });
   return Status::ok();
 }
@@ -463,13 +536,23 @@ std::size_t SegmentFileReader::read_following(std::uint64_t offset,
   return done;
 }
 
-Status spoil_chunk(const std::string& path, const ChunkLocation& location) {
+bool SegmentFileReader::is_gone() const {
+  const auto about = fs::info(p_->file);
+  return about.is_ok() && about->links == 0;
+}
+
+Result<HeaderChecksum> spoil_chunk(const std::string& path, const ChunkLocation& location,
+                                   const std::optional<HeaderChecksum>& only) {
+  static_assert(std::tuple_size_v<HeaderChecksum> == kChunkHeaderSize - kCheckedSize);
   DEDUP_ASSIGN(const fs::File file, fs::open_to_write(path));
-  std::array<std::byte, kChunkHeaderSize - kCheckedSize> checksum;
-  DEDUP_TRY(fs::read_at(file, location.offset + kCheckedSize, checksum));
+  HeaderChecksum before;
+  DEDUP_TRY(fs::read_at(file, location.offset + kCheckedSize, before));
+  if (only && before != *only) return before;
+  HeaderChecksum checksum = before;
   for (std::byte& byte : checksum) byte = ~byte;
   DEDUP_TRY(fs::write_at(file, location.offset + kCheckedSize, checksum));
-  return fs::sync_data(file);
+  DEDUP_TRY(fs::sync_data(file));
+  return before;
 }
 
 Status SegmentFileReader::scan(const Visit& visit) const {

@@ -1,9 +1,11 @@
 // A segment as a file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -13,12 +15,21 @@
 
 namespace dedup::store {
 
+// Of where a segment is, if there are other places for the next one. Asked now and then.
+struct SegmentRoom {
+  std::function<std::uint64_t()> left;  // bytes
+  std::uint64_t most = 0;               // that a segment is to have there
+  std::function<void()> ran_out;        // its file system took no more, whatever it had said
+};
+
 class SegmentFileWriter final : public SegmentWriter {
  public:
-  // Creates the file `path` exclusively (directories must be there).
+  // Creates the file `path` exclusively (directories must be there). Without `room` there is no
+  // other place, and what cannot be written is a failure.
   static Result<std::unique_ptr<SegmentFileWriter>> create(const std::string& path,
                                                            const Id128& identity,
-                                                           std::uint64_t number);
+                                                           std::uint64_t number,
+                                                           const SegmentRoom& room = {});
   ~SegmentFileWriter() override;
 
   using SegmentWriter::append;
@@ -28,6 +39,7 @@ class SegmentFileWriter final : public SegmentWriter {
   Status begin_flush(Worker& worker) override;
   Status end_flush() override;
   void start_write_back(Worker& worker) override;
+  bool is_full() const override;
   std::uint64_t number() const override;
   std::uint64_t size() const override;
 
@@ -50,6 +62,9 @@ class SegmentFileReader final : public SegmentReader {
                              std::span<const std::span<std::byte>> outs,
                              std::span<ChunkSeal> seals = {}) const override;
 
+  // Whether its file has no name any more: it was moved, or removed.
+  bool is_gone() const;
+
   // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
   // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be
   // found. For checking and for tests.
@@ -62,7 +77,10 @@ class SegmentFileReader final : public SegmentReader {
   std::unique_ptr<Private> p_;
 };
 
-// See Store::spoil_chunk.
-Status spoil_chunk(const std::string& path, const ChunkLocation& location);
+// The checksum in the header of a chunk; see Store::spoil_chunk.
+using HeaderChecksum = std::array<std::byte, 8>;
+// Inverts it, and returns what it was; if `only` is given, only where it is that.
+Result<HeaderChecksum> spoil_chunk(const std::string& path, const ChunkLocation& location,
+                                   const std::optional<HeaderChecksum>& only = std::nullopt);
 
 }  // namespace dedup::store

@@ -17,6 +17,7 @@ fault_tests_SOURCES = \
   test/faults/store_damage_test.cc \
   test/faults/store_faults_test.cc \
   test/faults/store_world.cc \
-  test/faults/store_world.h
+  test/faults/store_world.h \
+  test/faults/tier_faults_test.cc
 fault_tests_CPPFLAGS = $(unit_tests_CPPFLAGS)
 fault_tests_LDADD = libdedup_memory.la libdedup_hooks.la libdedup_core.la $(GTEST_LIBS) -lpthread

@@ -371,6 +371,15 @@ int MemorySystem::allocate(int, off_t, off_t) {
   return fail(EOPNOTSUPP);
 }
 
+int MemorySystem::reserve(int fd, off_t offset, off_t bytes) {
+  OpenFile* const file = file_of(fd);
+  if (file == nullptr) return -1;
+  Node& node = *file->node;
+  const std::uint64_t units = node.content.units_missing(static_cast<std::uint64_t>(offset),
+                                                         static_cast<std::uint64_t>(bytes));
+  return units <= node.disk->left() ? 0 : fail(ENOSPC);
+}
+
 int MemorySystem::map(int, off_t, std::size_t, void*&) {
   return fail(ENODEV);
 }

@@ -642,7 +642,7 @@ void run_hints(Input input) {
   require(hints::first_difference(hints::agreement_text(*resolved), hints::agreement_text(*again))
               .empty(),
           "equal hints agree");
-  const std::string store = hints::expand_store(resolved->store, resolved->report);
+  const std::string store = hints::expand_store(resolved->store, resolved->report).directory();
   require(!store.empty() || resolved->store.empty(), "a store has a name");
   (void)hints::update(*resolved, sources[1], warnings);
 }

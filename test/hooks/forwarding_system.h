@@ -29,6 +29,9 @@ class ForwardingSystem : public System {
   int allocate(int fd, off_t offset, off_t bytes) override {
     return below_.allocate(fd, offset, bytes);
   }
+  int reserve(int fd, off_t offset, off_t bytes) override {
+    return below_.reserve(fd, offset, bytes);
+  }
   int map(int fd, off_t offset, std::size_t bytes, void*& where) override {
     return below_.map(fd, offset, bytes, where);
   }

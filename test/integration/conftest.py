@@ -5,6 +5,7 @@ Environment:
   DEDUP_TEST_PREFIX  what names of files begin with. With `ufs:` the programs run on ROMIO's own
                      driver, without dedup-mpiexec: a test that passes there is right itself.
                      Tests of what only dedup: does are skipped then.
+  DEDUP_TEST_TIERS   puts a faster tier in front of every store: 1, or the most that each may take
   DEDUP_TEST_MPI     the prefix of an MPICH with the driver inside, in place of the preloaded one.
 """
 
@@ -240,6 +241,7 @@ class Stores:
         for node in nodes:
             assert any(self.node(node).iterdir()), f"the store of {node} is empty"
             shutil.rmtree(self.node(node))
+            shutil.rmtree(form.fast_tiers(self.directory) / node, ignore_errors=True)
 
     def bytes(self, node):
         """Bytes in the files of a node's store."""
@@ -250,7 +252,8 @@ class Stores:
 def stores(tmp_path):
     yield Stores(tmp_path)
     # pytest keeps the directories of some runs; what is in the stores is large.
-    shutil.rmtree(tmp_path / "stores", ignore_errors=True)
+    for directory in (tmp_path / "stores", form.fast_tiers(tmp_path / "stores")):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture
@@ -269,7 +272,7 @@ def mpirun(build, programs, stores):
         path = programs(program) if isinstance(program, str) else program
         if PREFIX == "dedup:":
             command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--nodes", nodes, "--store",
-                       stores.directory]
+                       form.tiers(stores.directory)]
         else:
             command = [form.command("mpiexec")]
             library = build / "lib" / "libdedup-yield.so"

@@ -41,10 +41,10 @@ def dedupctl(site, *arguments, nodes=None, ranks=None, stores=None, text=True, h
                         for name, value in (hints or {}).items()})
     command = [TEST_BUILD / "bin" / "dedupctl"]
     if nodes is not None:
-        command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--store", site.stores, "--nodes",
+        command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--store", site.places(), "--nodes",
                    ",".join(nodes), "-n", ranks or len(nodes), *command]
     else:
-        for store in [site.stores] if stores is None else stores:
+        for store in [site.places()] if stores is None else stores:
             command += ["--store", store]
     process = subprocess.run([str(word) for word in [*command, *arguments]], env=environment,
                              stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT,

@@ -35,6 +35,21 @@ def command(name):
     return str(MPICC.with_name(MPICC.name.replace("mpicc", name, 1)))
 
 
+# A faster tier in front of every store, by DEDUP_TEST_TIERS=1 or =LIMIT.
+TIERS = os.environ.get("DEDUP_TEST_TIERS")
+
+
+def fast_tiers(stores):
+    """The directory of the faster tiers of the stores in that one."""
+    return pathlib.Path(f"{stores}-fast")
+
+
+def tiers(stores, limit=None):
+    """What --store is to be for the stores in this directory; limit: of a faster tier that they have in any case."""
+    limit = limit or ("1GiB" if TIERS == "1" else TIERS)
+    return f"{fast_tiers(stores)}={limit}:{stores}" if limit else str(stores)
+
+
 # How MPICH starts and ends takes more than half of most tests' time, with more ranks than cores: its
 # ranks meet in loops that do not yield, each looks through all PCI devices, and most of UCX's transports
 # are set up for nothing. Each rank as a host of its own, to MPICH, meets nobody. What runs with the

@@ -306,6 +306,9 @@ class Site:
         self.variables = {}  # of every job's environment, and of dedupctl's
         self.options = []  # of mpiexec
         self.launcher = []  # of each rank
+        self.fast = form.fast_tiers(self.stores)
+        self.fast_limit = None  # of the faster tiers in that directory, if there are to be some
+        self.limit = None  # of the stores themselves, then
 
     def start(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=()):
         """nodes: a number, a list of names, or [(name, ranks on it), or with a failure domain]; path: another file's;
@@ -332,7 +335,7 @@ class Site:
 
     def command(self, nodes, ranks, play):
         """The words that run a program on these nodes."""
-        command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--store", self.stores]
+        command = [TEST_BUILD / "bin" / "dedup-mpiexec", "--store", self.places()]
         if isinstance(nodes, int) or isinstance(nodes[0], str):
             names = nodes if isinstance(nodes, int) else ",".join(nodes)
             return [*command, "--nodes", names, *self.options, "-n", ranks, *play]
@@ -373,6 +376,10 @@ class Site:
         assert job.code == 0, f"{job}"
         return job, path.read_bytes(), pathlib.Path(f"{path}.map").read_bytes()
 
+    def places(self):
+        """What --store is."""
+        return form.tiers(self.stores, self.fast_limit) + (f"={self.limit}" if self.limit else "")
+
     def store(self, node):
         return self.stores / node
 
@@ -385,12 +392,17 @@ class Site:
         self.away.mkdir(exist_ok=True)
         for node in nodes:
             self.store(node).rename(self.away / node)
+            if (self.fast / node).exists():
+                (self.fast / node).rename(self.away / f"{node}-fast")
 
     def bring_back(self, *nodes):
         for node in nodes:
             if self.store(node).exists():
                 shutil.rmtree(self.store(node))
             (self.away / node).rename(self.store(node))
+            if (self.away / f"{node}-fast").exists():
+                shutil.rmtree(self.fast / node, ignore_errors=True)
+                (self.away / f"{node}-fast").rename(self.fast / node)
 
     def file_directory(self, node):
         """The one file's directory in a store."""
@@ -405,7 +417,8 @@ class Site:
 
     def segment_bytes(self):
         """Of all stores; each segment once, however many names it has."""
-        sizes = {path.stat().st_ino: path.stat().st_size for path in self.stores.rglob("*.seg")}
+        sizes = {path.stat().st_ino: path.stat().st_size for directory in (self.stores, self.fast)
+                 for path in directory.rglob("*.seg")}
         return sum(sizes.values())
 
     def walk(self, *nodes, content=None):

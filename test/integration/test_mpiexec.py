@@ -159,6 +159,7 @@ def test_stores_of_simulated_nodes(ranks, tmp_path):
         ("/s/%n/x", "/s/%n/x"),
         (f"{tmp_path}/s", f"{tmp_path}/s/%n"),
         (f"{tmp_path}/50%%n/", f"{tmp_path}/50%%n/%n"),
+        ("/a%:b%=c=8GiB:/50%%/:/d", "/a%:b%=c/%n=8GiB:/50%%/%n:/d/%n"),
     ]:
         seen = ranks("--nodes", 2, "-n", 1, environment={"DEDUP_STORE": value})
         assert seen[0].store == expected
@@ -175,6 +176,7 @@ def test_store_option(ranks, tmp_path):
     assert not (tmp_path / "a b").exists()
     assert ranks("--store=rel", "-n", 1)[0].store == f"{tmp_path}/rel/%n"
     assert ranks("--store", "/", "-n", 1)[0].store == "/%n"
+    assert ranks("--store=/m=1GiB:rel/:/5%", "-n", 1)[0].store == f"/m/%n=1GiB:{tmp_path}/rel/%n:/5%%/%n"
     assert ranks("--store", f"{tmp_path}/5%n/", "-n", 1)[0].store == f"{tmp_path}/5%%n/%n"
     seen = ranks("--nodes=2", "--store", tmp_path / "x" / "y", "-n", 1,
                  environment={"DEDUP_STORE": "/other/%n"})

@@ -259,8 +259,10 @@ class DumpRequests : public Requests {
 
   std::unique_ptr<engine::JobFile> file_ = open();
   engine::OwnStore store_{
-      [this](std::uint64_t number) { return file_->local->create_segment(number); },
-      [this](std::uint64_t number) { return file_->local->segment_size(number); },
+      [this](std::uint64_t number, store::SegmentUse use) {
+        return file_->local->create_segment(number, use);
+      },
+      false, [this](std::uint64_t number) { return file_->local->segment_size(number); },
       [this]() -> Result<engine::OwnIndex> {
         const auto view = file_->view();
         DEDUP_ASSIGN(auto reader, file_->local->index(view->base()));

@@ -2,7 +2,8 @@
 
 Every test runs in two configurations: the default one, and with dedup_flush=close, in which each
 file is a plain file again when it is closed. Environment, beside what `build` reads:
-  DEDUP_TEST_CONFIGURATIONS  others, separated by commas: flush-background
+  DEDUP_TEST_CONFIGURATIONS  others, separated by commas: flush-background; tiers, in which each store has
+                             a faster tier with a limit
   DEDUP_BUILD        the build tree (../../build)
   DEDUP_TEST_PREFIX  `ufs:` runs the suites on ROMIO's own driver, without dedup-mpiexec: what passes
                      there is right itself
@@ -37,7 +38,9 @@ PREFIX = integration.PREFIX
 INSIDE = integration.form.PREFIX
 ALL = {"default": {},
        "flush-close": {"DEDUP_FLUSH": "close"},
-       "flush-background": {"DEDUP_FLUSH": "background", "DEDUP_FLUSHED": "keep", "DEDUP_FETCH": "open"}}
+       "flush-background": {"DEDUP_FLUSH": "background", "DEDUP_FLUSHED": "keep", "DEDUP_FETCH": "open"},
+       "tiers": {}}
+FAST_LIMIT = "8MiB"  # of the faster tiers in that configuration
 IN_CI = "default,flush-close"
 if PREFIX == "dedup:":
     CONFIGURATIONS = {name: {"DEDUP_REPLICATION": "2", **ALL[name]}
@@ -102,7 +105,7 @@ class Bed:
     @property
     def plain_files(self):
         """Whether what was written is a plain file at its name once the program has ended."""
-        return self.configuration != "default"
+        return self.configuration.startswith("flush-")
 
     @property
     def plain_at_close(self):
@@ -126,7 +129,7 @@ class Bed:
         """The words before a program's name. The program runs in `directory`, or in self.work."""
         if PREFIX == "dedup:":
             words = [integration.BUILD / "bin" / "dedup-mpiexec", "--nodes", NODES, "--store",
-                     self.stores]
+                     integration.form.tiers(self.stores, FAST_LIMIT if self.configuration == "tiers" else None)]
             if all_files:
                 words += ["--all-files"]
         else:

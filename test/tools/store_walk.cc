@@ -51,6 +51,18 @@ Layout layout_of(const Store& store) {
   return {store.directory()};
 }
 
+// In whatever tier.
+Result<std::unique_ptr<SegmentFileReader>> open_segment(const Store& store, const Id128& identity,
+                                                        std::uint64_t number) {
+  DEDUP_ASSIGN(const auto tiers, store.tiers());
+  Result<std::unique_ptr<SegmentFileReader>> opened = Status(Code::kNoSuchFile, "no tier");
+  for (const TierSpace& tier : tiers) {
+    opened = SegmentFileReader::open(Layout{tier.directory}.segment(identity, number));
+    if (opened.status().code() != Code::kNoSuchFile) break;
+  }
+  return opened;
+}
+
 using Json = nlohmann::json;
 
 struct Walked {
@@ -191,8 +203,7 @@ class FileWalk {
     if (store == in_use_.end()) return false;
     const auto entry = store->second.find(fingerprint);
     if (entry == store->second.end()) return false;
-    const auto segment = SegmentFileReader::open(
-        layout_of(*stores_[node]).segment(record_.identity, entry->second.segment));
+    const auto segment = open_segment(*stores_[node], record_.identity, entry->second.segment);
     if (!segment.is_ok()) return false;
     out.resize(entry->second.length);
     return (*segment)->read(entry->second, fingerprint, out).is_ok();
@@ -419,8 +430,7 @@ class FileWalk {
     for (const SegmentSize& segment : segments.is_ok() ? *segments : std::vector<SegmentSize>{}) {
       bytes += segment.bytes;
       if (!live.contains(segment.segment)) ++dead;
-      const auto reader =
-          SegmentFileReader::open(layout_of(store).segment(record_.identity, segment.segment));
+      const auto reader = open_segment(store, record_.identity, segment.segment);
       if (!reader.is_ok()) {
         problem("segment on " + name + ": " + reader.status().message());
         continue;
@@ -466,8 +476,7 @@ class FileWalk {
     for (const IndexReader::SegmentUse& use : index->segments()) {
       live.insert(use.segment);
       live_bytes += use.live_bytes;
-      auto reader =
-          SegmentFileReader::open(layout_of(store).segment(record_.identity, use.segment));
+      auto reader = open_segment(store, record_.identity, use.segment);
       if (reader.is_ok()) {
         readers[use.segment] = std::move(*reader);
       } else {

@@ -200,6 +200,14 @@ TEST(HintsResolve, StoresAreAbsolutePathTemplates) {
        {"", "store", "./store", "%n", "%n/store", "/tmp/%", "/tmp/%h", "/tmp/%N", "/tmp/%%%"}) {
     expect_refused("dedup_store", bad);
   }
+  for (const char* good : {"/fast=8GiB:/slow", "/a:/b:/c", "/a%:b%=c", "/fast=0:/slow=1MiB"}) {
+    EXPECT_EQ(with("dedup_store", good)->store, good);
+  }
+  for (const char* bad :
+       {"/fast=:/slow", "/fast=8Gold:/slow", "/fast=-1:/slow", "/fast=1=2:/slow", "/job=1234",
+        "fast:/slow", "/fast:slow", "/fast:", ":/slow", "/fast::/slow"}) {
+    expect_refused("dedup_store", bad);
+  }
   EXPECT_TRUE(with("dedup_store", "/" + std::string(1022, 'x')).is_ok());
   expect_refused("dedup_store", "/" + std::string(1023, 'x'));
   expect_refused("dedup_store", std::string("/a\0b", 4));

@@ -215,6 +215,20 @@ TEST(HintsStore, ExpandsTheNodesName) {
   EXPECT_EQ(expand_store("/%n", "%n"), "/_n");
 }
 
+TEST(HintsStore, MayHaveTiers) {
+  const StorePlace place = expand_store("/m%:%=/%n=8GiB:/100%%=0:/d/%n", "n3");
+  const std::vector<StoreTier> tiers{
+      {"/m:=/n3", std::uint64_t{8} << 30}, {"/100%", 0}, {"/d/n3", std::nullopt}};
+  EXPECT_EQ(place.tiers(), tiers);
+  EXPECT_EQ(place.directory(), "/d/n3");
+  EXPECT_EQ(place.text(), "/m%:%=/n3=8589934592:/100%%=0:/d/n3");
+  EXPECT_EQ(expand_store(place.text(), "other"), place);
+  EXPECT_TRUE(has_node_name("/d/%n") && has_node_name("/%%%n"));
+  EXPECT_FALSE(has_node_name("/d/%%n"));
+  const auto twice = [](std::string_view text) { return std::string(text) + std::string(text); };
+  EXPECT_EQ(change_tiers("/a%:=1:/b", twice), "/a%:/a%:=1:/b/b");
+}
+
 TEST(HintsStore, ANodesNameNeverLeadsOutside) {
   EXPECT_EQ(safe_node_name("node-07.cluster_1"), "node-07.cluster_1");
   EXPECT_EQ(safe_node_name(""), "_");

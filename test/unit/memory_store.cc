@@ -99,10 +99,10 @@ class LocksNow final : public store::Store::Locked {
 
 class MemoryStore final : public store::Store {
  public:
-  MemoryStore(std::string directory, std::shared_ptr<MemoryDisk> disk)
-      : directory_(std::move(directory)), disk_(std::move(disk)) {}
+  MemoryStore(StorePlace place, std::shared_ptr<MemoryDisk> disk)
+      : place_(std::move(place)), disk_(std::move(disk)) {}
 
-  const std::string& directory() const override { return directory_; }
+  const StorePlace& place() const override { return place_; }
   const Id128& uuid() const override { return disk_->uuid; }
 
   // --- Finding files -----------------------------------------------------------------------------
@@ -208,7 +208,8 @@ class MemoryStore final : public store::Store {
     return numbers;
   }
   Result<std::unique_ptr<store::SegmentWriter>> create_segment(const Id128& identity,
-                                                               std::uint64_t number) override {
+                                                               std::uint64_t number,
+                                                               store::SegmentUse) override {
     DEDUP_ASSIGN(MemoryFile* const file, get(identity));
     auto segment = std::make_shared<MemorySegment>();
     if (!file->segments.emplace(number, segment).second) return there_already();
@@ -516,6 +517,20 @@ class MemoryStore final : public store::Store {
     return disk_->limit - std::min(disk_->limit, disk_->taken());
   }
   Result<std::uint64_t> file_system_bytes() const override { return disk_->limit; }
+  std::vector<std::string> directories_of_segments() const override { return {directory()}; }
+  Result<std::vector<store::TierSpace>> tiers() const override {
+    DEDUP_ASSIGN(const std::uint64_t free, free_bytes());
+    return std::vector<store::TierSpace>{
+        {directory(), store::TierSpace::kNoLimit, disk_->taken(), free, false}};
+  }
+  bool is_overfull() const override { return false; }
+  Result<std::unique_ptr<Mover>> move_down() override {
+    class NothingToMove final : public Mover {
+      Result<Moved> step() override { return Moved{true, 0}; }
+      std::vector<Stays> stays() const override { return {}; }
+    };
+    return std::unique_ptr<Mover>(std::make_unique<NothingToMove>());
+  }
   Result<std::uint64_t> taken_bytes() const override { return disk_->taken(); }
   Result<std::uint64_t> taken_bytes(const Id128& identity) const override {
     const MemoryFile* const file = look(identity);
@@ -573,25 +588,25 @@ class MemoryStore final : public store::Store {
     };
   }
 
-  std::string directory_;
+  StorePlace place_;
   std::shared_ptr<MemoryDisk> disk_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<store::Store>> MemoryStores::open(const std::string& directory,
-                                                         bool create) {
+Result<std::unique_ptr<store::Store>> MemoryStores::open(const StorePlace& place, bool create) {
+  const std::string& directory = place.directory();
   auto found = disks_.find(directory);
   if (found == disks_.end()) {
     if (!create) return not_here(Code::kNoSuchFile);
     found = disks_.emplace(directory, std::make_shared<MemoryDisk>()).first;
     found->second->limit = limit_;
   }
-  return std::unique_ptr<store::Store>(std::make_unique<MemoryStore>(directory, found->second));
+  return std::unique_ptr<store::Store>(std::make_unique<MemoryStore>(place, found->second));
 }
 
 store::StoreOpener MemoryStores::opener() {
-  return [this](const std::string& directory, bool create) { return open(directory, create); };
+  return [this](const StorePlace& place, bool create) { return open(place, create); };
 }
 
 void MemoryStores::limit_space(std::uint64_t bytes) {

@@ -18,7 +18,7 @@ struct MemoryDisk;
 class MemoryStores {
  public:
   // As Store::open, but for what directories are and may be.
-  Result<std::unique_ptr<store::Store>> open(const std::string& directory, bool create);
+  Result<std::unique_ptr<store::Store>> open(const StorePlace& place, bool create);
   store::StoreOpener opener();
   // Of each store: what is taken may not become more. Nothing is freed by it.
   void limit_space(std::uint64_t bytes);

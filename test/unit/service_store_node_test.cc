@@ -17,6 +17,45 @@ namespace {
 
 // ---- The life of a file ------------------------------------------------------------------------
 
+// So that a tier that was away has no segment with the number of one that was written meanwhile.
+TEST_F(ServiceStoreNode, GivesNoNumberTwiceInAStoreWithTiers) {
+  const auto first_number = [&] {
+    EXPECT_TRUE(attach(true).is_ok());
+    const auto number = node_->on(OpenSegment{identity_});
+    EXPECT_TRUE(number.is_ok());
+    EXPECT_EQ(node_->on(OpenSegment{identity_})->number, number->number + 1);
+    restart();
+    return number->number;
+  };
+  const std::uint64_t before = first_number();
+  EXPECT_EQ(first_number(), before);
+  template_ = temp_ / "fast-%n:" + template_;
+  std::set<std::uint64_t> numbers;
+  for (int i = 0; i < 8; ++i) numbers.insert(first_number());
+  EXPECT_EQ(numbers.size(), 8u);
+  EXPECT_GT(*numbers.rbegin(), std::uint64_t{1} << 32);
+}
+
+// Somebody else put a tier in front of the store, in which the file is that is opened now.
+TEST_F(ServiceStoreNode, SeesTiersThatCameSinceItOpenedTheStore) {
+  const auto known = find();
+  ASSERT_OK(known);
+  auto other = new_node();
+  node_.swap(other);
+  const std::string alone = std::exchange(template_, temp_ / "fast-%n:" + template_);
+  ASSERT_OK(attach(true));
+  const auto what = chunks(3);
+  ASSERT_OK(store_as_rank(what));
+  ASSERT_OK(commit(what));
+  node_.swap(other);
+  other.reset();
+  template_ = alone;
+  ASSERT_OK(attach(false));
+  const auto got = get_chunks(*node_, identity_, what);
+  ASSERT_OK(got);
+  for (std::size_t i = 0; i < what.size(); ++i) EXPECT_EQ((*got)[i], what[i].data);
+}
+
 TEST_P(ServiceStoreNodeOnAny, FindsNothingInANewStore) {
   const auto reply = find();
   ASSERT_OK(reply);

@@ -39,6 +39,9 @@ class FullSystem final : public ForwardingSystem {
   int allocate(int fd, off_t offset, off_t bytes) override {
     return is_full ? refuse() : ForwardingSystem::allocate(fd, offset, bytes);
   }
+  int reserve(int fd, off_t offset, off_t bytes) override {
+    return is_full ? refuse() : ForwardingSystem::reserve(fd, offset, bytes);
+  }
   int mkdir(const char* path, mode_t mode) override {
     return is_full ? refuse() : ForwardingSystem::mkdir(path, mode);
   }
@@ -55,13 +58,21 @@ class FullSystem final : public ForwardingSystem {
 struct InFiles {
   static constexpr const char* kName = "Files";
   ~InFiles() { use_system(before); }
-  Result<std::unique_ptr<Store>> open(bool create) {
-    return Store::open(directory / "store", create);
-  }
+  Result<std::unique_ptr<Store>> open(bool create) { return Store::open(place(), create); }
+  StorePlace place() const { return directory / "store"; }
   void set_full(bool is_full) { disk.is_full = is_full; }
   test::TempDir directory;
   FullSystem disk{kernel()};
   System& before = use_system(disk);
+};
+
+// Own segments in one directory, everything else in another.
+struct InTiers : InFiles {
+  static constexpr const char* kName = "Tiers";
+  Result<std::unique_ptr<Store>> open(bool create) {
+    const StoreTier fast{directory / "fast", std::nullopt};
+    return Store::open(StorePlace(std::vector<StoreTier>{fast, place().tiers()[0]}), create);
+  }
 };
 
 struct InMemory {
@@ -180,6 +191,6 @@ struct KindNames {
     return Kind::kName;
   }
 };
-using Kinds = testing::Types<InFiles, InMemory>;
+using Kinds = testing::Types<InFiles, InTiers, InMemory>;
 
 }  // namespace dedup::store::contract

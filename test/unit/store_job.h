@@ -237,7 +237,7 @@ class StoreJob {
 
   Random random_{42};
   std::uint64_t made_ = 0;  // chunks
-  const std::string template_;
+  std::string template_;
   std::string path_;
   const store::StoreOpener opener_;
   Id128 identity_ = random_id(random_);

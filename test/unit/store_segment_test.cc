@@ -333,7 +333,7 @@ TEST(Segment, ReadsNoSpoiledChunk) {
       (*reader)->scan([&](const Fingerprint&, const ChunkLocation&) { ++sound; });
   EXPECT_TRUE(scanned.is_ok()) << "what follows is found";
   EXPECT_EQ(sound, 2u);
-  EXPECT_EQ(spoil_chunk(dir / "none", chunks[1].location).code(), Code::kNoSuchFile);
+  EXPECT_EQ(spoil_chunk(dir / "none", chunks[1].location).status().code(), Code::kNoSuchFile);
 }
 
 TEST(Segment, ReadsWhatWasWrittenOutBeforeAFlush) {

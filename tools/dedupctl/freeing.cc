@@ -1,10 +1,14 @@
 #include "tools/dedupctl/freeing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
 #include "base/fields.h"
+#include "base/text.h"
 #include "store/kept.h"
 #include "store/replacement.h"
 
@@ -196,9 +200,58 @@ void remove_leftovers(const Catalog& catalog) {
 // What a crash interrupted.
 Status finish_drops(const LocalStores& local) {
   for (const LocalStore& one : local.stores) {
-    DEDUP_TRY(store::Store::open(one.store->directory(), true).status());
+    DEDUP_TRY(store::Store::open(one.store->place(), true).status());
   }
   return Status::ok();
+}
+
+std::string why(store::Store::Mover::Reason reason) {
+  using Reason = store::Store::Mover::Reason;
+  switch (reason) {
+    case Reason::kNotCommitted:
+      return "no committed generation names them: a job is writing them, or was killed";
+    case Reason::kOpen:
+      return "a job has them open";
+    case Reason::kOtherBelow:
+      return "slower tiers have others with their numbers: the tier is an old copy of itself, "
+             "and may go if dedupctl check finds every chunk without it";
+    case Reason::kNoRoom:
+      return "no slower tier has room for them";
+  }
+  return "";
+}
+
+// What a job has not done: from tiers that are too full, or are leaving. `notes`: what stays.
+Status move_down(const LocalStores& local, Freed& freed, std::vector<std::string>& notes) {
+  for (const LocalStore& one : local.stores) {
+    if (!one.store->is_overfull()) continue;
+    auto mover = one.store->move_down();
+    if (mover.status().code() == Code::kFileInUse) {
+      notes.push_back(mover.status().message());
+      continue;
+    }
+    DEDUP_TRY(mover.status());
+    for (bool done = false; !done;) {
+      DEDUP_ASSIGN(const store::Store::Mover::Moved moved, (*mover)->step());
+      freed.moved_bytes += moved.bytes;
+      done = moved.done;
+    }
+    for (const store::Store::Mover::Stays& stays : (*mover)->stays()) {
+      notes.push_back(
+          fmt::format("{}, which dedup_store does not name any more: {} in {} segments "
+                      "stay: {}",
+                      stays.directory, human(stays.bytes), stays.segments, why(stays.reason)));
+    }
+  }
+  return Status::ok();
+}
+
+// Collective: all ranks' notes on rank 0.
+void gather_notes(Upkeep& upkeep, const std::vector<std::string>& mine, Freed& freed) {
+  for (const Bytes& bytes : upkeep.ranks.gather(encoded(mine))) {
+    auto notes = decoded<std::vector<std::string>>(bytes).value_or(std::vector<std::string>{});
+    std::move(notes.begin(), notes.end(), std::back_inserter(freed.notes));
+  }
 }
 
 // All ranks' ids on all of them.
@@ -255,7 +308,11 @@ Status free_space(Upkeep& upkeep, const std::set<Id128>& given_up, Freed& freed)
   if (upkeep.is_root()) remove_leftovers(upkeep.catalog);
   const Status shortened = shorten_marks(upkeep);
   if (status.is_ok()) status = shortened;
-  for (std::uint64_t* number : {&freed.bytes, &freed.files, &freed.in_use}) {
+  std::vector<std::string> notes;
+  const Status moved = upkeep.ranks.agree(move_down(upkeep.local, freed, notes));
+  if (status.is_ok()) status = moved;
+  gather_notes(upkeep, notes, freed);
+  for (std::uint64_t* number : {&freed.bytes, &freed.files, &freed.in_use, &freed.moved_bytes}) {
     upkeep.ranks.sum({number, 1});
   }
   return status;

@@ -14,6 +14,7 @@ namespace dedup::ctl {
 struct Freed {
   std::uint64_t bytes = 0;
   std::uint64_t files = 0;         // that were dropped, each store's counted
+  std::uint64_t moved_bytes = 0;   // of segments, to slower tiers
   std::uint64_t in_use = 0;        // left alone, since a job has them open or has changed them
   std::vector<std::string> notes;  // on rank 0: what is left alone, and why
 };

@@ -53,6 +53,7 @@ ExitCode gc(Session& session) {
     Json out = json_head(session, "gc");
     out["freed_bytes"] = freed.bytes;
     out["dropped_files"] = freed.files;
+    out["moved_bytes"] = freed.moved_bytes;
     out["files_in_use"] = freed.in_use;
     out["notes"] = freed.notes;
     print(out);
@@ -60,6 +61,9 @@ ExitCode gc(Session& session) {
     for (const std::string& note : freed.notes) print(printable(note) + "\n");
     print(fmt::format("freed {}, dropped {} files{}\n", human(freed.bytes), freed.files,
                       freed.in_use == 0 ? "" : fmt::format(", {} are in use", freed.in_use)));
+    if (freed.moved_bytes != 0) {
+      print(fmt::format("moved {} to slower tiers\n", human(freed.moved_bytes)));
+    }
   }
   if (!status.is_ok()) return fail(session, status);
   return session.code_of_stores();

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
+#include "hints/hints.h"
 #include "hints/node.h"
 #include "tools/dedupctl/catalog.h"
 #include "tools/dedupctl/stores.h"
@@ -22,12 +24,6 @@ Status set_variable(const char* name, const std::string& value) {
   return Status::from_errno(errno, std::string("cannot set ") + name);
 }
 
-std::string escaped(const std::string& path) {
-  std::string out;
-  for (const char c : path) out += c == '%' ? "%%" : std::string(1, c);
-  return out;
-}
-
 // Beside this program, or in PATH.
 std::string mpiexec() {
   std::error_code error;
@@ -39,6 +35,14 @@ std::string mpiexec() {
   return "dedup-mpiexec";
 }
 
+// What each of its tiers is in.
+StorePlace parents_of(StorePlace place) {
+  for (StoreTier& tier : place.tiers()) {
+    tier.directory = filesystem::path(tier.directory).parent_path();
+  }
+  return place;
+}
+
 // mpiexec's arguments that make each store a node's, and DEDUP_STORE.
 Result<std::vector<std::string>> nodes_for(const LocalStores& local) {
   if (local.stores.empty()) {
@@ -47,25 +51,30 @@ Result<std::vector<std::string>> nodes_for(const LocalStores& local) {
   }
   if (local.stores.size() == 1) {
     DEDUP_TRY(set_variable("DEDUP_NODE", local.stores[0].node));
-    DEDUP_TRY(set_variable("DEDUP_STORE", escaped(local.stores[0].store->directory())));
+    DEDUP_TRY(set_variable("DEDUP_STORE", local.stores[0].store->place().text()));
     return std::vector<std::string>{"-n", "1"};
   }
-  const filesystem::path parent =
-      filesystem::path(local.stores[0].store->directory()).parent_path();
+  const StorePlace& first = local.stores[0].store->place();
+  const StorePlace parents = parents_of(first);
   std::string names;
   for (const LocalStore& store : local.stores) {
-    const filesystem::path directory(store.store->directory());
-    const std::string name = directory.filename();
-    if (directory.parent_path() != parent || !hints::is_node_name(name)) {
+    const StorePlace& place = store.store->place();
+    const std::string name = filesystem::path(place.directory()).filename();
+    const bool are_named_so = std::all_of(
+        place.tiers().begin(), place.tiers().end(),
+        [&](const StoreTier& tier) { return filesystem::path(tier.directory).filename() == name; });
+    if (parents_of(place) != parents || !are_named_so || !hints::is_node_name(name)) {
       return Status(Code::kArgument,
                     fmt::format("{} and {} cannot be the stores of one job: they must be in one "
                                 "directory, and named like nodes",
-                                local.stores[0].store->directory(), directory.string()));
+                                first.directory(), place.directory()));
     }
     names += (names.empty() ? "" : ",") + name;
   }
-  return std::vector<std::string>{"--nodes", names, "--store",
-                                  parent,    "-n",  std::to_string(local.stores.size())};
+  const std::string each = hints::change_tiers(
+      parents.text(), [](std::string_view directory) { return std::string(directory) + "/%n"; });
+  DEDUP_TRY(set_variable("DEDUP_STORE", each));
+  return std::vector<std::string>{"--nodes", names, "-n", std::to_string(local.stores.size())};
 }
 
 }  // namespace

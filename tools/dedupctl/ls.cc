@@ -151,8 +151,37 @@ ExitCode ls(Session& session) {
   return code;
 }
 
+namespace {
+
+// For people, a table of the stores that have several.
+void add_tiers(const StoreRow& row, Table& table) {
+  if (row.survey.tiers.size() < 2) return;
+  for (const store::TierSpace& tier : row.survey.tiers) {
+    const bool has_limit = tier.limit != store::TierSpace::kNoLimit;
+    const std::string limit = tier.is_leaving ? "leaving" : has_limit ? human(tier.limit) : "-";
+    table.add({row.node, limit, human(tier.used), human(tier.free), tier.directory});
+  }
+}
+
+Json json_of_tiers(const StoreRow& row) {
+  Json tiers = Json::array();
+  for (const store::TierSpace& tier : row.survey.tiers) {
+    const bool has_limit = tier.limit != store::TierSpace::kNoLimit;
+    tiers.push_back({{"directory", tier.directory},
+                     {"limit_bytes", has_limit ? Json(tier.limit) : Json()},
+                     {"used_bytes", tier.used},
+                     {"free_bytes", tier.free},
+                     {"leaving", tier.is_leaving}});
+  }
+  return tiers;
+}
+
+}  // namespace
+
 ExitCode df(Session& session) {
   if (!session.is_root()) return kFine;
+  Table tiers({"NODE", "LIMIT", "USED", "FREE", "TIER"}, {1, 2, 3});
+  bool has_tiers = false;
   Json stores = Json::array();
   Table table({"NODE", "FILES", "LIVE", "STORED", "LOGS", "FREE", "SIZE", "STORE"},
               {1, 2, 3, 4, 5, 6});
@@ -168,6 +197,8 @@ ExitCode df(Session& session) {
     table.add({row.node, std::to_string(row.survey.files.size()), human(live),
                human(row.survey.disk_bytes), human(logs), human(row.survey.free_bytes),
                human(row.survey.file_system_bytes), row.survey.directory});
+    add_tiers(row, tiers);
+    has_tiers = has_tiers || row.survey.tiers.size() > 1;
     stores.push_back({{"node", row.node},
                       {"uuid", row.survey.uuid.hex()},
                       {"directory", row.survey.directory},
@@ -177,7 +208,8 @@ ExitCode df(Session& session) {
                       {"disk_bytes", row.survey.disk_bytes},
                       {"log_bytes", logs},
                       {"free_bytes", row.survey.free_bytes},
-                      {"file_system_bytes", row.survey.file_system_bytes}});
+                      {"file_system_bytes", row.survey.file_system_bytes},
+                      {"tiers", json_of_tiers(row)}});
   }
   if (session.options.json) {
     Json out = json_head(session, "df");
@@ -186,6 +218,7 @@ ExitCode df(Session& session) {
   } else {
     print_troubles(session);
     if (!session.catalog.stores.empty()) print(table.text());
+    if (has_tiers) print("\n" + tiers.text());
   }
   return session.code_of_stores();
 }

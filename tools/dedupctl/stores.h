@@ -28,7 +28,7 @@ struct LocalStores {
   std::vector<Trouble> troubles;
 };
 
-// Where the stores of open_stores() are, or should be, outside a job.
+// Where the stores of open_stores() and their tiers are, or should be, outside a job.
 std::vector<std::string> store_directories(const std::vector<std::string>& templates,
                                            const std::string& node);
 

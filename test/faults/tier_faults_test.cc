@@ -1,0 +1,259 @@
+// A fault at every call of a job whose store has two tiers, and of moving segments from one to the
+// other: every segment of a generation that was committed is there, whole.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "service/messages/store_node.h"
+#include "store/files/layout.h"
+#include "store/kept.h"
+#include "test/faults/memory_system.h"
+#include "test/hooks/faulty_system.h"
+#include "test/unit/store_job.h"
+
+namespace dedup::test {
+namespace {
+
+using service::Chunk;
+using store::Fault;
+using Order = MemorySystem::Order;
+
+constexpr const char* kFast = "/m1";
+constexpr const char* kSlow = "/n1";
+
+class TierWorld : public service::StoreJob {
+ public:
+  TierWorld() : StoreJob("/m1/fast:/n1/store", "/shared/ckpt") {
+    for (const char* const disk : {kFast, kSlow, "/shared"}) memory_.mount(disk);
+    memory_.set_process(process_);
+    faulty_.on_failed_sync = [this](int fd) { memory_.fail_sync(fd); };
+  }
+  ~TierWorld() {
+    node_.reset();
+    store::use_system(before_);
+  }
+
+  store::FaultPlan& plan() { return plan_; }
+  void settle() {
+    for (const char* const disk : {kFast, kSlow}) memory_.settle(disk);
+  }
+
+  // What has a faster tier as it comes up again after a reboot; before, it had nothing.
+  Status lose_fast() {
+    DEDUP_TRY(open_store().status());
+    node_ = new_node();
+    return store::fs::remove_tree("/m1/fast");
+  }
+
+  // A generation all of which is below.
+  Status commit_below() {
+    ++begun_;
+    DEDUP_TRY(attach(true).status());
+    const auto copies = chunks(4);
+    DEDUP_TRY(put(copies));
+    return commit_all(copies);
+  }
+
+  // A generation with chunks above and below, of which two segments are above.
+  Status commit_one() {
+    ++begun_;
+    DEDUP_TRY(attach(true).status());
+    const auto own = chunks(4), more = chunks(3), copies = chunks(4);
+    DEDUP_TRY(store_as_rank(own).status());
+    DEDUP_TRY(store_as_rank(more).status());
+    DEDUP_TRY(put(copies));
+    std::vector<Chunk> all = own;
+    all.insert(all.end(), more.begin(), more.end());
+    all.insert(all.end(), copies.begin(), copies.end());
+    return commit_all(all);
+  }
+  Status commit_all(const std::vector<Chunk>& all) {
+    // Committed or not: the next job sees.
+    generations_.push_back(all);
+    DEDUP_ASSIGN(const store::CommitRecord record, begin_commit(random_id(random_), all));
+    DEDUP_TRY(prepare(record).status());
+    DEDUP_TRY(finish_commit(record));
+    ++certain_;
+    DEDUP_TRY(node_->on(service::Collect{identity_, record.attempt}).status());
+    return node_->on(service::Detach{identity_, false, {}}).status();
+  }
+  // Another file has the segments, too.
+  Status keep() {
+    DEDUP_ASSIGN(const auto store, open_store());
+    return store::keep_generation(*store, identity_, base_, true);
+  }
+  // Everything moves down, with a store to which the faster tier belongs no more.
+  static Status empty() {
+    DEDUP_ASSIGN(const auto store, store::Store::open("/n1/store", true));
+    DEDUP_ASSIGN(const auto mover, store->move_down());
+    for (;;) {
+      DEDUP_ASSIGN(const store::Store::Mover::Moved moved, mover->step());
+      if (moved.done) return Status::ok();
+    }
+  }
+
+  // The process dies, and the disks lose power if `choose` says what becomes of the rest.
+  void end_process(const Choose& choose, Order order) {
+    node_.reset();
+    plan_.set(Fault::kNone, 0);
+    memory_.kill(process_);
+    memory_.set_process(++process_);
+    if (choose) {
+      memory_.crash(kFast, choose, order);
+      memory_.crash(kSlow, choose, order);
+    }
+    node_ = new_node();
+  }
+
+  // What the next job finds; and that everything can be moved down then, and nothing is left above.
+  std::string check(bool kept) {
+    const auto found = find();
+    if (!found.is_ok()) return found.status().message();
+    if (!found->damaged.empty()) return found->damaged[0];
+    if (found->records.size() > 1) return "two newest generations";
+    const std::size_t number = found->records.empty() ? 0 : found->records[0]->number;
+    if (number < certain_) return "no generation, or an older one than the last";
+    if (number == 0) return "";
+    const Id128 attempt = found->records[0].digest().attempt;
+    if (std::string wrong = check_all(attempt, number, kept); !wrong.empty()) return wrong;
+    if (const Status status = empty(); !status.is_ok()) return "then " + status.message();
+    // What a commit that came to nothing has left stays where it is.
+    const bool is_last = number == begun_;
+    for (const auto& [path, size] : memory_.tree(kFast)) {
+      if (is_last && path.ends_with(".seg")) return path + " is left above";
+    }
+    for (const auto& [path, size] : memory_.tree(kSlow)) {
+      if (path.ends_with("/moving")) return path + " is left";
+    }
+    if (std::string wrong = check_all(attempt, number, kept); !wrong.empty()) {
+      return "moved down, " + wrong;
+    }
+    return check_space(kept);
+  }
+
+ private:
+  std::string check_all(const Id128& attempt, std::size_t number, bool kept) {
+    std::vector<Id128> identities{identity_};
+    if (kept) identities.push_back(store::kept_identity(identity_, attempt));
+    for (const Id128& identity : identities) {
+      const auto attached =
+          node_->on(service::Attach{identity, path_, template_, attempt, false, false});
+      if (!attached.is_ok()) return attached.status().message();
+      const auto got = get_chunks(*node_, identity, generations_[number - 1]);
+      if (!got.is_ok()) return got.status().message();
+      for (std::size_t i = 0; i < got->size(); ++i) {
+        if ((*got)[i] != generations_[number - 1][i].data) return "lost " + std::to_string(i);
+      }
+      const Status left = node_->on(service::Detach{identity, false, {}}).status();
+      if (!left.is_ok()) return left.message();
+    }
+    return "";
+  }
+
+  // Both files, if there are two, have the same segments still; and all is free when they are gone.
+  std::string check_space(bool kept) {
+    const auto store = store::Store::open("/n1/store", true);
+    if (!store.is_ok()) return store.status().message();
+    const auto segments = (*store)->segments(identity_);
+    if (!segments.is_ok()) return segments.status().message();
+    for (const store::SegmentSize& segment : *segments) {
+      if (segment.is_shared != kept) return "a segment is not shared as it was";
+    }
+    const auto identities = (*store)->identities();
+    if (!identities.is_ok()) return identities.status().message();
+    for (const Id128& identity : *identities) {
+      if (const auto freed = (*store)->drop_file(identity); !freed.is_ok()) {
+        return freed.status().message();
+      }
+    }
+    for (const char* const disk : {kFast, kSlow}) {
+      for (const auto& [path, size] : memory_.tree(disk)) {
+        const bool is_within = path.find("/files/") != std::string::npos;
+        if (is_within && !path.ends_with("/files/")) return path + " is left for good";
+      }
+    }
+    return "";
+  }
+
+  MemorySystem memory_;
+  store::FaultPlan plan_;
+  store::FaultySystem faulty_{memory_, plan_};
+  store::System& before_ = store::use_system(faulty_);
+  int process_ = 1;
+  std::vector<std::vector<Chunk>> generations_;  // that were committed, or may have been
+  std::uint64_t begun_ = 0;                      // commits
+  std::uint64_t certain_ = 0;                    // so many of them were
+};
+
+enum class What { kCommit, kMove, kMoveShared, kAdopt };
+
+// `choose`: what the disks lose; null: they keep their power. False if there was no n-th call.
+bool run(What what, Fault fault, std::uint64_t n, const Choose& choose, Order order) {
+  TierWorld world;
+  const bool moves = what == What::kMove || what == What::kMoveShared;
+  const bool kept = what == What::kMoveShared;
+  if (moves) {
+    const Status status = world.commit_one();
+    EXPECT_TRUE(status.is_ok()) << status.message();
+  }
+  if (kept) {
+    const Status status = world.keep();
+    EXPECT_TRUE(status.is_ok()) << status.message();
+  }
+  if (what == What::kAdopt) {
+    const Status before = world.commit_below();
+    EXPECT_TRUE(before.is_ok()) << before.message();
+    const Status lost = world.lose_fast();
+    EXPECT_TRUE(lost.is_ok()) << lost.message();
+  }
+  world.settle();
+  world.plan().set(fault, n);
+  const Status status = moves ? TierWorld::empty() : world.commit_one();
+  const bool struck = world.plan().struck != 0;
+  const std::string where = world.plan().where;
+  EXPECT_TRUE(struck || status.is_ok()) << status.message();
+  world.end_process(choose, order);
+  EXPECT_EQ(world.check(kept), "") << name_of(fault) << " at call " << n << " (" << where << ")";
+  return struck && !testing::Test::HasFailure();
+}
+
+class TierFaults : public testing::TestWithParam<What> {
+ protected:
+  static void run_all(Fault fault, const Choose& choose, Order order) {
+    for (std::uint64_t n = 1; run(GetParam(), fault, n, choose, order); ++n) continue;
+  }
+};
+
+TEST_P(TierFaults, NothingIsLostIfACallFails) {
+  for (auto fault = Fault::kIo; fault != Fault::kDead;
+       fault = static_cast<Fault>(static_cast<int>(fault) + 1)) {
+    run_all(fault, nullptr, Order::kAny);
+    run_all(fault, lose_all(), Order::kAny);
+  }
+}
+
+TEST_P(TierFaults, NothingIsLostIfTheProcessIsKilled) {
+  for (const Fault fault : {Fault::kDead, Fault::kDeadShort}) {
+    run_all(fault, nullptr, Order::kAny);
+    run_all(fault, lose_all(), Order::kAny);
+    run_all(fault, keep_all(), Order::kAny);
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+      run_all(fault, choose_randomly(seed), Order::kInOrder);
+      run_all(fault, choose_randomly(seed), Order::kAny);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TierFaults,
+                         testing::Values(What::kCommit, What::kMove, What::kMoveShared,
+                                         What::kAdopt),
+                         [](const auto& what) {
+                           return std::string(what.param == What::kCommit  ? "Commit"
+                                              : what.param == What::kMove  ? "Move"
+                                              : what.param == What::kAdopt ? "Adopt"
+                                                                           : "MoveShared");
+                         });
+
+}  // namespace
+}  // namespace dedup::test
