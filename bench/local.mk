@@ -1,6 +1,6 @@
 # Sources of bench/: see the root Makefile.am for the variables. bench/run makes bench_programs; hdf5_settings
 # is compiled by the script that runs it.
-bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/rates \
+bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/pieces bench/programs/rates \
   bench/programs/frames bench/programs/losses bench/programs/recovery bench/programs/background bench/programs/reduction bench/programs/beyond_reduce bench/programs/beyond_reduce_wide bench/programs/beyond_place
 EXTRA_PROGRAMS += $(bench_program_names)
 bench_programs: $(bench_program_names)
@@ -22,6 +22,10 @@ bench_programs_checkpoint_LDADD = $(bench_libraries)
 bench_programs_partner_copy_SOURCES = bench/programs/partner_copy.cc
 bench_programs_partner_copy_CPPFLAGS = $(bench_cppflags) -D_GNU_SOURCE
 bench_programs_partner_copy_LDADD = $(bench_libraries)
+
+bench_programs_pieces_SOURCES = bench/programs/pieces.cc
+bench_programs_pieces_CPPFLAGS = $(bench_cppflags)
+bench_programs_pieces_LDADD = $(bench_libraries)
 
 bench_programs_recovery_SOURCES = bench/programs/recovery.cc
 bench_programs_recovery_CPPFLAGS = $(bench_cppflags) -D_GNU_SOURCE
@@ -61,5 +65,5 @@ bench_programs_beyond_reduce_wide_CPPFLAGS = $(AM_CPPFLAGS) -include bench/progr
 bench_programs_beyond_place_SOURCES = bench/programs/beyond/place.cc $(beyond_sources)
 bench_programs_beyond_place_LDADD = libdedup_core.la
 
-EXTRA_DIST += bench/hdf5-settings bench/hdf5_settings.c bench/run bench/plot bench/README.md bench/performance.md \
+EXTRA_DIST += bench/hdf5-settings bench/hdf5_settings.c bench/run bench/plot bench/profile bench/README.md bench/performance.md \
   bench/harness bench/sections
