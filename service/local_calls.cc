@@ -58,6 +58,11 @@ class LocalCalls::Call : public Transport::Call {
     calls_.after_();
   }
 
+  bool is_ready() override {
+    const std::lock_guard lock(calls_.mutex_);
+    return answer_ && answer_->result;
+  }
+
   Result<Bytes> receive() override {
     std::unique_lock lock(calls_.mutex_);
     if (!answer_) begin();

@@ -1,9 +1,11 @@
 // Takes requests apart for the three roles of a node.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/fields.h"
 #include "service/block_home.h"
@@ -42,7 +44,8 @@ class NodeHandler : public Handler {
                                                                             body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
-        answer_one_of<Attach, Detach, Restore>(*this, opcode, body, responder) ||
+        answer_one_of<Attach, Detach, Restore, LendSegment, AwaitWriter, AskWriters>(
+            *this, opcode, body, responder) ||
         answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
                       Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
                       RecallLease, ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits,
@@ -55,6 +58,10 @@ class NodeHandler : public Handler {
 
   void closed(ConnectionId connection) override {
     file_home_.closed(connection);
+    for (auto& [identity, waiting] : awaiting_) {
+      std::erase_if(waiting,
+                    [&](const Awaiting& one) { return one.responder->connection() == connection; });
+    }
     const auto task = tasks_.find(connection);
     if (task == tasks_.end()) return;
     executor_.cancel(task->second);
@@ -66,10 +73,12 @@ class NodeHandler : public Handler {
   // Block homes know the files that are attached, too.
   Result<AttachReply> on(const Attach& request) {
     DEDUP_ASSIGN(AttachReply reply, store_node_.on(request));
+    if (request.write) end_awaiting(request.identity);
     block_homes_.attach(request.identity, request.base);
     return reply;
   }
   Result<Empty> on(const Detach& request) {
+    end_awaiting(request.identity);
     block_homes_.detach(request.identity);
     return store_node_.on(request);
   }
@@ -80,8 +89,47 @@ class NodeHandler : public Handler {
         request.in_background ? Executor::Precedence::kBackground : Executor::Precedence::kCommit,
         request.bytes_per_second);
   }
+  void on(const AwaitWriter& request, std::unique_ptr<Responder> responder) {
+    if (store_node_.read_only_base(request.identity)) {
+      awaiting_[request.identity].push_back({request.ticket, std::move(responder)});
+    } else {
+      responder->reply({}, {});
+    }
+  }
+  Result<AskWritersReply> on(const AskWriters& request) {
+    AskWritersReply reply;
+    const std::optional<Id128> base = store_node_.read_only_base(request.identity);
+    if (!base) return reply;
+    reply.may_write = false;
+    reply.base = *base;
+    const auto waiting = awaiting_.find(request.identity);
+    reply.is_awaited =
+        waiting != awaiting_.end() &&
+        std::any_of(waiting->second.begin(), waiting->second.end(),
+                    [&](const Awaiting& one) { return one.ticket == request.ticket; });
+    return reply;
+  }
+  void on(const LendSegment& request, std::unique_ptr<Responder> responder) {
+    Result<Descriptor> lent = store_node_.on(request);
+    if (lent.is_ok()) {
+      responder->lend(*std::move(lent));
+    } else {
+      responder->reply(lent.status(), {});
+    }
+  }
 
  private:
+  // Who wants to know when somebody can write.
+  struct Awaiting {
+    Id128 ticket;
+    std::unique_ptr<Responder> responder;
+  };
+  void end_awaiting(const Id128& identity) {
+    auto waiting = awaiting_.extract(identity);
+    if (waiting.empty()) return;
+    for (Awaiting& one : waiting.mapped()) one.responder->reply({}, {});
+  }
+
   // Whether the opcode is one of these requests'; if so, it is answered, or will be.
   template <typename... Requests, typename Home>
   bool answer_one_of(Home& home, Opcode opcode, std::span<const std::byte> body,
@@ -123,7 +171,8 @@ class NodeHandler : public Handler {
   std::string node_name_;
   NodeIndex self_;
   Executor& executor_;
-  std::unordered_map<ConnectionId, Executor::Ticket> tasks_;  // the last one of each
+  std::unordered_map<ConnectionId, Executor::Ticket> tasks_;   // the last one of each
+  std::unordered_map<Id128, std::vector<Awaiting>> awaiting_;  // of files that are read only
   FileHome file_home_;
   BlockHomes block_homes_;
   StoreNode store_node_;

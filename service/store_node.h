@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -36,6 +37,8 @@ class StoreNode {
   Result<FindReply> on(const Find& request);
   // An error leaves what was attached before as it was.
   Result<AttachReply> on(const Attach& request);
+  // The generation that the file is, if this job has it attached for reading only.
+  std::optional<Id128> read_only_base(const Id128& identity) const;
   // The file is detached whatever the reply. Harmless if it is not attached, unless `drop` is set.
   Result<Empty> on(const Detach& request);
   Result<Empty> on(const Adopt& request);
@@ -52,6 +55,7 @@ class StoreNode {
   Result<Empty> on(const Distrust& request);
   Result<LocateReply> on(const Locate& request);
   Result<ChunksReply> on(const GetChunks& request);
+  Result<Descriptor> on(const LendSegment& request);
   Result<PutReply> on(const PutChunks& request);
   // kNotFound if the log is gone or was cleared there.
   Result<BytesReply> on(const ReadLog& request);

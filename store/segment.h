@@ -14,9 +14,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
+#include "base/descriptor.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "base/worker.h"
@@ -121,6 +123,13 @@ class SegmentReader {
                                      std::span<const Fingerprint> fingerprints,
                                      std::span<const std::span<std::byte>> outs,
                                      std::span<ChunkSeal> seals = {}) const = 0;
+  // What another process of this host, which need not reach the store, reads the segment by:
+  // borrowed_segment(). kUnsupported if there is no such thing.
+  virtual Result<Descriptor> lend() const;
 };
+
+// A segment of somebody else's store, of which he gave lend(). `name`: what to call it in messages.
+// kCorrupt if it is none.
+Result<std::shared_ptr<const SegmentReader>> borrowed_segment(Descriptor lent, std::string name);
 
 }  // namespace dedup::store

@@ -36,7 +36,11 @@ Result<std::shared_ptr<LocalFile>> LocalFile::get(service::Client& client, const
 }
 
 LocalFile::LocalFile(service::Client& client, const Id128& identity, std::string store_directory)
-    : client_(&client), identity_(identity), store_directory_(std::move(store_directory)) {}
+    : client_(&client),
+      identity_(identity),
+      store_directory_(std::move(store_directory)),
+      neighbours_(client, identity),
+      settled_(client, identity) {}
 
 LocalFile::~LocalFile() {
   const std::lock_guard lock(registry_mutex);
@@ -145,6 +149,7 @@ Result<std::unique_ptr<store::SegmentWriter>> LocalFile::create_segment(std::uin
 }
 
 void LocalFile::forget_segments() {
+  neighbours_.forget();
   const std::lock_guard lock(mutex_);
   store_->close_readers(identity_);
 }

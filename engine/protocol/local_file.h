@@ -13,7 +13,9 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/protocol/own_leases.h"
+#include "engine/protocol/settled.h"
 #include "service/client.h"
+#include "service/neighbours.h"
 #include "store/log.h"
 #include "store/segment.h"
 #include "store/store.h"
@@ -74,6 +76,10 @@ class LocalFile {
   Result<std::unique_ptr<store::IndexReader>> index(const Id128& generation);
   // A segment to append to, of a number that the service gave.
   Result<std::unique_ptr<store::SegmentWriter>> create_segment(std::uint64_t number);
+  // The same of other nodes of this host.
+  service::Neighbours& neighbours() { return neighbours_; }
+  // What this process knows as long as nobody can write.
+  Settled& settled() { return settled_; }
   // A commit may have removed segments: forget what is open.
   void forget_segments();
 
@@ -96,6 +102,9 @@ class LocalFile {
   std::uint64_t log_number_ = 0;
   std::vector<LoggedRun> runs_;  // in the order of writing
   std::size_t sealed_ = 0;       // of them
+
+  service::Neighbours neighbours_;
+  Settled settled_;
 };
 
 }  // namespace dedup::engine

@@ -21,6 +21,8 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kRestore:
     case Opcode::kPutWritten:
     case Opcode::kListWritten:
+    case Opcode::kLendSegment:
+    case Opcode::kAskWriters:
       return true;
     default:
       return false;
@@ -32,7 +34,7 @@ bool waits_for_others(Opcode opcode) {
 }
 
 bool is_handled_at_once(Opcode opcode) {
-  return opcode == Opcode::kRestore || opcode == Opcode::kPrepare;
+  return opcode == Opcode::kRestore || opcode == Opcode::kPrepare || opcode == Opcode::kAwaitWriter;
 }
 
 }  // namespace dedup::service

@@ -79,6 +79,28 @@ struct Attach {
   static constexpr Opcode kOpcode = Opcode::kAttach;
   using Reply = AttachReply;
 };
+// Answered when this job attaches the file for writing, at once if it has, or when it is detached.
+// Who has asked looks whether there is an answer (Client::Pending::is_ready): as long as there is
+// none nobody can have written, since who writes has attached the file so on all nodes before.
+struct AwaitWriter {
+  Id128 identity;
+  Id128 ticket;  // of the asker's choice
+  static constexpr Opcode kOpcode = Opcode::kAwaitWriter;
+  using Reply = Empty;
+};
+// What there is to know before. If the AwaitWriter of a ticket is waiting, the file is what
+// generation `base` is, until that is answered.
+struct AskWritersReply {
+  bool may_write = true;    // at the moment somebody can
+  bool is_awaited = false;  // an AwaitWriter of the ticket is waiting
+  Id128 base;               // attempt; zero: none
+};
+struct AskWriters {
+  Id128 identity;
+  Id128 ticket;
+  static constexpr Opcode kOpcode = Opcode::kAskWriters;
+  using Reply = AskWritersReply;
+};
 // Ends it: uncommitted state, logs and attempts are dropped, locks released. `drop`: the whole file
 // goes, and a mark stays that names `stores_left` (stores of the record that were not there).
 struct Detach {
@@ -251,6 +273,15 @@ struct GetChunks {
   std::vector<NamedChunk> chunks;  // at most kPayload bytes of them
   static constexpr Opcode kOpcode = Opcode::kGetChunks;
   using Reply = ChunksReply;
+};
+// A segment's descriptor, to read it by (store::borrowed_segment); kUnsupported to who is on
+// another host. It is the asker's business to ask where chunks are each time: so nobody reads
+// around a service that has stopped.
+struct LendSegment {
+  Id128 identity;
+  std::uint64_t number = 0;
+  static constexpr Opcode kOpcode = Opcode::kLendSegment;
+  using Reply = Empty;
 };
 // The service stores these chunks (those it does not hold) in a segment of its own, if none was
 // damaged since it was sealed (kCorrupt).

@@ -400,11 +400,29 @@ SegmentFileReader::SegmentFileReader(std::unique_ptr<Private> p) : p_(std::move(
 SegmentFileReader::~SegmentFileReader() = default;
 
 Result<std::unique_ptr<SegmentFileReader>> SegmentFileReader::open(const std::string& path) {
+  DEDUP_ASSIGN(fs::File file, fs::open_read(path));
+  return of(std::move(file));
+}
+
+// Opened anew: who reads it somewhere else is no user of this one.
+Result<Descriptor> SegmentFileReader::lend() const {
+  DEDUP_ASSIGN(fs::File file, fs::open_read(p_->file.path()));
+  return Descriptor(file.release());
+}
+
+Result<std::shared_ptr<const SegmentReader>> borrowed_segment(Descriptor lent, std::string name) {
+  DEDUP_ASSIGN(std::shared_ptr<const SegmentReader> reader,
+               SegmentFileReader::of(fs::File(system(), lent.release(), std::move(name))));
+  return reader;
+}
+
+Result<std::unique_ptr<SegmentFileReader>> SegmentFileReader::of(fs::File file) {
   auto p = std::make_unique<Private>();
-  DEDUP_ASSIGN(p->file, fs::open_read(path));
+  p->file = std::move(file);
   std::array<std::byte, format::kFileHeaderSize> header;
   DEDUP_TRY(fs::read_at(p->file, 0, header));
-  DEDUP_ASSIGN(const auto about, format::check_file_header(header, format::kSegment, path));
+  DEDUP_ASSIGN(const auto about,
+               format::check_file_header(header, format::kSegment, p->file.path()));
   p->number = about.number;
   p->salt = about.salt;
   return std::unique_ptr<SegmentFileReader>(new SegmentFileReader(std::move(p)));

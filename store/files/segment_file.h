@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/fs.h"
 #include "store/segment.h"
 
 namespace dedup::store {
@@ -40,6 +41,7 @@ class SegmentFileWriter final : public SegmentWriter {
 class SegmentFileReader final : public SegmentReader {
  public:
   static Result<std::unique_ptr<SegmentFileReader>> open(const std::string& path);
+  static Result<std::unique_ptr<SegmentFileReader>> of(fs::File file);
   ~SegmentFileReader() override;
 
   Status read_run(std::span<const ChunkLocation> locations,
@@ -49,6 +51,7 @@ class SegmentFileReader final : public SegmentReader {
   std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
                              std::span<const std::span<std::byte>> outs,
                              std::span<ChunkSeal> seals = {}) const override;
+  Result<Descriptor> lend() const override;
 
   // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
   // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be

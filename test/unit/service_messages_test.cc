@@ -339,7 +339,8 @@ using Requests =
          OpenLog, Look, Claim, Register, Release, ForgetSegment, Distrust, Locate, GetChunks,
          PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare,
          Commit, Abort, Collect, RecallLease, Restore, ListShares, MakeUnits, ListUnits,
-         JoinStripes, FindPlacements, PutWritten, ListWritten>;
+         JoinStripes, FindPlacements, PutWritten, ListWritten, LendSegment, AwaitWriter,
+         AskWriters>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
@@ -449,7 +450,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 63u);
+  EXPECT_EQ(all.size(), 66u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }
