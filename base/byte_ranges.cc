@@ -1,6 +1,7 @@
 #include "base/byte_ranges.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dedup {
 
@@ -36,6 +37,16 @@ std::vector<ByteRange> missing(std::vector<ByteRange> ranges, std::uint64_t size
   }
   if (at < size) out.push_back({at, size - at});
   return out;
+}
+
+std::vector<ByteRange> common(std::vector<ByteRange> a, std::vector<ByteRange> b) {
+  a = joined(std::move(a));
+  b = joined(std::move(b));
+  if (a.empty() || b.empty()) return {};
+  const std::uint64_t size = std::min(a.back().end(), b.back().end());
+  std::vector<ByteRange> outside = missing(std::move(a), size);
+  for (const ByteRange& range : missing(std::move(b), size)) outside.push_back(range);
+  return missing(std::move(outside), size);
 }
 
 std::uint64_t bytes_of(std::span<const ByteRange> ranges) {

@@ -19,6 +19,9 @@ void append(std::vector<ByteRange>& ranges, const ByteRange& range);
 // What of a file of `size` bytes is in none of `ranges`; ascending.
 std::vector<ByteRange> missing(std::vector<ByteRange> ranges, std::uint64_t size);
 
+// What is in some range of either; ascending.
+std::vector<ByteRange> common(std::vector<ByteRange> a, std::vector<ByteRange> b);
+
 std::uint64_t bytes_of(std::span<const ByteRange> ranges);
 
 }  // namespace dedup

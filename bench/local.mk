@@ -1,7 +1,10 @@
 # Sources of bench/: see the root Makefile.am for the variables. bench/run makes bench_programs; hdf5_settings
 # is compiled by the script that runs it.
-bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/pieces bench/programs/rates \
-  bench/programs/frames bench/programs/losses bench/programs/recovery bench/programs/background bench/programs/reduction bench/programs/beyond_reduce bench/programs/beyond_reduce_wide bench/programs/beyond_place
+bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/pieces \
+  bench/programs/rates bench/programs/frames bench/programs/losses bench/programs/recovery \
+  bench/programs/background bench/programs/small_files bench/programs/reduction \
+  bench/programs/beyond_reduce bench/programs/beyond_reduce_wide bench/programs/beyond_count \
+  bench/programs/beyond_place
 EXTRA_PROGRAMS += $(bench_program_names)
 bench_programs: $(bench_program_names)
 .PHONY: bench_programs
@@ -35,6 +38,10 @@ bench_programs_background_SOURCES = bench/programs/background.cc
 bench_programs_background_CPPFLAGS = $(bench_cppflags)
 bench_programs_background_LDADD = $(bench_libraries)
 
+bench_programs_small_files_SOURCES = bench/programs/small_files.cc
+bench_programs_small_files_CPPFLAGS = $(bench_cppflags)
+bench_programs_small_files_LDADD = $(bench_libraries)
+
 bench_programs_rates_SOURCES = bench/programs/rates.cc
 bench_programs_rates_CPPFLAGS = $(bench_cppflags)
 bench_programs_rates_LDADD = $(bench_libraries)
@@ -62,6 +69,8 @@ bench_programs_beyond_reduce_LDADD = libdedup_core.la
 bench_programs_beyond_reduce_wide_SOURCES = bench/programs/beyond/reduce.cc bench/programs/beyond/wide.h \
   $(beyond_sources) plan/reduce.cc
 bench_programs_beyond_reduce_wide_CPPFLAGS = $(AM_CPPFLAGS) -include bench/programs/beyond/wide.h
+bench_programs_beyond_count_SOURCES = bench/programs/beyond/count.cc $(beyond_sources)
+bench_programs_beyond_count_LDADD = libdedup_core.la
 bench_programs_beyond_place_SOURCES = bench/programs/beyond/place.cc $(beyond_sources)
 bench_programs_beyond_place_LDADD = libdedup_core.la
 

@@ -1,6 +1,7 @@
 #include "engine/admin.h"
 
 #include "engine/c_interface.h"
+#include "engine/fetch.h"
 #include "engine/heal.h"
 
 using dedup::Code;
@@ -27,5 +28,14 @@ int dedup_admin_heal(MPI_Comm comm, const char* path, unsigned replication, int 
     healed->unknown_bytes = done.unknown_bytes;
     healed->lowest_copies = done.lowest_copies;
     return Status::ok();
+  });
+}
+
+int dedup_admin_fetch(MPI_Comm comm, const char* path, dedup_error* error) {
+  return engine::guarded(error, [&]() -> Status {
+    const auto hints = engine::hints_of(MPI_INFO_NULL, MPI_INFO_NULL);
+    Status mine = engine::check_path(path);
+    if (mine.is_ok()) mine = hints.status();
+    return engine::fetch(comm, path, mine, hints.is_ok() ? *hints : dedup::hints::Hints{});
   });
 }

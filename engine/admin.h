@@ -41,6 +41,10 @@ enum {
 int dedup_admin_heal(MPI_Comm comm, const char* path, unsigned replication, int flags,
                      dedup_admin_healed* healed, dedup_error* error);
 
+/* Collective over comm. Brings the plain file at `path` (a name without its prefix) into the
+ * stores, and leaves it where it is (dedup_fetch). As above. */
+int dedup_admin_fetch(MPI_Comm comm, const char* path, dedup_error* error);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -11,6 +11,7 @@
 #include "engine/chunks/timer.h"
 #include "engine/close_handle.h"
 #include "engine/commit.h"
+#include "engine/fetch.h"
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/job.h"
 #include "engine/open_handle.h"
@@ -87,6 +88,7 @@ int dedup_open(MPI_Comm comm, const char* path, int amode, MPI_Info info, MPI_In
     DEDUP_ASSIGN(auto open,
                  engine::open_handle(comm, path, amode, named.is_ok() ? resolved.status() : named,
                                      resolved.is_ok() ? resolved.value() : hints::Hints{}));
+    DEDUP_ASSIGN(open, engine::open_fetched(comm, std::move(open), amode));
     *file = new dedup_file{std::move(open)};
     return Status::ok();
   });

@@ -12,7 +12,11 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/delete_file.h \
   engine/protocol/failpoint.cc \
   engine/protocol/failpoint.h \
+  engine/protocol/cached_file.cc \
+  engine/protocol/displaced_file.cc \
   engine/protocol/fence.cc \
+  engine/protocol/cached_file.h \
+  engine/protocol/displaced_file.h \
   engine/protocol/fence.h \
   engine/protocol/given_up.cc \
   engine/protocol/given_up.h \
@@ -43,6 +47,10 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/plain_file.h \
   engine/protocol/reader.cc \
   engine/protocol/reader.h \
+  engine/protocol/rank_grid.cc \
+  engine/protocol/rank_grid.h \
+  engine/protocol/reference_exchange.cc \
+  engine/protocol/reference_exchange.h \
   engine/protocol/referrals.cc \
   engine/protocol/referrals.h \
   engine/protocol/restores.cc \
@@ -106,6 +114,8 @@ libdedup_mpi_la_SOURCES = \
   engine/mpi/checked_message.h \
   engine/mpi/comm_ranks.cc \
   engine/mpi/comm_ranks.h \
+  engine/mpi/counts.cc \
+  engine/mpi/counts.h \
   engine/mpi/hooks.cc \
   engine/mpi/hooks.h \
   engine/mpi/job.cc \
@@ -123,6 +133,8 @@ libdedup_mpi_la_SOURCES = \
 libdedup_dump_la_CPPFLAGS = $(libdedup_engine_la_CPPFLAGS)
 libdedup_dump_la_CXXFLAGS = $(libdedup_engine_la_CXXFLAGS)
 libdedup_dump_la_SOURCES = \
+  engine/dump/counting.cc \
+  engine/dump/counting.h \
   engine/dump/dump.cc \
   engine/dump/dump.h \
   engine/dump/dump_round.cc \
@@ -159,6 +171,8 @@ libdedup_engine_la_SOURCES += \
   engine/dedup.cc \
   engine/dedup.h \
   engine/file_handle.h \
+  engine/fetch.cc \
+  engine/fetch.h \
   engine/heal.cc \
   engine/heal.h \
   engine/log_dump.cc \
@@ -195,6 +209,7 @@ test_integration_programs_exchange_check_LDADD = $(test_integration_programs_rou
 
 unit_tests_SOURCES += \
   test/unit/engine_chunks_test.cc \
+  test/unit/engine_counts_test.cc \
   test/unit/engine_round_test.cc
 
 # The borders between rooms. Each program is one room whole, with those that it may use: it does not

@@ -95,12 +95,12 @@ Status check_losses(const FileHandle& file) {
               std::to_string(file.nodes()) + ": use more, or another redundancy"};
 }
 
-// Every rank reads a plain file itself.
+// Every rank reads a plain file itself; one that is cached it need not.
 Status open_plain(FileHandle& file) {
   const auto view = file.view();
   const bool has_data =
       view->info.real_path == service::FileInfo::RealPath::kPlain && view->info.plain.size > 0;
-  if (!has_data) return Status::ok();
+  if (!has_data || view->committed) return Status::ok();
   DEDUP_ASSIGN(file.plain, PlainFile::open(file.path, view->info.plain));
   return Status::ok();
 }
@@ -129,6 +129,7 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
   file->home = service::file_home(path, job->nodes());
   file->writable = (arguments.amode & MPI_MODE_RDONLY) == 0;
   file->heals = arguments.purpose == Purpose::kHealing;
+  file->fetches = arguments.purpose == Purpose::kFetching;
   file->delete_on_close = (arguments.amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
   DEDUP_TRY(check_same(*file, arguments.amode));
   // A heal does what can be done with the nodes that are left.

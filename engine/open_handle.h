@@ -12,7 +12,7 @@
 
 namespace dedup::engine {
 
-enum class Purpose { kAccess, kHealing };
+enum class Purpose { kAccess, kHealing, kFetching };
 
 // Collective over `comm`. `mine`: this rank's verdict on its own arguments so far; if it is an
 // error on any rank, all ranks fail with it. `amode`: MPI_MODE_… flags.

@@ -40,7 +40,9 @@ std::string what_is_open(const FileHandle& file) {
   const auto view = file.view();
   if (view->committed) {
     const store::CommitRecord& record = view->committed->record;
-    return "generation " + std::to_string(record.number) + ", " + human(record.size);
+    const bool is_cached = view->info.real_path == service::FileInfo::RealPath::kPlain;
+    return "generation " + std::to_string(record.number) + ", " + human(record.size) +
+           (is_cached ? ", cached (it is at its path, too)" : "");
   }
   if (file.plain) return "a plain file of " + human(view->info.plain.size);
   if (view->donor) return "new, shares with " + view->donor->record.path;

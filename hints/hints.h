@@ -19,11 +19,14 @@
 namespace dedup::hints {
 
 enum class Mode { kCollective, kLocal, kNone };
+enum class Reduction { kExact, kTree };
 enum class Partners { kLoad, kRing };
 enum class Visibility { kImmediate, kSync };
 enum class Fsync { kCommit, kNever };
 enum class Flush { kNone, kBackground, kClose };
 enum class FlushWait { kWait, kLeave };
+enum class Flushed { kDrop, kKeep };
+enum class Fetch { kNone, kOpen };
 enum class Exchange { kPut, kSend };
 enum class Log { kNone, kInfo };
 
@@ -42,6 +45,7 @@ struct Hints {
   std::uint32_t chunk_size = 4096;   // bytes
   Mode mode = Mode::kCollective;
   FingerprintKind fingerprint = FingerprintKind::kKeyed;
+  Reduction reduction = Reduction::kTree;
   Partners partners = Partners::kLoad;
   std::uint32_t group = 8;  // nodes that are one another's partners; 1: there are no groups
   Visibility visibility = Visibility::kImmediate;
@@ -49,6 +53,8 @@ struct Hints {
   Flush flush = Flush::kNone;
   FlushWait flush_wait = FlushWait::kWait;
   std::uint64_t flush_rate = 0;  // bytes a second of a node; 0: no limit
+  Flushed flushed = Flushed::kDrop;
+  Fetch fetch = Fetch::kNone;
   Exchange exchange = Exchange::kSend;
   std::uint64_t buffer = std::uint64_t{64} << 20;  // bytes a rank
   std::uint64_t heal_rate = 0;                     // bytes a second of a node; 0: no limit

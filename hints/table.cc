@@ -101,6 +101,8 @@ constexpr std::array kModes = {Choice<Mode>{"collective", Mode::kCollective},
 constexpr std::array kFingerprints = {Choice<FingerprintKind>{"keyed", FingerprintKind::kKeyed},
                                       Choice<FingerprintKind>{"sha256", FingerprintKind::kSha256},
                                       Choice<FingerprintKind>{"sha1", FingerprintKind::kSha256}};
+constexpr std::array kReductions = {Choice<Reduction>{"exact", Reduction::kExact},
+                                    Choice<Reduction>{"tree", Reduction::kTree}};
 constexpr std::array kPartners = {Choice<Partners>{"load", Partners::kLoad},
                                   Choice<Partners>{"ring", Partners::kRing}};
 constexpr std::array kVisibilities = {Choice<Visibility>{"immediate", Visibility::kImmediate},
@@ -112,6 +114,10 @@ constexpr std::array kFlushes = {Choice<Flush>{"none", Flush::kNone},
                                  Choice<Flush>{"close", Flush::kClose}};
 constexpr std::array kFlushWaits = {Choice<FlushWait>{"wait", FlushWait::kWait},
                                     Choice<FlushWait>{"leave", FlushWait::kLeave}};
+constexpr std::array kFlushedChoices = {Choice<Flushed>{"drop", Flushed::kDrop},
+                                        Choice<Flushed>{"keep", Flushed::kKeep}};
+constexpr std::array kFetches = {Choice<Fetch>{"none", Fetch::kNone},
+                                 Choice<Fetch>{"open", Fetch::kOpen}};
 constexpr std::array kExchanges = {Choice<Exchange>{"put", Exchange::kPut},
                                    Choice<Exchange>{"send", Exchange::kSend}};
 constexpr std::array kLogs = {Choice<Log>{"none", Log::kNone}, Choice<Log>{"info", Log::kInfo}};
@@ -239,9 +245,17 @@ const std::vector<Entry>& entries() {
        "or m may be lost. K is m + 1 then, unless `dedup_replication` says more, and what K nodes "
        "have stays on m + 1 of them; with K above the number of nodes all is in stripes, once",
        false, Agreement::kAll, parse_redundancy, print_redundancy},
+      {"dedup_reduction", "tree", names(kReductions),
+       "how nodes find out which chunks several of them have: `exact` asks the home of each "
+       "chunk's name, which counts them all; `tree` merges the F most frequent on the way up a "
+       "tree",
+       true, Agreement::kAll, parse_choice<&Hints::reduction, kReductions>,
+       print_choice<&Hints::reduction, kReductions>},
       {"dedup_threshold", "131072", "1 to 16777216",
-       "F: how many fingerprints the collective reduction carries at most", true, Agreement::kAll,
-       parse_integer<&Hints::threshold, 1, 1 << 24, false>, print_integer<&Hints::threshold>},
+       "F: how many fingerprints the tree carries at most, and how many a node remembers from one "
+       "dump to the next",
+       true, Agreement::kAll, parse_integer<&Hints::threshold, 1, 1 << 24, false>,
+       print_integer<&Hints::threshold>},
       {"dedup_chunk_size", "4096", "512 to 1 MiB, in bytes or with a unit (`4K`, `64 KiB`)",
        "bytes in a chunk, the unit of deduplication", false, Agreement::kAll,
        parse_integer<&Hints::chunk_size, 512, kMiB, true>, print_integer<&Hints::chunk_size>},
@@ -296,6 +310,18 @@ const std::vector<Entry>& entries() {
        "most bytes a second that a node writes in the background; 0: no limit", true,
        Agreement::kAll, parse_integer<&Hints::flush_rate, 0, kTiB, true>,
        print_integer<&Hints::flush_rate>},
+      {"dedup_flushed", "drop", names(kFlushedChoices),
+       "what the stores do with a file that is at its path as a plain one: `drop` it, or `keep` it "
+       "as a cache until they need the room: then it is read from them, the next write-back writes "
+       "only what has changed, and numbered files share with it",
+       true, Agreement::kAll, parse_choice<&Hints::flushed, kFlushedChoices>,
+       print_choice<&Hints::flushed, kFlushedChoices>},
+      {"dedup_fetch", "none", names(kFetches),
+       "`open`: a plain file that is opened to be read is brought into the stores first, each byte "
+       "once, and stays at its path: whoever opens it next reads it from them, as long as it does "
+       "not change; `none`: it is read where it is",
+       true, Agreement::kAll, parse_choice<&Hints::fetch, kFetches>,
+       print_choice<&Hints::fetch, kFetches>},
       {"dedup_base", "auto", "`auto`, `none` or an absolute path",
        "the file with which a new one shares what is the same: the one that was committed last of "
        "those beside it whose names differ in digits only, none, or this one",

@@ -26,11 +26,33 @@ class Accountant {
  public:
   Accountant(const DealingInput& input, NodeIndex end) : input_(input), end_(end) {}
 
+  // What nodes send alone: that does not depend on the order, only to whom.
+  Account run_first(const Dealer& dealer) {
+    Account a = empty();
+    if (input_.result != nullptr) deal_result(a, dealer);
+    for (const NodeState& n : input_.nodes) a.sent[n.node] += n.shared_sent;
+    deal_outside(a, dealer);
+    return a;
+  }
+
   Account run(const Dealer& dealer) {
+    Account a = empty();
+    if (input_.result != nullptr) deal_result(a, dealer);
+    if (input_.shared) enter_parts(a, input_.shared(dealer));
+    deal_outside(a, dealer);
+    return a;
+  }
+
+ private:
+  Account empty() const {
     Account a;
     a.sent.resize(end_);
     a.own.resize(end_);
     a.received.resize(end_);
+    return a;
+  }
+
+  void deal_result(Account& a, const Dealer& dealer) {
     for (const auto& e : input_.result->elements()) {
       const auto designated = input_.result->designated(e);
       if (!dealer.deal(designated, e.fingerprint.prefix(), deal_)) a.dealt = false;
@@ -39,15 +61,26 @@ class Accountant {
       }
       enter(a, 1, e.length);
     }
+  }
+
+  void enter_parts(Account& a, const std::vector<SharedPart>& parts) {
+    for (const SharedPart& part : parts) {
+      a.dealt = a.dealt && part.dealt;
+      a.own[part.node] += part.own;
+      for (const SharedPart::Sent& sent : part.sends) {
+        enter_copy(a, {part.node, sent.to}, sent.chunks, sent.bytes);
+      }
+    }
+  }
+
+  void deal_outside(Account& a, const Dealer& dealer) {
     for (const NodeState& n : input_.nodes) {
       if (dealer.keeps(n.node)) a.own[n.node] += n.new_bytes + n.new_chunks * input_.chunk_overhead;
       deal_unique(a, dealer, n.node, false, n.new_chunks, n.new_bytes);
       deal_unique(a, dealer, n.node, true, n.held_chunks, n.held_bytes);
     }
-    return a;
   }
 
- private:
   void deal_unique(Account& a, const Dealer& dealer, NodeIndex node, bool held,
                    std::uint64_t chunks, std::uint64_t bytes) {
     const std::uint32_t parts = dealer.parts(node, chunks);
@@ -64,11 +97,14 @@ class Accountant {
   }
 
   void enter(Account& a, std::uint64_t chunks, std::uint64_t bytes) {
-    for (const Dealer::Copy& copy : deal_.copies) {
-      a.sent[copy.from] += bytes;
-      a.received[copy.to] += bytes + chunks * input_.chunk_overhead;
-      a.chunks[std::uint32_t{copy.to} << 16 | copy.from] += chunks;
-    }
+    for (const Dealer::Copy& copy : deal_.copies) enter_copy(a, copy, chunks, bytes);
+  }
+
+  void enter_copy(Account& a, const Dealer::Copy& copy, std::uint64_t chunks,
+                  std::uint64_t bytes) const {
+    a.sent[copy.from] += bytes;
+    a.received[copy.to] += bytes + chunks * input_.chunk_overhead;
+    a.chunks[std::uint32_t{copy.to} << 16 | copy.from] += chunks;
   }
 
   const DealingInput& input_;
@@ -440,6 +476,55 @@ Dealer Dealer::decode(Decoder& d) {
   return dealer;
 }
 
+std::uint64_t SharedPart::bytes_sent() const {
+  std::uint64_t bytes = 0;
+  for (const Sent& sent : sends) bytes += sent.bytes;
+  return bytes;
+}
+
+void SharedPart::add(const SharedPart& other) {
+  dealt = dealt && other.dealt;
+  own += other.own;
+  std::vector<Sent> all;
+  auto i = sends.begin();
+  for (const Sent& sent : other.sends) {
+    for (; i != sends.end() && i->to < sent.to; ++i) all.push_back(*i);
+    if (i != sends.end() && i->to == sent.to) {
+      all.push_back({sent.to, i->chunks + sent.chunks, i->bytes + sent.bytes});
+      ++i;
+    } else {
+      all.push_back(sent);
+    }
+  }
+  all.insert(all.end(), i, sends.end());
+  sends = std::move(all);
+}
+
+SharedPart shared_part(const FrequentSet& result, NodeIndex node, const Dealer& dealer,
+                       std::uint32_t overhead) {
+  SharedPart part;
+  part.node = node;
+  std::unordered_map<NodeIndex, SharedPart::Sent> sends;
+  Dealer::Deal deal;
+  for (const auto& e : result.elements()) {
+    const auto designated = result.designated(e);
+    if (!dealer.deal(designated, e.fingerprint.prefix(), deal)) part.dealt = false;
+    for (const Designated& d : designated) {
+      if (d.node == node && dealer.stores(d, deal.placement)) part.own += e.length + overhead;
+    }
+    for (const Dealer::Copy& copy : deal.copies) {
+      if (copy.from != node) continue;
+      SharedPart::Sent& sent = sends[copy.to];
+      ++sent.chunks;
+      sent.bytes += e.length;
+    }
+  }
+  for (const auto& [to, sent] : sends) part.sends.push_back({to, sent.chunks, sent.bytes});
+  std::sort(part.sends.begin(), part.sends.end(),
+            [](const auto& a, const auto& b) { return a.to < b.to; });
+  return part;
+}
+
 Dealing deal_all(const DealingInput& input) {
   std::vector<NodeIndex> given;
   NodeIndex end = 0;
@@ -449,10 +534,9 @@ Dealing deal_all(const DealingInput& input) {
   }
   Dealing dealing;
   Accountant accountant(input, end);
-  // Who sends how much does not depend on the order, only to whom.
   Dealer first_dealer(std::move(given), input.copies);
   first_dealer.stop_copying(input.left_alone);
-  const Account loads = accountant.run(first_dealer);
+  const Account loads = accountant.run_first(first_dealer);
   std::vector<NodeIndex> order = choose_order(input, loads);
   dealing.dealer = has_groups(input)
                        ? Dealer(std::move(order), input.copies, grouping_of(input, end))

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -161,6 +162,29 @@ class Dealer {
   unsigned left_alone_ = 0;  // 0: copies are made
 };
 
+// What a node, or a part of its ranks, does with chunks in the result, as a dealer has it.
+struct SharedPart {
+  struct Sent {
+    NodeIndex to = kNoNode;
+    std::uint64_t chunks = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  NodeIndex node = kNoNode;
+  bool dealt = true;        // false: not enough nodes take copies
+  std::uint64_t own = 0;    // bytes of its own that it has to store, with what they take beside
+  std::vector<Sent> sends;  // by node
+
+  std::uint64_t bytes_sent() const;
+  // Those of two parts of a node together.
+  void add(const SharedPart& other);
+};
+
+// What `node` does with the chunks of a result that has all in which it has a part. `overhead`: see
+// DealingInput::chunk_overhead.
+SharedPart shared_part(const FrequentSet& result, NodeIndex node, const Dealer& dealer,
+                       std::uint32_t overhead);
+
 // What every leader is told of a node.
 struct NodeState {
   NodeIndex node = kNoNode;
@@ -172,6 +196,9 @@ struct NodeState {
   std::uint64_t held_chunks = 0;
   std::uint64_t held_bytes = 0;
   std::uint32_t domain = 0;  // see LiveNodes
+  // Of chunks in the result, if these are not in DealingInput::result: bytes that it sends, whoever
+  // takes them.
+  std::uint64_t shared_sent = 0;
 };
 
 struct DealingInput {
@@ -180,7 +207,7 @@ struct DealingInput {
   std::uint32_t chunk_overhead = 0;  // bytes that a chunk takes in a store beyond its data, at most
   // All nodes that take part. The order decides between equal loads.
   std::span<const NodeState> nodes;
-  const FrequentSet* result = nullptr;
+  const FrequentSet* result = nullptr;  // the whole result; or null, and `shared` is given
   // Of an earlier dump: kept if the nodes are the same and a new order would not lower the largest
   // receive by a fifth. Few orders mean few sets of nodes whose loss is fatal.
   std::span<const NodeIndex> previous_order;
@@ -189,6 +216,9 @@ struct DealingInput {
   // No chunk is longer: what a part of a node's chunks takes at most goes by it.
   std::uint32_t longest_chunk = kMaxChunkSize;
   unsigned left_alone = 0;  // see Dealer::stop_copying(); 0: copies are made
+  // Where nobody has the whole result: every node's part of it, as a dealer has it. Asked for each
+  // dealer that is tried, after the first, which is known by NodeState::shared_sent.
+  std::function<std::vector<SharedPart>(const Dealer&)> shared = nullptr;
 };
 
 // Chunks that one node sends to another.
@@ -209,8 +239,8 @@ struct Dealing {
 };
 
 // Finds an order, and who has to be passed over for want of room. Time and memory in
-// |result| * K + nodes * K * (parts of a node's chunks), times the number of times that nodes have
-// to be passed over. Where room is short there is one part.
+// |result| * K (or what all parts send) + nodes * K * (parts of a node's chunks), times the number
+// of times that nodes have to be passed over. Where room is short there is one part.
 Dealing deal_all(const DealingInput& input);
 
 }  // namespace dedup::plan

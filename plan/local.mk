@@ -4,17 +4,24 @@ libdedup_core_la_SOURCES += \
   plan/access.h \
   plan/advice.cc \
   plan/advice.h \
+  plan/bits.h \
   plan/block.cc \
   plan/block.h \
   plan/block_changes.cc \
   plan/block_changes.h \
   plan/block_encoding.cc \
+  plan/count.cc \
+  plan/count.h \
   plan/cut.cc \
   plan/cut.h \
   plan/deal.cc \
   plan/deal.h \
   plan/domains.cc \
   plan/domains.h \
+  plan/grid.cc \
+  plan/grid.h \
+  plan/grid_count.cc \
+  plan/grid_count.h \
   plan/log_runs.h \
   plan/odds.cc \
   plan/odds.h \
@@ -22,6 +29,8 @@ libdedup_core_la_SOURCES += \
   plan/overlay.h \
   plan/placement.cc \
   plan/placement.h \
+  plan/question.cc \
+  plan/question.h \
   plan/reduce.cc \
   plan/reduce.h \
   plan/sample.cc \
@@ -44,11 +53,15 @@ libdedup_core_la_SOURCES += \
 unit_tests_SOURCES += \
   test/unit/plan_access_test.cc \
   test/unit/plan_advice_test.cc \
+  test/unit/count_everywhere.h \
+  test/unit/plan_bits_test.cc \
   test/unit/plan_block_changes_test.cc \
   test/unit/plan_block_test.cc \
+  test/unit/plan_count_test.cc \
   test/unit/plan_cut_test.cc \
   test/unit/plan_deal_test.cc \
   test/unit/plan_domains_test.cc \
+  test/unit/plan_grid_test.cc \
   test/unit/plan_log_runs_test.cc \
   test/unit/plan_odds_test.cc \
   test/unit/plan_overlay_test.cc \

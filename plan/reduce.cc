@@ -104,6 +104,19 @@ void FrequentSet::add(const Fingerprint& fingerprint, std::uint32_t length, std:
   elements_.push_back(e);
 }
 
+void FrequentSet::add_designated(const Fingerprint& fingerprint, std::uint32_t length,
+                                 std::uint32_t ranks, std::span<const Designated> designated) {
+  const auto count = static_cast<std::uint32_t>(designated.size());
+  elements_.push_back(
+      {fingerprint, length, count, ranks, static_cast<std::uint32_t>(designated_.size()), count});
+  designated_.insert(designated_.end(), designated.begin(), designated.end());
+}
+
+void FrequentSet::sort() {
+  std::sort(elements_.begin(), elements_.end(),
+            [](const Element& a, const Element& b) { return a.fingerprint < b.fingerprint; });
+}
+
 void FrequentSet::add_outside(NodeIndex node, std::uint32_t chunks) {
   if (chunks == 0) return;
   const auto it = std::lower_bound(outside_.begin(), outside_.end(), node,
@@ -129,8 +142,7 @@ void FrequentSet::finish(const ReduceLimits& limits) {
     for (const auto& [node, chunks] : left_out) add_outside(node, chunks);
     elements_.erase(end, elements_.end());
   }
-  std::sort(elements_.begin(), elements_.end(),
-            [](const Element& a, const Element& b) { return a.fingerprint < b.fingerprint; });
+  sort();
   const bool choice = std::any_of(elements_.begin(), elements_.end(),
                                   [&](const Element& e) { return e.count > limits.copies; });
   if (choice) *this = merge(*this, {}, limits);

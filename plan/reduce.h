@@ -36,7 +36,7 @@ class FrequentSet {
   struct Element {
     Fingerprint fingerprint;
     std::uint32_t length = 0;     // of the chunk
-    std::uint32_t frequency = 0;  // nodes on which it was found
+    std::uint32_t frequency = 0;  // nodes on which it was found; of a result at least so many
     std::uint32_t ranks = 0;      // ranks on which it was found: decides between equal frequencies
     std::uint32_t first = 0;      // of its designated, in the set's list of them
     std::uint32_t count = 0;      // how many
@@ -52,12 +52,17 @@ class FrequentSet {
 
   // What one rank puts in: a chunk that `node` has (or holds). `others`: nodes known to hold it
   // too, sorted. Any order; no fingerprint twice.
-  void reserve(std::size_t elements) {
+  void reserve(std::size_t elements, std::size_t designated) {
     elements_.reserve(elements);
-    designated_.reserve(elements);
+    designated_.reserve(designated);
   }
   void add(const Fingerprint& fingerprint, std::uint32_t length, std::uint32_t ranks,
            NodeIndex node, bool held, std::span<const NodeIndex> others);
+  // What is in a result that was not merged: a chunk and who is to keep it, by node. Any order;
+  // sort() puts them in order.
+  void add_designated(const Fingerprint& fingerprint, std::uint32_t length, std::uint32_t ranks,
+                      std::span<const Designated> designated);
+  void sort();
   // Chunks that `node` keeps and that were not added: they count as load.
   void add_outside(NodeIndex node, std::uint32_t chunks);
   // After the last add(): sorts and applies the limits, nearly in place. Every set that merge()

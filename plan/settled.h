@@ -19,6 +19,7 @@ class SettledChunks {
   // `limit`: F, of all parts together.
   explicit SettledChunks(std::uint32_t limit) : limit_(limit) {}
 
+  bool empty() const { return entries_.empty(); }
   // The chunk's placement, or nullptr if it is not known.
   const Placement* find(const Fingerprint& fingerprint) const;
 

@@ -229,7 +229,7 @@ Result<FileInfo> FileHome::on(const CommitDone& request) {
   path->info.record = request.record;
   path->info.stores = request.stores;
   path->info.donor.clear();
-  if (path->info.real_path == FileInfo::RealPath::kPlain) {
+  if (path->info.real_path == FileInfo::RealPath::kPlain && !request.is_cached) {
     path->info.real_path = FileInfo::RealPath::kPlaceholder;
   }
   ++path->info.version;

@@ -46,11 +46,12 @@ class NodeHandler : public Handler {
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach, Restore, LendSegment, AwaitWriter, AskWriters>(
             *this, opcode, body, responder) ||
-        answer_one_of<Find, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
-                      Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog,
-                      RecallLease, ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits,
-                      JoinStripes, FindPlacements, References, WriteIndex, Prepare, Commit, Abort,
-                      Collect, PutWritten, ListWritten>(store_node_, opcode, body, responder);
+        answer_one_of<Find, GetRecord, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim,
+                      Register, Release, ForgetSegment, Distrust, Locate, GetChunks, PutChunks,
+                      ReadLog, RecallLease, ListShard, ReadShard, PutShard, ListShares, MakeUnits,
+                      ListUnits, JoinStripes, FindPlacements, References, WriteIndex, Prepare,
+                      Commit, Abort, Collect, PutWritten, ListWritten, PutCached>(
+            store_node_, opcode, body, responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
     }

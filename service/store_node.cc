@@ -85,6 +85,23 @@ Status StoreNode::check_placements(std::span<const plan::Placement> placements) 
 
 // ---- Files ------------------------------------------------------------------------------------
 
+namespace {
+
+// What the plain donor is cached as.
+void add_cached(const store::Store& store, const Find& request,
+                std::vector<store::SharedRecord>& out) {
+  const auto entry = store.find(request.plain_donor);
+  if (!entry.is_ok()) return;
+  for (const store::CommitRecord& record : entry->records) {
+    const auto note = store.cached(record.identity, record.attempt);
+    const bool is_it =
+        note.is_ok() && *note && store::is_unchanged((*note)->plain, request.plain_donor_stamp);
+    if (is_it) out.emplace_back(record);
+  }
+}
+
+}  // namespace
+
 Result<FindReply> StoreNode::on(const Find& request) {
   DEDUP_ASSIGN(const auto store, open_store(request.store_template, true));
   const Status dropped = drop_marked(*store, files_);
@@ -106,16 +123,38 @@ Result<FindReply> StoreNode::on(const Find& request) {
   reply.seen = *seen;
   reply.free_bytes = *free_bytes;
   reply.makes_kept = makes_kept;
-  for (const auto& record : entry->records) reply.records.push_back(record.encode());
+  reply.records.assign(entry->records.begin(), entry->records.end());
+  for (const auto& record : entry->records) {
+    // One that cannot be read is as good as none.
+    const auto cached = store->cached(record.identity, record.attempt);
+    if (cached.is_ok() && *cached) reply.cached.push_back(**cached);
+  }
   reply.deleted = std::move(entry->deleted);
   reply.damaged = std::move(entry->damaged);
   for (std::string& text : reply.damaged) text.insert(0, "node " + node_name_ + ": ");
   // One that cannot be read is as good as none.
   if (!request.donor.is_zero()) {
     const auto donor = store->newest(request.donor);
-    if (donor.is_ok()) reply.donor = donor->encode();
+    if (donor.is_ok()) reply.donor.emplace_back(*donor);
+  }
+  if (!request.plain_donor.empty()) add_cached(*store, request, reply.donor);
+  if (request.whole) {
+    reply.whole.assign(reply.records.begin(), reply.records.end());
+    reply.whole.insert(reply.whole.end(), reply.donor.begin(), reply.donor.end());
   }
   return reply;
+}
+
+Result<GetRecordReply> StoreNode::on(const GetRecord& request) {
+  DEDUP_ASSIGN(const auto store, open_store(request.store_template, false));
+  auto generations = store->generations(request.digest.identity);
+  if (!generations.is_ok()) return explain(generations.status());
+  for (store::CommitRecord& record : generations->committed) {
+    if (store::SharedRecord(record).digest() == request.digest) {
+      return GetRecordReply{std::move(record)};
+    }
+  }
+  return GetRecordReply{};
 }
 
 Result<AttachReply> StoreNode::on(const Attach& request) {
@@ -429,6 +468,12 @@ Result<ListWrittenReply> StoreNode::on(const ListWritten& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<ListWrittenReply> {
     DEDUP_ASSIGN(auto parts, file.store().written(request.identity, request.attempt));
     return ListWrittenReply{std::move(parts)};
+  });
+}
+
+Result<Empty> StoreNode::on(const PutCached& request) {
+  return with_writable(request.identity, [&](AttachedFile& file) {
+    return to_reply(file.store().put_cached(request.identity, request.note));
   });
 }
 

@@ -35,6 +35,7 @@ class StoreNode {
   // Also drops files that are marked as deleted and came back. The Status of Store::open() if the
   // store cannot be used.
   Result<FindReply> on(const Find& request);
+  Result<GetRecordReply> on(const GetRecord& request);
   // An error leaves what was attached before as it was.
   Result<AttachReply> on(const Attach& request);
   // The generation that the file is, if this job has it attached for reading only.
@@ -75,6 +76,7 @@ class StoreNode {
   // kNotFound if the generation is not committed here.
   Result<Empty> on(const PutWritten& request);
   Result<ListWrittenReply> on(const ListWritten& request);
+  Result<Empty> on(const PutCached& request);
   Result<WriteIndexReply> on(const WriteIndex& request);
   Result<Empty> on(const Prepare& request);
   Result<Empty> on(const Commit& request);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "plan/placement.h"
 
@@ -22,6 +23,24 @@ Status conflict(const std::string& path, const Found& a, const Found& b) {
                                "(dedupctl rm --on NODE)"};
 }
 
+// Which of the record's stores are not here, or lack it.
+void look_for_stores(const std::vector<StoreReport>& reports, Choice& choice) {
+  std::map<Id128, const StoreReport*> by_store;
+  for (const StoreReport& report : reports) by_store.emplace(report.store, &report);
+  for (const StoreEntry& entry : choice.record.stores) {
+    const auto it = by_store.find(entry.uuid);
+    if (it == by_store.end()) {
+      choice.missing.push_back(entry);
+      continue;
+    }
+    const auto& records = it->second->records;
+    const bool has_it = std::any_of(
+        records.begin(), records.end(),
+        [&](const CommitRecord& record) { return record.attempt == choice.record.attempt; });
+    if (!has_it) choice.adopt.push_back(it->second->node);
+  }
+}
+
 // The newest of `found`, which is not empty, and what it takes to go on from it.
 Result<Choice> choose_newest(const std::string& path, const std::vector<Found>& found,
                              const std::vector<StoreReport>& reports, Choice choice) {
@@ -36,21 +55,7 @@ Result<Choice> choose_newest(const std::string& path, const std::vector<Found>& 
   }
   choice.exists = true;
   choice.record = *newest.record;
-
-  std::map<Id128, const StoreReport*> by_store;
-  for (const StoreReport& report : reports) by_store.emplace(report.store, &report);
-  for (const StoreEntry& entry : choice.record.stores) {
-    const auto it = by_store.find(entry.uuid);
-    if (it == by_store.end()) {
-      choice.missing.push_back(entry);
-      continue;
-    }
-    const auto& records = it->second->records;
-    const bool has_it = std::any_of(records.begin(), records.end(), [&](const auto& record) {
-      return record.attempt == choice.record.attempt;
-    });
-    if (!has_it) choice.adopt.push_back(it->second->node);
-  }
+  look_for_stores(reports, choice);
   return choice;
 }
 
@@ -60,6 +65,26 @@ std::set<Id128> deleted_in(const std::vector<StoreReport>& reports) {
     deleted.insert(report.deleted.begin(), report.deleted.end());
   }
   return deleted;
+}
+
+// What of `record` is left, if that is enough.
+Choice choose_cached_as(const CommitRecord& record, const std::vector<StoreReport>& reports) {
+  Choice choice;
+  choice.exists = true;
+  choice.record = record;
+  // A commit that was to follow on it, and never counted, is nobody's: the plain file is the file.
+  const auto is_other = [&](const CommitRecord& other) {
+    return other.identity == record.identity && other.attempt != record.attempt &&
+           other.number >= record.number;
+  };
+  for (const StoreReport& report : reports) {
+    if (std::any_of(report.records.begin(), report.records.end(), is_other)) return {};
+  }
+  look_for_stores(reports, choice);
+  // Who has dropped it would get its record back, and nothing of what that names.
+  if (!choice.adopt.empty()) return {};
+  const std::size_t gone = choice.missing.size();
+  return gone < std::max<std::size_t>(choice.record.replication, 1) ? choice : Choice{};
 }
 
 // As much of a record as tells its descendants.
@@ -108,6 +133,29 @@ Result<Choice> choose_named(const std::string& path, const Placeholder& named,
                                (deleted ? ", which was deleted; it was in " : "; it is in ") +
                                named.store + " of nodes " + list_nodes(named) +
                                ": set dedup_store to that, or remove the file to begin anew");
+}
+
+Choice choose_cached(const Stamp& plain, const std::vector<StoreReport>& reports) {
+  std::set<Id128> attempts;
+  for (const StoreReport& report : reports) {
+    for (const CachedNote& note : report.cached) {
+      if (is_unchanged(note.plain, plain)) attempts.insert(note.attempt);
+    }
+  }
+  const std::set<Id128> deleted = deleted_in(reports);
+  std::map<Id128, const CommitRecord*> found;  // by attempt
+  for (const StoreReport& report : reports) {
+    for (const CommitRecord& record : report.records) {
+      if (!attempts.contains(record.attempt) || deleted.contains(record.identity)) continue;
+      found.emplace(record.attempt, &record);
+    }
+  }
+  // Jobs that knew nothing of each other have fetched it: each is that file.
+  for (const auto& [attempt, record] : found) {
+    Choice choice = choose_cached_as(*record, reports);
+    if (choice.exists) return choice;
+  }
+  return {};
 }
 
 Status check_quorum(const Choice& choice) {

@@ -7,8 +7,11 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/cached.h"
 #include "store/commit_record.h"
 #include "store/placeholder.h"
+#include "store/real_path.h"
+#include "store/shared_record.h"
 
 namespace dedup::store {
 
@@ -17,8 +20,9 @@ struct StoreReport {
   NodeIndex node = kNoNode;
   Id128 store;
   std::string node_name;
-  std::vector<CommitRecord> records;  // newest committed one of each identity
+  std::vector<SharedRecord> records;  // newest committed one of each identity, complete
   std::vector<Id128> deleted;         // identities that this store knows to be deleted
+  std::vector<CachedNote> cached;     // of some of these records
 };
 
 // Something that an earlier job left to be done on a node.
@@ -45,6 +49,11 @@ Result<Choice> choose_generation(const std::string& path, const std::vector<Stor
 // the placeholder names, if no store has it.
 Result<Choice> choose_named(const std::string& path, const Placeholder& named,
                             const std::vector<StoreReport>& reports);
+
+// The same where a plain file stands at the path: a generation that is cached as that one
+// (store/cached.h). None if nobody has it any more as the newest of its file, if one of its stores
+// that are here has dropped it, or if so many are gone that parts of it may be missing.
+Choice choose_cached(const Stamp& plain, const std::vector<StoreReport>& reports);
 
 // Opening for writing takes at least N - K + 1 of the record's N stores, so that two jobs on
 // disjoint nodes cannot both go on from one generation, and so that no generation that is not the

@@ -33,6 +33,7 @@ inline constexpr Kind kShard{"DEDUPSHD", 4, "recipe shard"};
 inline constexpr Kind kRecord{"DEDUPREC", 2, "commit record"};
 inline constexpr Kind kPlaceholder{"DEDUPPLH", 1, "placeholder"};
 inline constexpr Kind kWritten{"DEDUPWRB", 1, "written part"};
+inline constexpr Kind kCached{"DEDUPCCH", 1, "cached note"};
 
 inline constexpr std::size_t kStartSize = 12;
 

@@ -461,6 +461,24 @@ Result<bool> try_lock(const File& file, bool exclusive) {
   return failed("lock", file.path());
 }
 
+Status clone(const File& file, const File& from) {
+  if (retried([&] { return file.system().clone(file.fd(), from.fd()); }) == 0) return Status::ok();
+  return failed("clone", from.path());
+}
+
+Result<bool> is_open_elsewhere(const File& file) {
+  const auto lease = [&](int kind) {
+    return retried([&] { return file.system().set_lease(file.fd(), kind); });
+  };
+  // It is to be had only if nobody else has it open.
+  if (lease(F_WRLCK) != 0) {
+    if (errno == EAGAIN) return true;
+    return failed("find out who has open", file.path());
+  }
+  if (lease(F_UNLCK) != 0) return failed("let go of", file.path());
+  return false;
+}
+
 Status lock_exclusively(const File& file) {
   if (retried([&] { return file.system().flock(file.fd(), LOCK_EX); }) != 0) {
     return failed("lock", file.path());

@@ -181,4 +181,11 @@ Result<bool> try_lock(const File& file, bool exclusive);
 // Waits for it.
 Status lock_exclusively(const File& file);
 
+// Makes an empty file one of the same bytes as another, which both share until one is changed.
+// kUnsupported where the file system has no such thing.
+Status clone(const File& file, const File& from);
+// Whether somebody else has a file open, which this process has open once. An error where the file
+// system does not know.
+Result<bool> is_open_elsewhere(const File& file);
+
 }  // namespace dedup::store::fs

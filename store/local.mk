@@ -1,5 +1,7 @@
 libdedup_core_la_SOURCES += \
   store/block_encoding.cc \
+  store/cached.cc \
+  store/cached.h \
   store/choose.cc \
   store/choose.h \
   store/chunk_check.cc \
@@ -63,6 +65,8 @@ libdedup_core_la_SOURCES += \
   store/shard.h \
   store/shard_content.cc \
   store/shard_content.h \
+  store/shared_record.cc \
+  store/shared_record.h \
   store/store.h \
   store/survey.cc \
   store/survey.h \
@@ -103,6 +107,7 @@ store_unit_tests = \
   test/unit/store_segment_test.cc \
   test/unit/store_series_test.cc \
   test/unit/store_shard_test.cc \
+  test/unit/store_shared_record_test.cc \
   test/unit/store_survey_test.cc \
   test/unit/temp_dir.h
 unit_tests_SOURCES += $(store_unit_tests)

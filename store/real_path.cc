@@ -87,6 +87,12 @@ Result<Stamp> stamp_of(const fs::File& file) {
   return stamp_of(s);
 }
 
+bool is_unchanged(const Stamp& a, const Stamp& b) {
+  Stamp same = a;
+  same.device = b.device;
+  return same == b;
+}
+
 Result<PathState> look_at(const std::string& path) {
   struct stat s {};
   if (stat_of(path, s) == 0) {
@@ -170,11 +176,8 @@ Result<Seen> see_directory(const std::string& path) {
   return seen;
 }
 
-bool is_shared(const Seen& a, const Seen& b) {
-  if (a.directory.inode != b.directory.inode) return false;
-  if (a.directory.inode == 0) return true;
-  if (a.kernel == b.kernel) return a.device == b.device;
-  // File systems that several systems use at once, by the number that statfs() gives for them.
+bool is_between_systems(const DirectoryId& directory) {
+  // By the number that statfs() gives for them.
   constexpr std::array<std::uint64_t, 13> kBetweenSystems = {
       0x6969,      // NFS
       0x0bd00bd0,  // Lustre
@@ -190,9 +193,15 @@ bool is_shared(const Seen& a, const Seen& b) {
       0x01161970,  // GFS2
       0x7461636f,  // OCFS2
   };
-  return a.directory.type == b.directory.type &&
-         std::find(kBetweenSystems.begin(), kBetweenSystems.end(), a.directory.type) !=
-             kBetweenSystems.end();
+  return std::find(kBetweenSystems.begin(), kBetweenSystems.end(), directory.type) !=
+         kBetweenSystems.end();
+}
+
+bool is_shared(const Seen& a, const Seen& b) {
+  if (a.directory.inode != b.directory.inode) return false;
+  if (a.directory.inode == 0) return true;
+  if (a.kernel == b.kernel) return a.device == b.device;
+  return a.directory.type == b.directory.type && is_between_systems(a.directory);
 }
 
 }  // namespace dedup::store

@@ -29,6 +29,9 @@ struct Stamp {
 };
 
 Result<Stamp> stamp_of(const fs::File& file);
+// Whether two stamps are of one file that nobody has changed, where the file's device may have
+// another number.
+bool is_unchanged(const Stamp& a, const Stamp& b);
 
 struct PathState {
   enum class Kind { kNoDirectory, kNothing, kPlaceholder, kPlain };
@@ -69,6 +72,9 @@ Result<DirectoryId> directory_id(const std::string& path);
 // The same with what tells nodes apart. A failure to look is an error: taken for a file system of
 // the node's own, it would have a file there go on without its placeholder.
 Result<Seen> see_directory(const std::string& path);
+
+// Whether several systems may use a directory's file system at once.
+bool is_between_systems(const DirectoryId& directory);
 
 // Whether two nodes see one directory: on one system, the same device; between systems only on a
 // file system that is made for it.

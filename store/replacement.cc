@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstring>
 #include <optional>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "base/codec.h"
@@ -99,12 +101,29 @@ Id128 copy_id(const Id128& like) {
   return id;
 }
 
-// What claims are on, as part of their names. The device has another number on every node.
+// Of a plain file that is kept, the other half is its time of modification, by which it is known to
+// be unchanged.
+Id128 kept_id(const Id128& attempt, std::uint64_t modified) {
+  Encoder e;
+  e.put(modified);
+  Id128 id = attempt;
+  std::copy_n(e.bytes().begin(), sizeof modified,
+              std::as_writable_bytes(std::span(id.bytes)).begin() + kOfGeneration);
+  return id;
+}
+
+Id128 kept_id(const Id128& attempt, const Id128& kept) {
+  Id128 id = kept;
+  std::copy_n(attempt.bytes.begin(), kOfGeneration, id.bytes.begin());
+  return id;
+}
+
+// What claims are on, as part of their names. The device has another number on every node, and
+// another name for the file, or other permissions, change only the last of its times.
 std::string key_of(const PathState& state) {
   if (state.kind == PathState::Kind::kPlaceholder) return state.placeholder.attempt.hex();
   Encoder e;
-  for (const std::uint64_t field :
-       {state.stamp.inode, state.stamp.size, state.stamp.modified, state.stamp.changed}) {
+  for (const std::uint64_t field : {state.stamp.inode, state.stamp.size, state.stamp.modified}) {
     e.put(field);
   }
   return hex(format::checksum(e.bytes())) + hex(format::checksum(e.bytes(), 1));
@@ -120,6 +139,12 @@ bool can_be_claimed(const PathState& state) {
 
 bool is_same(const PathState& a, const PathState& b) {
   return a.kind == b.kind && a.stamp.inode == b.stamp.inode && key_of(a) == key_of(b);
+}
+
+// Whether a plain file is also as it was.
+bool is_as_it_was(const PathState& now, const PathState& before) {
+  const bool is_plain = now.kind == PathState::Kind::kPlain;
+  return is_same(now, before) && !(is_plain && now.stamp.changed != before.stamp.changed);
 }
 
 Status conflict(const std::string& path) {
@@ -275,6 +300,68 @@ Result<std::unique_ptr<Replacement>> Replacement::take_copy(const std::string& p
   return mine;
 }
 
+Result<std::unique_ptr<Replacement>> Replacement::take_kept(const std::string& path,
+                                                            const Id128& id) {
+  const std::string target = target_of(path);
+  const std::string name = beside(target, kCopy, id.hex());
+  DEDUP_ASSIGN(fs::File kept, fs::open_file(name, O_RDWR | O_NOFOLLOW));
+  const auto is_unchanged_yet = [&]() -> Result<bool> {
+    DEDUP_ASSIGN(const Stamp now, stamp_of(kept));
+    return kept_id(id, now.modified) == id;
+  };
+  // Whoever has it open reads on in the old file, or writes to that.
+  DEDUP_ASSIGN(auto copy, begin_copy(path, id));
+  const Status cloned = fs::clone(copy->file_, kept);
+  if (cloned.is_ok()) {
+    DEDUP_ASSIGN(const bool is_whole, is_unchanged_yet());
+    (void)fs::remove_file(name);
+    if (is_whole) return copy;
+    return Status(Code::kFileInUse, name + ": somebody has changed it");
+  }
+  copy.reset();
+  // Else only a file that nobody else can reach may be written to. Who has it open on other systems
+  // this one cannot tell.
+  DEDUP_ASSIGN(const DirectoryId directory, directory_id(target));
+  if (is_between_systems(directory)) {
+    return Status(Code::kFileInUse, name + ": somebody elsewhere may have it open");
+  }
+  DEDUP_ASSIGN(const fs::Info about, fs::info(kept));
+  DEDUP_ASSIGN(const bool is_open, fs::is_open_elsewhere(kept));
+  DEDUP_ASSIGN(const bool is_whole, is_unchanged_yet());
+  if (about.links != 1 || is_open || !is_whole) {
+    return Status(Code::kFileInUse, name + ": somebody has it open, or has changed it");
+  }
+  const Id128 taken = copy_id(id);
+  const std::string mine = beside(target, kCopy, taken.hex());
+  DEDUP_TRY(fs::rename(name, mine));
+  DEDUP_ASSIGN(fs::File file, fs::open_file(mine, O_WRONLY | O_NOFOLLOW));
+  return std::unique_ptr<Replacement>(new Replacement(std::move(file), target, taken, true));
+}
+
+Result<Id128> keep_as_copy(const std::string& path, const Stamp& plain, const Id128& attempt) {
+  const std::string target = target_of(path);
+  const Id128 id = kept_id(attempt, plain.modified);
+  const std::string name = beside(target, kCopy, id.hex());
+  DEDUP_TRY(fs::link(target, name));
+  const auto linked = look_at(name);
+  const bool is_it = linked.is_ok() && linked->kind == PathState::Kind::kPlain &&
+                     linked->stamp.inode == plain.inode && linked->stamp.size == plain.size &&
+                     linked->stamp.modified == plain.modified;
+  // What others wrote to it may be nowhere but in memory.
+  const auto kept = fs::open_read(name);
+  const Status flushed = kept.is_ok() ? fs::sync(*kept) : kept.status();
+  if (is_it && flushed.is_ok()) return id;
+  (void)fs::remove_file(name);
+  return is_it ? flushed : conflict(path);
+}
+
+Result<Id128> keep_for(const std::string& path, const Id128& id, const Id128& attempt) {
+  const std::string target = target_of(path);
+  const Id128 now = kept_id(attempt, id);
+  DEDUP_TRY(fs::rename(beside(target, kCopy, id.hex()), beside(target, kCopy, now.hex())));
+  return now;
+}
+
 Status Replacement::take_permissions() {
   struct stat old {};
   if (stat_of(path_, old) != 0) return Status::ok();
@@ -292,6 +379,10 @@ Replacement::~Replacement() {
 Result<std::uint64_t> Replacement::inode() const {
   DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
   return std::uint64_t{about.inode};
+}
+
+Result<Stamp> Replacement::stamp() const {
+  return stamp_of(file_);
 }
 
 Result<std::uint64_t> Replacement::size() const {
@@ -322,6 +413,20 @@ Status Replacement::resize(std::uint64_t size) {
 
 Status Replacement::flush() {
   return fs::sync(file_);
+}
+
+Result<bool> Replacement::outlast_clock() const {
+  constexpr std::chrono::milliseconds kPause{2};
+  constexpr int kPauses = 25;
+  DEDUP_ASSIGN(const fs::Info about, fs::info(file_));
+  for (int i = 0; i < kPauses; ++i) {
+    // Changes the file's other time, by the clock that would date a write just now.
+    DEDUP_TRY(fs::set_permissions(file_, about.permissions));
+    DEDUP_ASSIGN(const Stamp now, stamp_of(file_));
+    if (now.changed > now.modified) return true;
+    std::this_thread::sleep_for(kPause);
+  }
+  return false;
 }
 
 Result<std::uint64_t> Replacement::block_size() const {
@@ -361,13 +466,19 @@ Status Replacement::put_after(const PathState& before) {
     if (is_there) return conflict(path_);
     // Put there, or given up: what stands there now tells.
     DEDUP_ASSIGN(const PathState now, look_at(path_));
-    if (!is_same(now, before)) return conflict(path_);
+    if (!is_as_it_was(now, before)) return conflict(path_);
   }
   DEDUP_ASSIGN(const PathState now, look_at(path_));
   // Who settles the path meanwhile takes this job for a killed one, and puts it there.
-  if (!is_same(now, before) && !stands_there()) {
-    (void)fs::remove_file(claims.back());
-    return conflict(path_);
+  if (!is_as_it_was(now, before) && !stands_there()) {
+    if (!is_same(now, before)) {
+      (void)fs::remove_file(claims.back());
+      return conflict(path_);
+    }
+    // What the claim is on stands there still: if it went, somebody else could make it while this
+    // is being put there. So it stays, and what it leads to goes.
+    DEDUP_TRY(fs::remove_file(file_.path()));
+    if (!stands_there()) return conflict(path_);
   }
   const Status status = put();
   if (is_mine_) return status.code() == Code::kNoSuchFile ? conflict(path_) : status;

@@ -50,6 +50,10 @@ class Replacement {
   // somebody else has taken it, kFileInUse if somebody who joined it still has it, as far as locks
   // tell: what he writes late would be in what stands at the path by then.
   static Result<std::unique_ptr<Replacement>> take_copy(const std::string& path, const Id128& id);
+  // To go on with a plain file that keep_as_copy() has kept: a copy of the same bytes, which is
+  // mine and has another id. kFileInUse if somebody may have the file open, or has changed it;
+  // kNoSuchFile if it is gone.
+  static Result<std::unique_ptr<Replacement>> take_kept(const std::string& path, const Id128& id);
   ~Replacement();
   Replacement(const Replacement&) = delete;
   Replacement& operator=(const Replacement&) = delete;
@@ -61,6 +65,7 @@ class Replacement {
   // nothing stands there.
   Status take_permissions();
   Result<std::uint64_t> inode() const;
+  Result<Stamp> stamp() const;
   Result<std::uint64_t> size() const;
   Result<std::uint64_t> block_size() const;  // see fs::Info
   Status write(std::uint64_t offset, std::span<const std::byte> data);
@@ -69,6 +74,10 @@ class Replacement {
   Status write_sparse(std::uint64_t offset, std::span<const std::byte> data);
   Status resize(std::uint64_t size);
   Status flush();
+  // Waits, a twentieth of a second at most, until whoever changes the file from then on gives it
+  // another time of modification. False if that is not to be had, since the file system's clock is
+  // too coarse.
+  Result<bool> outlast_clock() const;
 
   // Of one that is mine. What it has must be flushed. On success it is at the path, durably; each
   // at most once.
@@ -97,6 +106,14 @@ class Replacement {
   Id128 id_;
   bool is_mine_;  // to be removed
 };
+
+// Before generation `attempt` is put where a plain file stands: gives that a second name, by which
+// it stays as a copy of the generation that nobody has written to yet (Replacement::take_kept), all
+// of it on its disk. Its id. kConflict if the plain file has another stamp.
+Result<Id128> keep_as_copy(const std::string& path, const Stamp& plain, const Id128& attempt);
+// The same of one that was kept for another generation: its new id. kNoSuchFile if somebody has
+// taken it.
+Result<Id128> keep_for(const std::string& path, const Id128& id, const Id128& attempt);
 
 // Whether a copy (Replacement::begin_copy) is there.
 bool has_copy(const std::string& path, const Id128& id);

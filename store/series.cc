@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "store/fs.h"
-#include "store/real_path.h"
 
 namespace dedup::store {
 namespace {
@@ -73,22 +72,28 @@ std::vector<std::string> nearest_in_series(const std::string& name,
   return out;
 }
 
-std::optional<Placeholder> newest_in_series(const std::string& path) {
+InSeries newest_in_series(const std::string& path) {
   const std::string directory = fs::directory_of(path);
   const std::string name = path.substr(path.rfind('/') + 1);
-  if (std::none_of(name.begin(), name.end(), is_digit)) return std::nullopt;
+  if (std::none_of(name.begin(), name.end(), is_digit)) return {};
   const auto names = fs::list(directory);
-  if (!names.is_ok()) return std::nullopt;
-  std::optional<PathState> newest;
+  if (!names.is_ok()) return {};
+  InSeries newest;
+  std::uint64_t placed = 0;
   for (const std::string& one : nearest_in_series(name, *names, kNearest)) {
     auto state = look_at(directory + "/" + one);
-    if (!state.is_ok() || state->kind != PathState::Kind::kPlaceholder || state->is_copy())
-      continue;
-    if (newest && state->stamp.modified <= newest->stamp.modified) continue;
-    newest = std::move(*state);
+    if (!state.is_ok() || state->is_copy()) continue;
+    const Stamp& stamp = state->stamp;
+    if (state->kind == PathState::Kind::kPlaceholder && stamp.modified > placed) {
+      placed = stamp.modified;
+      newest.placeholder = std::move(state->placeholder);
+    } else if (state->kind == PathState::Kind::kPlain && stamp.size > 0 &&
+               (!newest.plain || stamp.modified > newest.plain->stamp.modified)) {
+      newest.plain = PlainAt{directory + "/" + one, stamp};
+    }
   }
-  if (!newest) return std::nullopt;
-  return std::move(newest->placeholder);
+  if (newest.plain && newest.plain->stamp.modified < placed) newest.plain.reset();
+  return newest;
 }
 
 }  // namespace dedup::store

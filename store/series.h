@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/placeholder.h"
+#include "store/real_path.h"
 
 namespace dedup::store {
 
@@ -19,10 +20,19 @@ namespace dedup::store {
 std::vector<std::string> nearest_in_series(const std::string& name,
                                            const std::vector<std::string>& names, std::size_t most);
 
-// What stands at the path of the file that was committed last, of the eight of its series that are
-// nearest to `path`: they are in the stores, and beside it. None if there is no such file, or it
-// cannot be told. Costs a walk of the directory's names, and a look at eight of them; nothing if
-// the name has no digit.
-std::optional<Placeholder> newest_in_series(const std::string& path);
+// A plain file, which may be cached.
+struct PlainAt {
+  std::string path;
+  Stamp stamp;
+};
+
+// Of the eight files of a series that are nearest to a path, what was committed last.
+struct InSeries {
+  std::optional<Placeholder> placeholder;
+  std::optional<PlainAt> plain;  // if it is newer than that, and not empty
+};
+// Nothing if there is no such file, or it cannot be told. Costs a walk of the directory's names,
+// and a look at eight of them; nothing if the name has no digit.
+InSeries newest_in_series(const std::string& path);
 
 }  // namespace dedup::store

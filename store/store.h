@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -37,6 +38,7 @@
 #include "base/piece.h"
 #include "base/status.h"
 #include "base/types.h"
+#include "store/cached.h"
 #include "store/commit_record.h"
 #include "store/index.h"
 #include "store/log.h"
@@ -249,6 +251,13 @@ class Store {
                              const WrittenPart& part) = 0;
   // All of a generation's, those that are damaged left out. None if it is not here.
   virtual Result<std::vector<WrittenPart>> written(const Id128& identity,
+                                                   const Id128& attempt) const = 0;
+
+  // Remembers that a generation that is committed here is cached, and forgets what was written back
+  // of it; durable when it returns. Goes with the generation.
+  virtual Status put_cached(const Id128& identity, const CachedNote& note) = 0;
+  // None if it is not, or the note is damaged.
+  virtual Result<std::optional<CachedNote>> cached(const Id128& identity,
                                                    const Id128& attempt) const = 0;
 
   // --- Space ------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ using SegmentNeeds = std::map<std::uint64_t, SegmentNeed>;
 // The attempts' part of a survey.
 Status add_attempts(const Store& store, const Store::Locked* locked, FileSurvey& out) {
   DEDUP_ASSIGN(Store::Generations attempts, store.generations(out.identity));
-  out.prepared = std::move(attempts.prepared);
+  out.prepared.assign(attempts.prepared.begin(), attempts.prepared.end());
   out.damaged = std::move(attempts.damaged);
   out.unfinished = out.prepared.size() + attempts.begun.size();
   std::uint64_t highest = 0;
@@ -27,10 +27,12 @@ Status add_attempts(const Store& store, const Store::Locked* locked, FileSurvey&
     out.reading = out.reading || (locked && locked->reading(out.identity, record.attempt));
   }
   for (CommitRecord& record : attempts.committed) {
-    if (record.number == highest) out.newest.push_back(std::move(record));
+    if (record.number == highest) out.newest.emplace_back(std::move(record));
   }
   if (!out.newest.empty()) {
-    DEDUP_ASSIGN(out.written, store.written(out.identity, out.newest.front().attempt));
+    const Id128& attempt = out.newest.front()->attempt;
+    DEDUP_ASSIGN(out.write_back.written, store.written(out.identity, attempt));
+    DEDUP_ASSIGN(out.write_back.cached, store.cached(out.identity, attempt));
   }
   return Status::ok();
 }
@@ -38,7 +40,7 @@ Status add_attempts(const Store& store, const Store::Locked* locked, FileSurvey&
 // The index's part, and the bytes that it needs of each segment.
 std::map<std::uint64_t, std::uint64_t> add_index(const Store& store, FileSurvey& out) {
   if (out.newest.empty()) return {};
-  const auto index = store.index(out.identity, out.newest.front().attempt);
+  const auto index = store.index(out.identity, out.newest.front()->attempt);
   out.has_index = index.is_ok();
   if (!index.is_ok()) {
     if (index.status().code() != Code::kNotFound) out.index_damage = index.status().message();

@@ -2,21 +2,29 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "base/types.h"
 #include "store/commit_record.h"
+#include "store/shared_record.h"
 #include "store/store.h"
 
 namespace dedup::store {
 
+// What a store has noted of a generation and the plain file at its path.
+struct WriteBackNotes {
+  std::vector<WrittenPart> written;
+  std::optional<CachedNote> cached;
+};
+
 // A file as one store has it.
 struct FileSurvey {
   Id128 identity;
-  std::vector<CommitRecord> newest;  // two if they exclude each other; none if nothing is committed
-  std::vector<CommitRecord> prepared;
+  std::vector<SharedRecord> newest;  // two if they exclude each other; none if nothing is committed
+  std::vector<SharedRecord> prepared;
   std::vector<std::string> paths;    // that it was opened at, if nothing is committed
   std::vector<std::string> damaged;  // records that do not hold
   std::vector<Id128> committed;      // all generations
@@ -32,7 +40,7 @@ struct FileSurvey {
   std::uint64_t log_bytes = 0;
   bool writing = false;  // some process has it locked, as far as /proc/locks tells
   bool reading = false;
-  std::vector<WrittenPart> written;  // of the newest generation
+  WriteBackNotes write_back;  // of the newest generation
 };
 
 struct Mark {

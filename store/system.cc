@@ -2,13 +2,16 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -44,6 +47,13 @@ class Kernel final : public System {
   int fstat(int fd, struct stat* about) override { return ::fstat(fd, about); }
   int fchmod(int fd, mode_t mode) override { return ::fchmod(fd, mode); }
   int fchown(int fd, uid_t owner, gid_t group) override { return ::fchown(fd, owner, group); }
+  int clone(int fd, int from) override { return ::ioctl(fd, FICLONE, from); }
+  int set_lease(int fd, int kind) override {
+    // Who opens the file meanwhile has a signal sent here. The one that it is by default ends the
+    // process; this one is ignored.
+    if (kind == F_WRLCK && ::fcntl(fd, F_SETSIG, SIGURG) != 0) return -1;
+    return ::fcntl(fd, F_SETLEASE, kind);
+  }
 
   int stat(const char* path, struct stat* about) override { return ::stat(path, about); }
   int lstat(const char* path, struct stat* about) override { return ::lstat(path, about); }

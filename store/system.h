@@ -47,6 +47,11 @@ class System {
   virtual int fstat(int fd, struct stat* about) = 0;
   virtual int fchmod(int fd, mode_t mode) = 0;
   virtual int fchown(int fd, uid_t owner, gid_t group) = 0;
+  // ioctl() with FICLONE: the file gets the bytes of `from`, which both then share.
+  virtual int clone(int fd, int from) = 0;
+  // fcntl() with F_SETLEASE: F_WRLCK or F_UNLCK. Whoever opens the file meanwhile waits, and does
+  // not end this process.
+  virtual int set_lease(int fd, int kind) = 0;
 
   // --- Names ------------------------------------------------------------------------------------
   virtual int stat(const char* path, struct stat* about) = 0;

@@ -62,6 +62,7 @@ std::vector<WrittenCopy> by_copy(std::span<const WrittenPart> parts) {
     WrittenCopy& copy = copies[part.copy];
     copy.ranges.insert(copy.ranges.end(), part.ranges.begin(), part.ranges.end());
     if (copy.trouble.empty()) copy.trouble = part.trouble;
+    copy.is_untouched = copy.is_untouched || part.writer == WrittenPart::kNobody;
   }
   std::vector<WrittenCopy> out;
   for (auto& [id, copy] : copies) {

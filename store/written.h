@@ -14,6 +14,9 @@
 namespace dedup::store {
 
 struct WrittenPart {
+  // Of a copy that was a plain file at the path before, and that nobody has written to yet.
+  static constexpr std::uint32_t kNobody = 0xffffffff;
+
   std::uint32_t writer = 0;       // tells a store's parts of one generation apart
   Id128 copy;                     // into which it was written: Replacement::id()
   std::vector<ByteRange> ranges;  // on the target's disk
@@ -36,6 +39,7 @@ struct WrittenCopy {
   std::vector<ByteRange> ranges;  // ascending, disjoint
   std::uint64_t bytes = 0;        // in them
   std::string trouble;            // of some writer
+  bool is_untouched = false;      // nobody has written to it yet: Replacement::take_kept()
 };
 // By copy, those with most bytes first.
 std::vector<WrittenCopy> by_copy(std::span<const WrittenPart> parts);

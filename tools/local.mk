@@ -4,13 +4,16 @@ bin_SCRIPTS += $(launchers)
 EXTRA_DIST += tools/dedup-mpiexec.in tools/dedup-run.in scripts/generate-docs
 CLEANFILES += $(launchers)
 
+# What stands in them depends on where they are installed, which may be said as late as then: the hooks of
+# installing in the root Makefile.am fill them in once more.
+fill_in = mpi_bindir=`case '$(MPICC)' in /*) dirname '$(MPICC)' ;; esac` && \
+  sed -e 's|@VERSION[@]|$(PACKAGE_VERSION)|' -e "s|@mpi_bindir[@]|$$mpi_bindir|" \
+    -e 's|@MPICH_VERSION[@]|$(MPICH_INSTALLED_VERSION)|' -e 's|@bindir[@]|$(bindir)|' -e 's|@libdir[@]|$(libdir)|' \
+    -e 's|@mandir[@]|$(mandir)|' -e 's|@pkgconfigdir[@]|$(pkgconfigdir)|' \
+    -e "s|@pkgconfigdir_to_libdir[@]|`realpath -ms --relative-to='$(pkgconfigdir)' '$(libdir)'`|"
+
 $(launchers): $(top_builddir)/config.status
-	$(AM_V_GEN)$(MKDIR_P) tools && \
-	mpi_bindir=`case '$(MPICC)' in /*) dirname '$(MPICC)' ;; esac` && \
-	sed -e 's|@VERSION[@]|$(PACKAGE_VERSION)|' -e "s|@mpi_bindir[@]|$$mpi_bindir|" \
-	  -e 's|@bindir[@]|$(bindir)|' -e 's|@libdir[@]|$(libdir)|' \
-	  $(srcdir)/$@.in >$@.new && \
-	chmod 755 $@.new && mv $@.new $@
+	$(AM_V_GEN)$(MKDIR_P) tools && $(fill_in) $(srcdir)/$@.in >$@.new && chmod 755 $@.new && mv $@.new $@
 tools/dedup-mpiexec: tools/dedup-mpiexec.in
 tools/dedup-run: tools/dedup-run.in
 
@@ -109,6 +112,7 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/generation.h \
   tools/dedupctl/driver_file.cc \
   tools/dedupctl/driver_file.h \
+  tools/dedupctl/evict.cc \
   tools/dedupctl/flush.cc \
   tools/dedupctl/heal.cc \
   tools/dedupctl/heal.h \
@@ -129,6 +133,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/node_load.h \
   tools/dedupctl/output.cc \
   tools/dedupctl/output.h \
+  tools/dedupctl/owner.cc \
+  tools/dedupctl/owner.h \
   tools/dedupctl/progress.cc \
   tools/dedupctl/progress.h \
   tools/dedupctl/prometheus.cc \
@@ -166,3 +172,7 @@ dist_bashcompletion_DATA = tools/completion/dedup-mpiexec tools/completion/dedup
 # What a site with Slurm starts from.
 slurmdir = $(pkgdatadir)/slurm
 dist_slurm_SCRIPTS = site/slurm/epilog site/slurm/job.sh site/slurm/prolog
+
+# For Lmod and for Environment Modules, which each find their own of the two.
+modulefilesdir = $(pkgdatadir)/modulefiles/dedup
+EXTRA_DIST += site/modulefiles/dedup.lua.in site/modulefiles/dedup.tcl.in

@@ -14,6 +14,10 @@ REPLICATION = 3
 NARROW, WIDE = "beyond_reduce", "beyond_reduce_wide"  # node numbers of 16 and of 32 bits
 # What the nodes have: chunks that all of them have, of F each.
 DATA = {"all unique": 0, "half shared": THRESHOLD // 2}
+# Of those with twins: how many of F all nodes have, and on how many nodes the others are.
+COUNTED = {"all unique": (0, 1), "half shared": (THRESHOLD // 2, 1), "on 2 nodes": (0, 2),
+           "on 4 nodes": (0, 4)}
+LOADS = [(1, 2), (2, 5), (3, 8)]  # K, and on how many nodes chunks are
 RANKS_A_NODE = 32  # 2^20 ranks on 2^15 nodes
 PLACED = {"one in three with ten times as much": "paper", "lognormal": "lognormal"}
 
@@ -43,6 +47,22 @@ def run_reduction(bench):
                          **reduce(bench, NARROW, "merged", nodes, threshold, shared))
 
 
+def run_counting(bench):
+    chunks = 1 << 10 if bench.quick else THRESHOLD
+    for nodes in [2 ** n for n in ([3, 7, 15] if bench.quick else range(3, 16))]:
+        for name, (shared, others) in COUNTED.items():
+            words = [nodes, chunks, REPLICATION, shared * chunks // THRESHOLD, others]
+            lines = [simulate(bench, "beyond_count", "costs", *words)
+                     for _ in range(1 if bench.quick else 3)]
+            middle = sorted(lines, key=lambda line: line["seconds"])[len(lines) // 2]
+            bench.record(kind="count", data=name, **middle)
+    for nodes in [2 ** n for n in ([3, 6] if bench.quick else [3, 6, 9, 12, 15])]:
+        for copies, others in LOADS:
+            each = 1 << (8 if bench.quick or nodes > 1 << 9 else 10)
+            bench.record(kind="loads", **simulate(bench, "beyond_count", "loads", nodes, each,
+                                                  copies, 0, others))
+
+
 def run_placement(bench):
     for nodes in [2 ** n for n in ([3, 15] if bench.quick else range(3, 16))]:
         for name, kind in PLACED.items():
@@ -69,6 +89,7 @@ def growth(records, figure):
 
 def run(bench):
     run_reduction(bench)
+    run_counting(bench)
     run_placement(bench)
     if bench.quick:
         return  # with a small F, what grows with the nodes outweighs what grows with F
@@ -78,6 +99,19 @@ def run(bench):
             "nodes, simulated, as a multiple of growth with log2", limit=1.01, bound=1.0,
             measured=statistics.summary([growth(bench.records(), figure)]), medium="–",
             replication=REPLICATION, fsync="–", flush="–", cache="–", bytes_a_rank="–")
+    worst = [r for r in bench.records() if r["kind"] == "count" and r["nodes"] == 1 << 15]
+    for what, limit, measured in (
+            ("MiB received by the busiest node", 10, [r["bytes_received"] / MIB for r in worst]),
+            ("ms of the busiest node's processor", 20, [1e3 * r["seconds"] for r in worst])):
+        bench.target(
+            what=f"counting 2^17 chunks on each of 2^15 nodes, simulated: {what}", limit=limit,
+            measured=statistics.summary([max(measured)]), bound="–", medium="–",
+            replication=REPLICATION, fsync="–", flush="–", cache="–", bytes_a_rank="–")
+    bench.target(
+        what="counting, simulated: largest over average load of nodes", limit=1.1, bound=1.0,
+        measured=statistics.summary([max(r["load_over_average"] for r in bench.records()
+                                         if r["kind"] == "loads")]),
+        medium="–", replication=REPLICATION, fsync="–", flush="–", cache="–", bytes_a_rank="–")
 
 
 def power(count):
@@ -110,6 +144,32 @@ def reduction_table(records, data):
             ["nodes", "bits", "merges", "elements a merge", "ms a merge", "s in all",
              "MiB received", "× a doubling", "largest message", "memory MiB", "× a doubling",
              "result MiB"], rows)
+
+
+def counting_table(records):
+    rows = []
+    for data in COUNTED:
+        for r in (r for r in records if r["kind"] == "count" and r["data"] == data):
+            tree = [t for t in reductions(records, data, wide=False) if t["nodes"] == r["nodes"]]
+            rows.append([data, power(r["nodes"]), r["messages"],
+                         f"{r['bytes_sent'] / MIB:.2f}", f"{r['bytes_received'] / MIB:.2f}",
+                         f"{tree[0]['bytes_received'] / MIB:.2f}" if tree else "–",
+                         f"{1e3 * r['seconds']:.1f}",
+                         f"{1e3 * tree[0]['seconds_merging']:.0f}" if tree else "–",
+                         f"{r['bytes_memory'] / MIB:.1f}"])
+    chunks = next(r["chunks"] for r in records if r["kind"] == "count")
+    return (f"Counting {power(chunks)} chunks on each node, K = {REPLICATION}: the busiest node",
+            ["data", "nodes", "messages sent", "MiB sent", "MiB received", "the tree's root",
+             "ms of the processor", "the tree's root", "memory MiB"], rows)
+
+
+def loads_table(records):
+    return ("Counting: largest over average load of nodes; a third of them have ten times as much of "
+            "their own as the others",
+            ["K", "chunks are on", "nodes", "chunks a node", "corrections of weights",
+             "largest over average"],
+            [[r["copies"], r["others"], power(r["nodes"]), r["chunks"], r["corrections"],
+              f"{r['load_over_average']:.3f}"] for r in records if r["kind"] == "loads"])
 
 
 def drawn_table(records):
@@ -156,7 +216,8 @@ def choose_table(records):
 
 
 def tables(records):
-    return [*(reduction_table(records, data) for data in DATA), drawn_table(records),
+    return [*(reduction_table(records, data) for data in DATA), counting_table(records),
+            loads_table(records), drawn_table(records),
             placement_table(records, REPLICATION), choose_table(records)]
 
 

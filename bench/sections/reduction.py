@@ -15,9 +15,9 @@ CHUNKS = 1 << 18           # a process's, as in the paper: 1 GB in pages of 4 Ki
 APPROACHES = {"full dump": "none", "local": "local", "collective": "collective"}
 
 
-def reduce_once(bench, nodes, power, chunks, repeats):
+def reduce_once(bench, how, nodes, power, chunks, repeats):
     return json.loads(bench.dedup_mpiexec(
-        nodes, nodes, [bench.program("reduction"), 1 << power, chunks, 1, repeats], {},
+        nodes, nodes, [bench.program("reduction"), how, 1 << power, chunks, 1, repeats], {},
         bench.scratch("tmpfs")))
 
 
@@ -26,11 +26,40 @@ def run_worst(bench):
         for power in [17] if bench.quick or nodes == 64 else THRESHOLDS:
             bench.say(f"{nodes} nodes, F = 2^{power}")
             chunks = 1 << power if bench.quick or nodes == 64 else CHUNKS
-            line = reduce_once(bench, nodes, power, chunks, 1 if bench.quick else 3)
-            bench.record(kind="worst", nodes=nodes, ranks=nodes, threshold=1 << power,
-                         chunks=chunks, replication=1, seconds=statistics.summary(line["seconds"]),
-                         busiest_bytes=line["busiest_bytes"],
-                         busiest_merges=line["busiest_merges"])
+            # Counting has no threshold.
+            for how in ["tree", "exact"] if power == 17 else ["tree"]:
+                line = reduce_once(bench, how, nodes, power, chunks, 1 if bench.quick else 3)
+                bench.record(kind="worst", how=how, nodes=nodes, ranks=nodes,
+                             threshold=1 << power, chunks=chunks, replication=1,
+                             seconds=statistics.summary(line["seconds"]),
+                             busiest_bytes=line["busiest_bytes"],
+                             busiest_messages=line["busiest_messages"],
+                             busiest_merges=line["busiest_merges"])
+
+
+def worst(records, power, how="tree"):
+    return [r for r in records
+            if r["kind"] == "worst" and r["how"] == how and r["threshold"] == 1 << power]
+
+
+def run_both(bench):
+    """Whole dumps with either, of data like a mini-application's."""
+    site = checkpoint.Site(bench, "tmpfs")
+    bytes_a_rank = (1 if bench.quick else 16) * MIB
+    for ranks in [4] if bench.quick else [8, 16, 32, 64]:
+        size = max(MIB, bytes_a_rank * 8 // ranks)
+        for profile in ["same", "unique"]:
+            found = bench.alternate(
+                {how: lambda how=how, profile=profile: site.write(
+                    ranks, ranks, ["--profile", profile, "--bytes", size],
+                    {"reduction": how, "replication": 2})
+                 for how in ("exact", "tree")}, 1 if bench.quick else 5)
+            for how, lines in found.items():
+                bench.record(kind="both", how=how, profile=profile, ranks=ranks, nodes=ranks,
+                             replication=2, bytes_a_rank=size, medium=site.medium,
+                             seconds=statistics.summary([x["write"]["total"] for x in lines]),
+                             average_stored=checkpoint.average(lines[0], "bytes_stored"),
+                             largest_stored=checkpoint.largest(lines[0], "bytes_stored"))
 
 
 def run_best(bench):
@@ -53,8 +82,7 @@ def run_best(bench):
 def growth(records, figure):
     """How much more the busiest node has at the most nodes than at 8, divided by the ratio of the
     logarithms: 1 is growth with log2."""
-    found = {r["nodes"]: r[figure] for r in records
-             if r["kind"] == "worst" and r["threshold"] == 1 << 17}
+    found = {r["nodes"]: r[figure] for r in worst(records, 17)}
     most = max(found)
     return found[most] / found[8] / (math.log2(most) / math.log2(8))
 
@@ -62,6 +90,7 @@ def growth(records, figure):
 def run(bench):
     run_worst(bench)
     run_best(bench)
+    run_both(bench)
     for figure, name in (("busiest_bytes", "bytes"), ("busiest_merges", "merges")):
         bench.target(
             what=f"reduction, all unique, F = 2^17: {name} of the busiest node from 8 to 64 nodes, "
@@ -71,17 +100,25 @@ def run(bench):
 
 
 def tables(records):
-    worst = [[r["nodes"], f"2^{round(math.log2(r['threshold']))}",
-              f"2^{round(math.log2(r['chunks']))}", text.spread(r["seconds"]),
-              f"{r['busiest_bytes'] / MIB:.1f}", r["busiest_merges"]]
-             for r in records if r["kind"] == "worst"]
+    no_twins = [[r["nodes"], r["how"],
+                 "–" if r["how"] == "exact" else f"2^{round(math.log2(r['threshold']))}",
+                 f"2^{round(math.log2(r['chunks']))}", text.spread(r["seconds"]),
+                 f"{r['busiest_bytes'] / MIB:.1f}", r["busiest_messages"], r["busiest_merges"]]
+                for r in records if r["kind"] == "worst"]
+    both = [[r["ranks"], r["profile"], text.size(r["bytes_a_rank"]), r["how"],
+             text.spread(r["seconds"]), f"{r['average_stored'] / MIB:.2f}",
+             f"{r['largest_stored'] / MIB:.2f}"]
+            for r in records if r["kind"] == "both"]
     best = [[r["ranks"], r["approach"], text.spread(r["seconds"]),
              f"{r['average_stored'] / MIB:.2f}", f"{r['largest_stored'] / MIB:.2f}"]
             for r in records if r["kind"] == "best"]
     each = text.size(next(r for r in records if r["kind"] == "best")["bytes_a_rank"])
-    return [("Worst case: no chunk in common", ["nodes", "F", "chunks a node", "seconds",
-                                                "busiest node: MiB sent and received", "merges"],
-             worst),
+    return [("Worst case: no chunk in common",
+             ["nodes", "reduction", "F", "chunks a node", "seconds",
+              "busiest node: MiB sent and received", "messages", "merges"], no_twins),
+            ("A checkpoint with either, K = 2, one rank a node, tmpfs",
+             ["ranks", "data", "bytes a rank", "reduction", "seconds", "stored a rank: average, MiB",
+              "largest, MiB"], both),
             (f"Best case: the same {each} on every rank, each chunk different, K = 1, one rank a "
              "node, tmpfs",
              ["ranks", "approach", "seconds of a checkpoint", "stored a rank: average, MiB",
@@ -91,16 +128,15 @@ def tables(records):
 def figures(records):
     def draw_worst(figure):
         style.lines(figure.add_subplot(), {
-            f"F = 2^{power}": [(r["nodes"], r["seconds"]) for r in records
-                               if r["kind"] == "worst" and r["threshold"] == 1 << power]
-            for power in THRESHOLDS
-            if any(r["kind"] == "worst" and r["threshold"] == 1 << power for r in records)},
+            **{f"tree, F = 2^{power}": [(r["nodes"], r["seconds"]) for r in worst(records, power)]
+               for power in THRESHOLDS if worst(records, power)},
+            "exact": [(r["nodes"], r["seconds"]) for r in worst(records, 17, "exact")]},
             x_label="nodes", y_label="reduction (s)", log2=True)
 
     def draw_busiest(figure):
-        found = [r for r in records if r["kind"] == "worst" and r["threshold"] == 1 << 17]
         style.lines(figure.add_subplot(), {
-            "bytes (MiB)": [(r["nodes"], r["busiest_bytes"] / MIB) for r in found]},
+            how: [(r["nodes"], r["busiest_bytes"] / MIB) for r in worst(records, 17, how)]
+            for how in ("tree", "exact")},
             x_label="nodes", y_label="sent and received by the busiest node (MiB)", log2=True)
 
     def best(approach, figure):

@@ -1,5 +1,7 @@
 #include "engine/chunks/judge.h"
 
+#include <limits>
+
 namespace dedup::engine {
 namespace {
 
@@ -94,7 +96,7 @@ std::uint32_t PartTurns::next(bool held) {
 plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
                                 const plan::ReduceLimits& limits) {
   plan::FrequentSet part;
-  part.reserve(view.chunks.size());
+  part.reserve(view.chunks.size(), view.chunks.size());
   const NodeSet none;
   for (std::uint32_t c = 0; c < view.chunks.size(); ++c) {
     if (view.known.is_settled(c) || needs_nobody(view, c)) continue;
@@ -105,6 +107,37 @@ plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
   part.add_outside(view.node, outside);
   part.finish(limits);
   return part;
+}
+
+AskedChunks ask_about(const NodeView& view, int lane, int lanes) {
+  AskedChunks asked;
+  plan::Gathering gathering(0, std::numeric_limits<std::uint64_t>::max());
+  gathering.reserve(view.chunks.size() / static_cast<std::uint32_t>(lanes));
+  std::vector<std::uint32_t> added;
+  for (std::uint32_t c = 0; c < view.chunks.size(); ++c) {
+    const Fingerprint& name = view.chunks[c].fingerprint;
+    if (lanes > 1 && Lanes::of(name, lanes) != lane) continue;
+    if (view.known.is_settled(c) || needs_nobody(view, c)) continue;
+    const bool held = view.known.is_held(c);
+    gathering.add(name, view.node, held ? &view.known.placement(c).nodes() : nullptr);
+    added.push_back(c);
+  }
+  plan::Gathering::Together together = std::move(gathering).finish();
+  asked.questions = std::move(together.questions);
+  asked.chunks.resize(added.size());
+  for (std::size_t i = 0; i < added.size(); ++i) asked.chunks[together.places[i]] = added[i];
+  return asked;
+}
+
+void take_answers(const NodeView& view, const AskedChunks& asked, const plan::Answers& answers,
+                  plan::FrequentSet& result) {
+  result.reserve(answers.size(), answers.designated());
+  for (std::size_t i = 0; i < asked.chunks.size(); ++i) {
+    const std::uint32_t c = asked.chunks[i];
+    if (answers[i].empty()) continue;
+    result.add_designated(view.chunks[c].fingerprint, view.chunks[c].length, view.chunks.ranks(c),
+                          answers[i]);
+  }
 }
 
 ChunkTotals total(const NodeView& view, const NamedChunks& mine, const plan::FrequentSet& result) {

@@ -11,6 +11,7 @@
 #include "engine/chunks/name_chunks.h"
 #include "engine/chunks/node_chunks.h"
 #include "plan/deal.h"
+#include "plan/question.h"
 #include "plan/reduce.h"
 
 namespace dedup::engine {
@@ -58,6 +59,17 @@ class PartTurns {
 // What goes into the reduction; finished. `outside`: chunks that this rank keeps without it.
 plan::FrequentSet frequent_part(const NodeView& view, std::uint32_t outside,
                                 const plan::ReduceLimits& limits);
+
+// What is asked of a view's chunks, where they are counted.
+struct AskedChunks {
+  plan::Questions questions;
+  std::vector<std::uint32_t> chunks;  // by question
+};
+// Of those whose names are in a lane (Lanes).
+AskedChunks ask_about(const NodeView& view, int lane, int lanes);
+// Adds the chunks that somebody is designated for.
+void take_answers(const NodeView& view, const AskedChunks& asked, const plan::Answers& answers,
+                  plan::FrequentSet& result);
 
 // Of the node's chunks that are not in `result`, and of `mine` that are single.
 ChunkTotals total(const NodeView& view, const NamedChunks& mine, const plan::FrequentSet& result);

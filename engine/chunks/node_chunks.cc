@@ -12,11 +12,11 @@ namespace dedup::engine {
 // Ranks of one node lay it out alike.
 static_assert(sizeof(ChunkRecord) == 40 && std::is_trivially_copyable_v<ChunkRecord>);
 
-DealtRecords deal_records(ChunkRecords mine, int ranks) {
+DealtRecords deal_records(ChunkRecords mine, const Lanes& lanes) {
   DealtRecords out;
-  out.counts.resize(static_cast<std::size_t>(ranks));
+  out.counts.resize(static_cast<std::size_t>(lanes.ranks));
   const auto to = [&](const ChunkRecord& r) {
-    return static_cast<std::size_t>(decider(r.fingerprint, ranks));
+    return static_cast<std::size_t>(lanes.decider(r.fingerprint));
   };
   for (const ChunkRecord& r : mine.list) ++out.counts[to(r)];
   std::vector<std::uint64_t> at(out.counts.size());

@@ -15,13 +15,21 @@
 
 namespace dedup::engine {
 
-// Which of a node's ranks decides about a chunk.
-inline int decider(const Fingerprint& fingerprint, int ranks) {
-  std::uint64_t spread;
-  // Not the prefix: that deals copies.
-  std::memcpy(&spread, fingerprint.bytes.data() + 8, sizeof spread);
-  return static_cast<int>(spread % static_cast<std::uint64_t>(ranks));
-}
+// How names are divided among a node's ranks: into lanes, of which there are as many on all nodes,
+// as many as the node with most ranks has. A node with fewer has ranks with several lanes.
+struct Lanes {
+  int count = 1;
+  int ranks = 1;  // of this node
+
+  static int of(const Fingerprint& fingerprint, int lanes) {
+    std::uint64_t spread;
+    // Not the prefix: that deals copies.
+    std::memcpy(&spread, fingerprint.bytes.data() + 8, sizeof spread);
+    return static_cast<int>(spread % static_cast<std::uint64_t>(lanes));
+  }
+  // Which of the node's ranks decides about a chunk.
+  int decider(const Fingerprint& fingerprint) const { return of(fingerprint, count) % ranks; }
+};
 
 // A rank's records as they go to the node's ranks, by the rank that decides.
 struct DealtRecords {
@@ -30,7 +38,7 @@ struct DealtRecords {
   std::vector<std::uint64_t> counts;  // of the records in each
   std::vector<std::uint32_t> place;   // among all that go, of each in the order in which they came
 };
-DealtRecords deal_records(ChunkRecords mine, int ranks);
+DealtRecords deal_records(ChunkRecords mine, const Lanes& lanes);
 
 // What is decided about a rank's part of its node's chunks; equal verdicts are kept once.
 struct NodeVerdicts {

@@ -18,11 +18,11 @@ void finish_pieces(const NamedChunks& chunks, const Verdicts& verdicts,
 
 std::vector<std::pair<Fingerprint, plan::Placement>> settled_part(const plan::FrequentSet& result,
                                                                   const plan::Dealer& dealer,
-                                                                  int rank, int ranks) {
+                                                                  int rank, const Lanes& lanes) {
   std::vector<std::pair<Fingerprint, plan::Placement>> chunks;
   plan::Dealer::Deal deal;
   for (const auto& element : result.elements()) {
-    if (decider(element.fingerprint, ranks) != rank) continue;
+    if (lanes.decider(element.fingerprint) != rank) continue;
     dealer.deal(result.designated(element), element.fingerprint.prefix(), deal);
     chunks.emplace_back(element.fingerprint, deal.placement);
   }

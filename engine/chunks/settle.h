@@ -19,10 +19,10 @@ namespace dedup::engine {
 void finish_pieces(const NamedChunks& chunks, const Verdicts& verdicts,
                    Numbered<plan::Placement>& placements);
 
-// Of the chunks in `result` those that this rank, the `rank`-th of `ranks` of its node, decides
-// about, and who holds them in the end.
+// Of the chunks in `result` those that this rank, the `rank`-th of its node, decides about, and who
+// holds them in the end.
 std::vector<std::pair<Fingerprint, plan::Placement>> settled_part(const plan::FrequentSet& result,
                                                                   const plan::Dealer& dealer,
-                                                                  int rank, int ranks);
+                                                                  int rank, const Lanes& lanes);
 
 }  // namespace dedup::engine

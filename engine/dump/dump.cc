@@ -140,6 +140,8 @@ Status Dumper::wait_for_flush() {
 void Dumper::release_buffers() {
   p_->state.exchange->release();
   p_->state.settled.clear();
+  p_->state.counting.clear();
+  p_->state.has_counted = false;
   p_->state.twins.clear();
   p_->state.stored.forget_committed();
 #ifdef __GLIBC__
@@ -151,6 +153,8 @@ void Dumper::release_buffers() {
 void Dumper::new_generation() {
   p_->state.writer.new_segment();
   p_->state.settled.clear();
+  p_->state.counting.clear();
+  p_->state.has_counted = false;
   p_->state.twins.clear();
   p_->state.stored.forget_committed();
   p_->state.order.clear();

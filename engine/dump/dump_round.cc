@@ -19,6 +19,7 @@
 #include "engine/dump/reduction.h"
 #include "engine/dump/store_and_exchange.h"
 #include "engine/mpi/agreement.h"
+#include "engine/mpi/counts.h"
 #include "engine/mpi/pace.h"
 #include "engine/protocol/failpoint.h"
 
@@ -74,14 +75,31 @@ NodeView see_node(DumpState& state, NamedChunks& chunks, NodeExchange& within, F
   return view;
 }
 
-// The chunks that several nodes have; none in other modes than `collective`.
+// So few chunks, on all ranks together, go up a tree that leaves none of them out: it takes fewer
+// messages.
+constexpr std::uint64_t kFewChunks = 4096;
+
+// Whether the round's chunks are counted at homes. Those of a generation that remember some are
+// asked again.
+bool is_to_count(const DumpState& state, const NodeView& view) {
+  if (!state.may_count()) return false;
+  const std::uint64_t all = all_sum(state.topology.comm(), view.chunks.size());
+  return state.has_counted || all > std::min<std::uint64_t>(kFewChunks, state.hints.threshold);
+}
+
+// The chunks that several nodes have; none in other modes than `collective`. Where they are
+// counted, those of them that this rank has.
 plan::FrequentSet reduce_over_nodes(DumpState& state, const NodeView& view, std::uint32_t outside,
                                     DumpStats& stats, FirstError& error) {
+  state.counts = is_to_count(state, view);
+  state.has_counted = state.has_counted || state.counts;
   if (!state.is_collective()) return {};
   const plan::ReduceLimits limits{state.keeping.copies, state.hints.threshold,
                                   state.topology.job_nodes()};
   ReductionCost cost;
-  auto reduced = reduce(state.topology, frequent_part(view, outside, limits), limits, &cost);
+  auto reduced = state.counts
+                     ? state.counting.count(view, outside, state.keeping.copies, cost)
+                     : reduce(state.topology, frequent_part(view, outside, limits), limits, &cost);
   stats.bytes_reducing += cost.bytes;
   stats.merges += cost.merges;
   error.note(reduced.status());
@@ -101,6 +119,7 @@ NodePlan make_plan(DumpState& state, const NodeView& view, const NamedChunks& ch
       state.exchange->slots_per_round(CopyHeader::size(state.keeping.copies), longest);
   request.identity = state.identity;
   request.result = &frequent;
+  request.is_counted = state.counts;
   request.mine = total(view, chunks, frequent);
   request.status = error.status();
   // An order is made for groups, or for none.
@@ -138,8 +157,8 @@ Sends prepare_sends(const Topology& topology, const Verdicts& verdicts,
   const std::vector<std::uint64_t> counts = count_sends(list, targets);
   std::vector<std::uint64_t> before(counts.size());
   if (topology.node_size() > 1 && !targets.empty()) {
-    PMPI_Exscan(counts.data(), before.data(), static_cast<int>(counts.size()), MPI_UINT64_T,
-                MPI_SUM, topology.node_comm());
+    PMPI_Exscan(counts.data(), before.data(), count_of(counts.size()), MPI_UINT64_T, MPI_SUM,
+                topology.node_comm());
     if (topology.is_leader()) std::fill(before.begin(), before.end(), 0);
   }
   const bool last = topology.node_rank() == topology.node_size() - 1;
@@ -211,9 +230,11 @@ Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::
   const Status registered = state.writer.settle(all.is_ok());
   if (!all.is_ok()) return all;
   finish_pieces(chunks, verdicts, placements);
-  if (state.deduplicates()) {
+  if (state.counts) {
+    state.counting.settle(plan.dealer);
+  } else if (state.deduplicates()) {
     state.settled.add(
-        settled_part(frequent, plan.dealer, state.topology.node_rank(), state.topology.node_size()),
+        settled_part(frequent, plan.dealer, state.topology.node_rank(), lanes_of(state.topology)),
         frequent.elements().size());
   }
   return agree(state.topology.comm(), registered, Waiting::kPatient);

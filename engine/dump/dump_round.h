@@ -19,6 +19,7 @@
 #include "engine/chunks/dump_result.h"
 #include "engine/chunks/own_store.h"
 #include "engine/chunks/stored_chunks.h"
+#include "engine/dump/counting.h"
 #include "engine/dump/exchange.h"
 #include "engine/dump/twins.h"
 #include "engine/mpi/topology.h"
@@ -45,6 +46,7 @@ struct DumpState {
         writer(the_client, store, the_identity, the_hints.fsync == hints::Fsync::kCommit),
         stored(the_client, store, the_identity),
         settled(the_hints.threshold),
+        counting(the_topology, the_hints.threshold),
         twins(the_topology.comm(),
               the_hints.threshold / static_cast<unsigned>(the_topology.size()) + kTwinsAtLeast) {}
 
@@ -53,6 +55,7 @@ struct DumpState {
 
   bool deduplicates() const { return hints.mode != hints::Mode::kNone; }
   bool is_collective() const { return hints.mode == hints::Mode::kCollective; }
+  bool may_count() const { return is_collective() && hints.reduction == hints::Reduction::kExact; }
 
   const Topology& topology;
   service::Client& client;
@@ -64,7 +67,12 @@ struct DumpState {
   service::DumpRound round;  // the newest; the same on all ranks
   ChunkWriter writer;
   StoredChunks stored;
-  plan::SettledChunks settled;  // this rank's part
+  plan::SettledChunks settled;  // this rank's part of what the tree found
+  Counting counting;
+  // Whether shared chunks are counted at homes in this round, rather than merged up a tree; and
+  // whether homes remember any of this generation. The same on all ranks.
+  bool counts = false;
+  bool has_counted = false;
   Twins twins;
   SingleNumbers singles;
   std::vector<NodeIndex> order;           // of partners; on leaders

@@ -9,7 +9,7 @@ NodeChunks NodeExchange::gather(ChunkRecords mine, FirstError& error) {
     sent_ = {mine.list.size()};
     return {std::move(mine), sent_};
   }
-  DealtRecords dealt = deal_records(std::move(mine), topology_.node_size());
+  DealtRecords dealt = deal_records(std::move(mine), lanes_of(topology_));
   place_ = std::move(dealt.place);
   sent_ = std::move(dealt.counts);
   Bytes bytes;

@@ -11,6 +11,11 @@
 
 namespace dedup::engine {
 
+// How a node's ranks divide names.
+inline Lanes lanes_of(const Topology& topology) {
+  return {topology.most_ranks_a_node(), topology.node_size()};
+}
+
 // One pair of exchanges: gather(), then, if the round goes on, answer().
 class NodeExchange {
  public:

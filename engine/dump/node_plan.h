@@ -23,6 +23,7 @@ struct DealingRequest {
   std::uint64_t slots_per_round = 1;  // of one rank's window
   Id128 identity;
   const plan::FrequentSet* result = nullptr;
+  bool is_counted = false;  // the result is what this rank has of it; else all of it
   ChunkTotals mine;
   Status status;  // of this rank so far
 };
@@ -40,7 +41,9 @@ struct NodePlan {
 };
 
 // Collective over the topology's communicator. Each leader contributes its node's totals and free
-// space in one allgather, and computes the dealing; its ranks are told. Nodes that the
+// space in one allgather, and computes the dealing; its ranks are told. Where nobody has the whole
+// result, each node says in another allgather to whom it sends how much of its part, once the order
+// of partners is known, and again if some have to be passed over for want of room. Nodes that the
 // communicator does not reach take part as partners: some at first, all if there is not enough room
 // otherwise; leaders ask their services. `order`: the order of nodes, kept between dumps (used on
 // leaders only). `failure`: this rank's own part in the plan not proceeding; kNoSpace on leaders if

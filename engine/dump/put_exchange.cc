@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/dump/outgoing.h"
+#include "engine/mpi/counts.h"
 #include "engine/mpi/pace.h"
 #include "engine/protocol/failpoint.h"
 
@@ -80,7 +81,7 @@ class PutExchange final : public Exchange {
 
   // Returns once `data` may be used again.
   void put(int rank, std::uint64_t at, std::span<const std::byte> data) {
-    const auto bytes = static_cast<int>(data.size());
+    const int bytes = count_of(data.size());
     PMPI_Put(data.data(), bytes, MPI_BYTE, rank, static_cast<MPI_Aint>(at), bytes, MPI_BYTE,
              window_);
     PMPI_Win_flush_local(rank, window_);

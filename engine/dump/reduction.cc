@@ -29,7 +29,7 @@ bool merge_to_root(MPI_Comm comm, bool far, plan::FrequentSet& set,
   for (int step = 1; step < size; step *= 2) {
     failpoint("dump.reducing");
     if ((rank & step) != 0) {
-      cost.bytes += send_set(comm, far, rank - step, set);
+      cost.add_message(send_set(comm, far, rank - step, set));
       set = {};
       return sound;
     }
@@ -37,7 +37,7 @@ bool merge_to_root(MPI_Comm comm, bool far, plan::FrequentSet& set,
     Bytes bytes;
     const bool arrived = receive_checked(comm, rank + step, kTag, bytes);
     if (far) pace_received(bytes.size());
-    cost.bytes += bytes.size();
+    cost.add_message(bytes.size());
     const auto other = decoded<plan::FrequentSet>(bytes);
     sound = sound && arrived && other;
     if (arrived && other) {
@@ -67,7 +67,7 @@ Result<plan::FrequentSet> reduce(const Topology& topology, plan::FrequentSet min
     if (topology.nodes().size() > 1) pace_received(bytes.size());
   }
   broadcast(topology.node_comm(), 0, bytes);
-  if (topology.size() > 1) taken.bytes += bytes.size();
+  if (topology.size() > 1) taken.add_message(bytes.size());
   if (cost != nullptr) *cost = taken;
   auto result = decoded<plan::FrequentSet>(bytes);
   if (!sound || !result) {

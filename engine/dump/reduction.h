@@ -6,10 +6,16 @@
 
 namespace dedup::engine {
 
-// What a reduction took of this rank.
+// What a reduction, or counting (counting.h), took of this rank.
 struct ReductionCost {
-  std::uint64_t bytes = 0;   // of sets that it sent and received, the result counted once
-  std::uint64_t merges = 0;  // of two sets
+  std::uint64_t bytes = 0;     // that it sent and received, the result counted once
+  std::uint64_t messages = 0;  // that it sent and received
+  std::uint64_t merges = 0;    // of two sets
+
+  void add_message(std::uint64_t size) {
+    bytes += size;
+    ++messages;
+  }
 };
 
 // Collective over the topology's communicator. `mine` is finished; the ranks of a node put in

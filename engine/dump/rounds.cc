@@ -7,6 +7,7 @@
 
 #include "base/piece.h"
 #include "engine/mpi/checked_message.h"
+#include "engine/mpi/counts.h"
 #include "plan/domains.h"
 #include "plan/stretches.h"
 
@@ -156,7 +157,7 @@ class RoundSource::TwoPhase : public RoundSource::Rounds {
       if (r == me) {
         merge({at, out_sizes_[r]});
       } else if (out_sizes_[r] != 0) {
-        PMPI_Isend(at, static_cast<int>(out_sizes_[r]), MPI_BYTE, static_cast<int>(r), kPiecesTag,
+        PMPI_Isend(at, count_of(out_sizes_[r]), MPI_BYTE, static_cast<int>(r), kPiecesTag,
                    topology_.comm(), &sends.emplace_back());
       }
     }
@@ -201,8 +202,8 @@ class RoundSource::TwoPhase : public RoundSource::Rounds {
       const std::uint64_t size = incoming_[from].size;
       if (size == 0) continue;
       if (used + size > capacity) take_in();
-      PMPI_Irecv(in_.get() + used, static_cast<int>(size), MPI_BYTE, static_cast<int>(from),
-                 kPiecesTag, topology_.comm(), &requests.emplace_back());
+      PMPI_Irecv(in_.get() + used, count_of(size), MPI_BYTE, static_cast<int>(from), kPiecesTag,
+                 topology_.comm(), &requests.emplace_back());
       group_.push_back(incoming_[from]);
       used += size;
     }

@@ -12,6 +12,7 @@
 
 #include "engine/dump/outgoing.h"
 #include "engine/mpi/checked_message.h"
+#include "engine/mpi/counts.h"
 #include "engine/mpi/pace.h"
 #include "engine/protocol/failpoint.h"
 
@@ -186,8 +187,8 @@ class SendExchange final : public Exchange {
         if (awaited_ * most_ >= expected_ - announced_) return;
         if (!incoming_[p].data) incoming_[p] = make_part();
         PMPI_Irecv(incoming_[p].announcement.get(),
-                   static_cast<int>(sizeof(Announcement) + most_ * entry_size_), MPI_BYTE,
-                   MPI_ANY_SOURCE, kAnnouncementTag, owner_.comm_, &requests_[p]);
+                   count_of(sizeof(Announcement) + most_ * entry_size_), MPI_BYTE, MPI_ANY_SOURCE,
+                   kAnnouncementTag, owner_.comm_, &requests_[p]);
         ++awaited_;
       }
     }
@@ -204,9 +205,9 @@ class SendExchange final : public Exchange {
         const Part& part = parts_[p];
         const std::span<const std::byte> bytes = pack(batch, part);
         const std::size_t announced = announced_size(batch.count);
-        PMPI_Isend(part.announcement.get(), static_cast<int>(announced), MPI_BYTE, batch.rank,
+        PMPI_Isend(part.announcement.get(), count_of(announced), MPI_BYTE, batch.rank,
                    kAnnouncementTag, owner_.comm_, &announcement);
-        PMPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, batch.rank, kDataTag,
+        PMPI_Isend(bytes.data(), count_of(bytes.size()), MPI_BYTE, batch.rank, kDataTag,
                    owner_.comm_, &data);
         link_.send(announced + bytes.size());
       }
@@ -266,8 +267,8 @@ class SendExchange final : public Exchange {
         std::size_t bytes = 0;
         for (std::uint64_t i = 0; i < announcement_of(part).count; ++i)
           bytes += length_in(entry(part, i));
-        PMPI_Irecv(part.data.get(), static_cast<int>(bytes), MPI_BYTE, source, kDataTag,
-                   owner_.comm_, &requests_[p]);
+        PMPI_Irecv(part.data.get(), count_of(bytes), MPI_BYTE, source, kDataTag, owner_.comm_,
+                   &requests_[p]);
         part.held_from = MPI_PROC_NULL;
         ++received_from_[source];
         p = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/mpi/counts.h"
+
 namespace dedup::engine {
 namespace {
 
@@ -21,27 +23,36 @@ MPI_Datatype type_of<std::uint8_t>() {
 
 template <typename T>
 void send(MPI_Comm comm, int to, std::span<const T> items) {
-  PMPI_Send(items.data(), static_cast<int>(items.size()), type_of<T>(), to, kTag, comm);
+  in_pieces_with_end(items.size(), [&](std::uint64_t at, int count) {
+    PMPI_Send(items.data() + at, count, type_of<T>(), to, kTag, comm);
+  });
 }
 
 template <typename T>
 std::vector<T> receive(MPI_Comm comm, int from) {
-  MPI_Status status;
-  PMPI_Probe(from, kTag, comm, &status);
-  int count = 0;
-  PMPI_Get_count(&status, type_of<T>(), &count);
-  std::vector<T> items(static_cast<std::size_t>(count));
-  PMPI_Recv(items.data(), count, type_of<T>(), from, kTag, comm, MPI_STATUS_IGNORE);
+  std::vector<T> items;
+  std::uint64_t count = kLargestCount;
+  while (count == kLargestCount) {
+    MPI_Status status;
+    PMPI_Probe(from, kTag, comm, &status);
+    int arrived = 0;
+    PMPI_Get_count(&status, type_of<T>(), &arrived);
+    const std::size_t before = items.size();
+    count = static_cast<std::uint64_t>(arrived);
+    items.resize(before + count);
+    PMPI_Recv(items.data() + before, arrived, type_of<T>(), from, kTag, comm, MPI_STATUS_IGNORE);
+  }
   return items;
 }
 
 template <typename T>
 std::vector<T> swap(MPI_Comm comm, int partner, std::span<const T> items) {
-  MPI_Request sent;
-  PMPI_Isend(items.data(), static_cast<int>(items.size()), type_of<T>(), partner, kTag, comm,
-             &sent);
+  std::vector<MPI_Request> sent;
+  in_pieces_with_end(items.size(), [&](std::uint64_t at, int count) {
+    PMPI_Isend(items.data() + at, count, type_of<T>(), partner, kTag, comm, &sent.emplace_back());
+  });
   std::vector<T> received = receive<T>(comm, partner);
-  PMPI_Wait(&sent, MPI_STATUS_IGNORE);
+  for (MPI_Request& request : sent) PMPI_Wait(&request, MPI_STATUS_IGNORE);
   return received;
 }
 

@@ -4,17 +4,16 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 
 #include "base/warn.h"
 #include "base/xxh3.h"
+#include "engine/mpi/counts.h"
 #include "engine/mpi/pace.h"
 #include "engine/mpi/wait.h"
 
 namespace dedup::engine {
 namespace {
-
-// MPI counts are int: longer byte strings travel in pieces.
-constexpr std::size_t kLargestCount = std::size_t{1} << 30;
 
 // Shorter byte strings, with their envelope before them, are broadcast in one message of this size.
 constexpr std::size_t kFirstMessage = 1024;
@@ -23,13 +22,15 @@ constexpr std::size_t kFirstMessage = 1024;
 constexpr int kGatherTag = 4202;
 constexpr int kExchangeTag = 4203;
 constexpr int kLetterTag = 4204;
+constexpr int kLongGatherTag = 4205;
+
+// Longer messages of a gather go to rank 0 at once: the ranks between are not to carry them.
+constexpr std::uint64_t kCarried = std::uint64_t{1} << 16;
 
 // Calls each(address, count) for the pieces in which so many bytes travel.
 template <typename Byte, typename Each>
 void in_pieces(Byte* bytes, std::uint64_t size, Each&& each) {
-  for (std::uint64_t at = 0; at < size; at += kLargestCount) {
-    each(bytes + at, static_cast<int>(std::min<std::uint64_t>(kLargestCount, size - at)));
-  }
+  engine::in_pieces(size, [&](std::uint64_t at, int count) { each(bytes + at, count); });
 }
 
 // One after the other: errors of a call for several would not come to the communicator's handler.
@@ -247,7 +248,7 @@ void broadcast_raw(MPI_Comm comm, int root, std::span<std::byte> value) {
     std::memcpy(message.data() + value.size(), &checksum, sizeof checksum);
   };
   copy(message_checksum(value));
-  PMPI_Bcast(message.data(), static_cast<int>(message.size()), MPI_BYTE, root, comm);
+  PMPI_Bcast(message.data(), count_of(message.size()), MPI_BYTE, root, comm);
   std::copy_n(message.begin(), value.size(), value.begin());
   std::uint64_t checksum = 0;
   std::memcpy(&checksum, message.data() + value.size(), sizeof checksum);
@@ -259,30 +260,90 @@ std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine) {
   int size;
   PMPI_Comm_rank(comm, &rank);
   PMPI_Comm_size(comm, &size);
+  // A binomial tree: what comes from higher ranks is put behind what is here, in order of ranks.
+  Bytes bundle;
+  const auto put = [&](std::span<const std::byte> bytes) {
+    bundle.insert(bundle.end(), bytes.begin(), bytes.end());
+  };
   const Envelope envelope = Envelope::of(mine);
-  std::vector<Envelope> envelopes(rank == 0 ? static_cast<std::size_t>(size) : 0);
-  PMPI_Gather(&envelope, sizeof envelope, MPI_BYTE, envelopes.data(), sizeof envelope, MPI_BYTE, 0,
-              comm);
-  if (rank != 0) {
-    in_pieces(mine.data(), mine.size(), [&](const std::byte* at, int count) {
-      PMPI_Send(at, count, MPI_BYTE, 0, kGatherTag, comm);
-    });
-    return {};
+  put(std::as_bytes(std::span(&envelope, 1)));
+  if (mine.size() <= kCarried) put(mine);
+  for (int distance = 1; distance < size; distance *= 2) {
+    if ((rank & distance) != 0) {
+      send_checked(comm, rank - distance, kGatherTag, bundle);
+      if (mine.size() > kCarried) {
+        in_pieces(mine.data(), mine.size(), [&](const std::byte* at, int count) {
+          PMPI_Send(at, count, MPI_BYTE, 0, kLongGatherTag, comm);
+        });
+      }
+      return {};
+    }
+    if (rank + distance >= size) continue;
+    Bytes theirs;
+    if (!receive_checked(comm, rank + distance, kGatherTag, theirs)) {
+      end_on_damage("what one rank collects of all");
+    }
+    put(theirs);
   }
-  std::vector<Bytes> out(envelopes.size());
+  std::vector<Bytes> out;
+  std::vector<Envelope> envelopes;
   std::vector<MPI_Request> requests;
-  out[0] = mine;
-  for (std::size_t r = 1; r < out.size(); ++r) {
-    envelopes[r].check();
-    out[r].resize(envelopes[r].size);
-    in_pieces(out[r].data(), out[r].size(), [&](std::byte* at, int count) {
-      PMPI_Irecv(at, count, MPI_BYTE, static_cast<int>(r), kGatherTag, comm,
-                 &requests.emplace_back());
-    });
+  std::span<const std::byte> rest = bundle;
+  for (int r = 0; r < size; ++r) {
+    if (rest.size() < sizeof(Envelope)) end_on_damage("what one rank collects of all");
+    Envelope& of_rank = envelopes.emplace_back();
+    std::memcpy(&of_rank, rest.data(), sizeof of_rank);
+    rest = rest.subspan(sizeof of_rank);
+    of_rank.check();
+    Bytes& bytes = out.emplace_back();
+    if (of_rank.size > kCarried && r != 0) {
+      bytes.resize(of_rank.size);
+      in_pieces(bytes.data(), bytes.size(), [&](std::byte* at, int count) {
+        PMPI_Irecv(at, count, MPI_BYTE, r, kLongGatherTag, comm, &requests.emplace_back());
+      });
+    } else if (of_rank.size <= kCarried) {
+      if (rest.size() < of_rank.size) end_on_damage("what one rank collects of all");
+      bytes.assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(of_rank.size));
+      rest = rest.subspan(of_rank.size);
+    }
   }
   wait_for_all(requests);
-  for (std::size_t r = 1; r < out.size(); ++r) {
+  if (mine.size() > kCarried) out[0] = mine;
+  for (std::size_t r = 0; r < out.size(); ++r) {
     if (!envelopes[r].holds(out[r])) end_on_damage("what one rank collects of all");
+  }
+  return out;
+}
+
+std::vector<std::vector<std::uint64_t>> all_gather_varying(MPI_Comm comm,
+                                                           std::vector<std::uint64_t> mine) {
+  mine.push_back(message_checksum(std::as_bytes(std::span(mine))));
+  // Counts of MPI are int, and so is where in all of it a rank's words begin: it is words that are
+  // counted, of 16 GiB.
+  const std::vector<std::uint64_t> sizes = all_gather(comm, {mine.size()});
+  std::vector<int> counts;
+  std::vector<int> begins;
+  std::uint64_t total = 0;
+  for (const std::uint64_t size : sizes) {
+    counts.push_back(static_cast<int>(size));
+    begins.push_back(static_cast<int>(total));
+    total += size;
+  }
+  if (total > static_cast<std::uint64_t>(std::numeric_limits<int>::max())) {
+    end_on_damage("how much all ranks have to tell each other");
+  }
+  std::vector<std::uint64_t> all(total);
+  PMPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_UINT64_T, all.data(),
+                  counts.data(), begins.data(), MPI_UINT64_T, comm);
+  std::vector<std::vector<std::uint64_t>> out;
+  std::uint64_t at = 0;
+  for (const std::uint64_t size : sizes) {
+    const std::span record = std::span(all).subspan(at, size);
+    at += size;
+    if (record.back() != message_checksum(std::as_bytes(record.first(size - 1)))) {
+      end_on_damage("what all ranks tell each other");
+    }
+    out.emplace_back(record.begin(), record.end() - 1);
   }
   return out;
 }
@@ -292,7 +353,7 @@ std::vector<std::uint64_t> all_gather(MPI_Comm comm, std::vector<std::uint64_t> 
   PMPI_Comm_size(comm, &size);
   const std::size_t words = mine.size();
   mine.push_back(message_checksum(std::as_bytes(std::span(mine))));
-  const auto count = static_cast<int>(mine.size());
+  const int count = count_of(mine.size());
   std::vector<std::uint64_t> all(mine.size() * static_cast<std::size_t>(size));
   PMPI_Allgather(mine.data(), count, MPI_UINT64_T, all.data(), count, MPI_UINT64_T, comm);
   std::vector<std::uint64_t> out;

@@ -87,5 +87,8 @@ std::vector<Bytes> gather(MPI_Comm comm, const Bytes& mine);
 // Collective. All ranks' words, which are as many on each, on all ranks. Ends the job on a rank
 // that does not get them.
 std::vector<std::uint64_t> all_gather(MPI_Comm comm, std::vector<std::uint64_t> mine);
+// The same of as many as each rank has, by rank.
+std::vector<std::vector<std::uint64_t>> all_gather_varying(MPI_Comm comm,
+                                                           std::vector<std::uint64_t> mine);
 
 }  // namespace dedup::engine

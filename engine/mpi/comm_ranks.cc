@@ -1,6 +1,7 @@
 #include "engine/mpi/comm_ranks.h"
 
 #include "engine/mpi/checked_message.h"
+#include "engine/mpi/counts.h"
 #include "engine/mpi/wait.h"
 
 namespace dedup::engine {
@@ -26,7 +27,7 @@ CommRanks::CommRanks(MPI_Comm comm) : comm_(comm) {
 }
 
 Status CommRanks::combine(Combining how, std::span<std::uint64_t> values, Waiting waiting) const {
-  const auto count = static_cast<int>(values.size());
+  const int count = count_of(values.size());
   int error;
   if (waiting == Waiting::kPolling) {
     error = PMPI_Allreduce(MPI_IN_PLACE, values.data(), count, MPI_UINT64_T, op_of(how), comm_);

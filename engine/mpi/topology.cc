@@ -53,6 +53,7 @@ Result<Topology> Topology::build(MPI_Comm comm, const Place& mine) {
   }
   for (NodeIndex n = 0; n < mine.nodes; ++n) {
     if (t.represented(n)) t.nodes_.push_back(n);
+    t.most_ranks_ = std::max(t.most_ranks_, static_cast<int>(t.ranks_on_[n].size()));
   }
   if (all[0].shared == 0 || !same(&Said::shared)) {
     DEDUP_ASSIGN(found, SharedComms::make(comm, mine.job, all[0].fresh));

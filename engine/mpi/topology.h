@@ -47,6 +47,8 @@ class Topology {
   MPI_Comm node_comm() const { return comms_->taken().node(); }
   int node_rank() const { return node_rank_; }
   int node_size() const { return static_cast<int>(ranks_on_[my_node_].size()); }
+  // Of the node with most.
+  int most_ranks_a_node() const { return most_ranks_; }
   bool is_leader() const { return node_rank_ == 0; }
   // One leader a node; MPI_COMM_NULL on other ranks.
   MPI_Comm leader_comm() const { return comms_->taken().leaders(); }
@@ -70,6 +72,7 @@ class Topology {
   int rank_ = 0;
   int size_ = 0;
   int node_rank_ = 0;
+  int most_ranks_ = 1;
   NodeIndex job_nodes_ = 0;
   NodeIndex my_node_ = 0;
   std::vector<NodeIndex> node_of_;

@@ -28,16 +28,18 @@ Status set_aside_as_deleted(service::Client& client, NodeIndex home,
   return client.call(home, service::SetAside{info.identity, true}).status();
 }
 
-// Deletes what all nodes' stores have of a path, or of what a placeholder there names, that this
-// job does not have open; but not `aside`.
+// Deletes what all nodes' stores have of a path, or of what a placeholder there names or a plain
+// file is cached as, that this job does not have open; but not `aside`.
 Status drop_everywhere(service::Client& client, const std::string& path, const hints::Hints& hints,
                        const store::PathState& state, const std::vector<Id128>& aside) {
   DEDUP_ASSIGN(SearchResult found,
                search_alone(client, path, state.placeholder.identity, hints.store));
   hide(found, aside);
   DEDUP_ASSIGN(const bool shared, is_shared(found, path));
-  const bool is_there = state.kind == store::PathState::Kind::kPlaceholder ||
-                        state.kind == store::PathState::Kind::kPlain;
+  const bool is_plain = state.kind == store::PathState::Kind::kPlain;
+  const Id128 identity = is_plain ? store::choose_cached(state.stamp, found.reports).record.identity
+                                  : state.placeholder.identity;
+  const bool is_there = state.kind == store::PathState::Kind::kPlaceholder || is_plain;
   if (shared && !is_there) return {Code::kNoSuchFile, path + ": no such file"};
   if (shared) DEDUP_TRY(store::fs::remove_file(path));
   // What a copy of a placeholder names is the original's.
@@ -45,7 +47,7 @@ Status drop_everywhere(service::Client& client, const std::string& path, const h
   bool any = shared;
   for (const store::StoreReport& report : found.reports) {
     for (const store::CommitRecord& record : report.records) {
-      if (shared && record.identity != state.placeholder.identity) continue;
+      if (shared && record.identity != identity) continue;
       any = true;
       std::vector<Id128> left;
       for (const store::StoreEntry& entry : record.stores) {

@@ -5,6 +5,7 @@
 
 #include "base/warn.h"
 #include "engine/protocol/reader.h"
+#include "service/messages/file_home.h"
 #include "store/choose.h"
 
 namespace dedup::engine {
@@ -62,10 +63,19 @@ bool stands_at_path(const service::FileInfo& info) {
          now->stamp.inode == info.plain.inode;
 }
 
+// What is written to in this job is not what stands at the path any more, committed or not.
+Status Fence::check_fetched() {
+  DEDUP_ASSIGN(const service::FileInfo info,
+               file_.client().call(file_.home, service::GetFile{file_.identity()}));
+  if (!info.has_writer) return check().status();
+  return {Code::kFileInUse, path_ + ": this job has it open for writing"};
+}
+
 Status Fence::prepare(const store::CommitRecord& record) {
   const auto view = file_.view();
   path_ = view->info.path;
   if (view->info.real_path == service::FileInfo::RealPath::kNone) return Status::ok();
+  if (file_.fetches) return check_fetched();
   DEDUP_ASSIGN(const store::PathState now, store::look_at(path_));
   const bool gone = now.kind == store::PathState::Kind::kNothing ||
                     now.kind == store::PathState::Kind::kNoDirectory;
@@ -90,10 +100,14 @@ Status Fence::prepare(const store::CommitRecord& record) {
 
 Result<store::PathState> Fence::check() {
   const auto view = file_.view();
-  auto now = store::settle_path(path_);
+  auto now = file_.fetches ? store::look_at(path_) : store::settle_path(path_);
   bool same = false;
   if (now.is_ok() && view->info.real_path == service::FileInfo::RealPath::kPlain) {
-    same = now->kind == store::PathState::Kind::kPlain && now->stamp == view->info.plain;
+    store::Stamp stamp = now->stamp;
+    // What is cached shows by its other time that it was changed. A commit of this job that failed
+    // may have given it another name for a while.
+    if (view->committed) stamp.changed = view->info.plain.changed;
+    same = now->kind == store::PathState::Kind::kPlain && stamp == view->info.plain;
   } else if (now.is_ok()) {
     same = names_base(*now, *view);
   }
@@ -105,11 +119,15 @@ Result<store::PathState> Fence::check() {
                     "was opened; nothing of it is overwritten");
 }
 
-Status Fence::put() {
+Status Fence::put(DisplacedFile& displaced) {
+  if (file_.fetches) return check_fetched();
   if (!replacement_) return Status::ok();
   const auto replacement = std::exchange(replacement_, nullptr);
-  DEDUP_ASSIGN(const store::PathState before, check());
-  return replacement->put_after(before);
+  DEDUP_ASSIGN(store::PathState before, check());
+  before = displaced.keep(before);
+  const Status status = replacement->put_after(before);
+  if (!status.is_ok()) displaced.discard();
+  return status;
 }
 
 Status renew_placeholder(const std::string& path, const store::PathState& old,

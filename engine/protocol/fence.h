@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "engine/protocol/displaced_file.h"
 #include "engine/protocol/job_file.h"
 #include "service/messages/file_info.h"
 #include "store/commit_record.h"
@@ -24,13 +25,16 @@ class Fence {
   // Before the commit records: writes the placeholder for `record` beside the path. kConflict if
   // something else stands there than what this job opened.
   Status prepare(const store::CommitRecord& record);
-  // After them. kConflict as above. After another failure it is not known whether the generation
-  // counts; the job's next attempt then goes on from what there is.
-  Status put();
+  // After them; what stood there before is for `displaced` to keep. kConflict as above. After
+  // another failure it is not known whether the generation counts; the job's next attempt then goes
+  // on from what there is.
+  Status put(DisplacedFile& displaced);
 
  private:
   // What stands at the path, if this job may replace it.
   Result<store::PathState> check();
+  // Of one that is fetched, whether it is what was read.
+  Status check_fetched();
 
   JobFile& file_;
   std::string path_;

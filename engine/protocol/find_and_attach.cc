@@ -127,6 +127,7 @@ class FindAndAttach {
       if (file_.writable) {
         decision_.info.write_back = std::max(decision_.info.write_back, wanted_write_back());
       }
+      decision_.info.has_writer = decision_.info.has_writer || replaces();
       if (!decision_.attach) return Status::ok();
       bool changed = false;
       status = attach(changed);
@@ -157,7 +158,7 @@ class FindAndAttach {
         choice.missing.push_back({out.info.stores[i].uuid, out.info.stores[i].node});
       }
       if (out.info.real_path != service::FileInfo::RealPath::kNone) {
-        DEDUP_TRY(store::check_replaceable(file_.path));
+        if (replaces()) DEDUP_TRY(store::check_replaceable(file_.path));
       } else if (view.committed) {
         DEDUP_TRY(store::check_quorum(choice));
       }
@@ -173,17 +174,19 @@ class FindAndAttach {
     store::PathState state;
     Status status;
     if (file_.rank() == 0) {
-      auto looked = file_.writable ? store::settle_path(file_.path) : store::look_at(file_.path);
+      auto looked = replaces() ? store::settle_path(file_.path) : store::look_at(file_.path);
       status = looked.status();
       if (status.is_ok()) state = std::move(*looked);
     }
     if (status.is_ok() && file_.rank() == 0) find_donor(state);
-    std::pair<Id128, Id128> identities{state.placeholder.identity,
-                                       donor_ ? donor_->identity : Id128{}};
-    DEDUP_TRY(file_.ranks().share(status, identities));
-    DEDUP_ASSIGN(SearchResult found,
-                 search(file_.client(), file_.ranks(),
-                        {file_.path, identities.first, file_.hints.store, identities.second}));
+    service::Find wanted{file_.path, state.placeholder.identity, file_.hints.store};
+    if (donor_) wanted.donor = donor_->identity;
+    if (plain_donor_) {
+      wanted.plain_donor = plain_donor_->path;
+      wanted.plain_donor_stamp = plain_donor_->stamp;
+    }
+    DEDUP_TRY(file_.ranks().share(status, wanted));
+    DEDUP_ASSIGN(SearchResult found, search(file_.client(), file_.ranks(), wanted));
     if (file_.rank() != 0) return Status::ok();
     if (file_.writable) DEDUP_TRY(check_stores_differ(found, file_.hints.store));
     hide(found, begun_.aside);
@@ -239,29 +242,49 @@ class FindAndAttach {
   void find_donor(const store::PathState& state) {
     using Kind = store::PathState::Kind;
     donor_.reset();
+    plain_donor_.reset();
     const std::string& base = file_.hints.base;
     const bool is_new = state.kind == Kind::kNothing
                             ? mode_.create
                             : state.kind == Kind::kPlain && state.stamp.size == 0;
     if (!file_.writable || !is_new || base == "none") return;
     if (base == "auto") {
-      donor_ = store::newest_in_series(file_.path);
+      store::InSeries newest = store::newest_in_series(file_.path);
+      donor_ = std::move(newest.placeholder);
+      plain_donor_ = std::move(newest.plain);
       return;
     }
     const auto named = store::look_at(base);
     if (named.is_ok() && named->kind == Kind::kPlaceholder) {
       donor_ = named->placeholder;
+    } else if (named.is_ok() && named->kind == Kind::kPlain && named->stamp.size > 0) {
+      plain_donor_ = store::PlainAt{base, named->stamp};
     } else {
       warn(file_.path + ": shares nothing with " + base +
            ", as dedup_base has it: no file of the stores is there");
     }
   }
 
-  // Its record as the stores have it; none if they do not.
+  // Its record as the stores have it; none if they do not. What is cached may go any time: only if
+  // all stores have it still.
   Bytes donor_of(const SearchResult& found) const {
-    if (!donor_) return {};
     for (const store::CommitRecord& record : found.donors) {
-      if (record.attempt == donor_->attempt) return record.encode();
+      const bool is_cached = plain_donor_ && record.path == plain_donor_->path &&
+                             !(donor_ && record.attempt == donor_->attempt);
+      const std::set<Id128>& stores = found.donor_stores.at(record.attempt);
+      const auto has_it = [&](const store::StoreEntry& entry) {
+        return stores.contains(entry.uuid);
+      };
+      if (is_cached && std::all_of(record.stores.begin(), record.stores.end(), has_it)) {
+        return record.encode();
+      }
+    }
+    for (const store::CommitRecord& record : found.donors) {
+      if (donor_ && record.attempt == donor_->attempt) return record.encode();
+    }
+    if (plain_donor_ && file_.hints.base != "auto") {
+      warn(file_.path + ": shares nothing with " + plain_donor_->path +
+           ", as dedup_base has it: the stores do not have it");
     }
     return {};
   }
@@ -297,6 +320,8 @@ class FindAndAttach {
     return service::WriteBack::kNone;
   }
 
+  // Whether what stands at the path may be replaced.
+  bool replaces() const { return file_.writable && !file_.fetches; }
   bool exclusive() const { return mode_.create && mode_.exclusive; }
 
   // All nodes share the file system: what stands at the path decides.
@@ -319,13 +344,21 @@ class FindAndAttach {
     } else if (exclusive() && !made_empty_) {
       return exists();
     }
-    if (file_.writable) DEDUP_TRY(store::check_replaceable(file_.path));
+    if (replaces()) DEDUP_TRY(store::check_replaceable(file_.path));
+    if (file_.fetches && state.kind != Kind::kPlain) {
+      return {Code::kConflict, file_.path + ": another job has put it into the stores"};
+    }
     if (state.kind == Kind::kPlain) {
-      out.info.identity = Id128::random();
+      const store::Choice cached = store::choose_cached(state.stamp, found.reports);
+      if (cached.exists && cached.record.size == state.stamp.size) {
+        take(cached, found, out);
+      } else {
+        out.info.identity = Id128::random();
+        out.info.size = state.stamp.size;
+        if (state.stamp.size == 0) out.info.donor = donor_of(found);
+      }
       out.info.real_path = service::FileInfo::RealPath::kPlain;
       out.info.plain = state.stamp;
-      out.info.size = state.stamp.size;
-      if (state.stamp.size == 0) out.info.donor = donor_of(found);
     } else {
       if (state.is_copy() && file_.writable) {
         return {Code::kUnsupported,
@@ -360,7 +393,7 @@ class FindAndAttach {
 
   // On rank 0, once the file is attached: what a killed job left at the real path.
   Status tidy_real_path() {
-    if (file_.rank() != 0 || !decision_.info.writable ||
+    if (file_.rank() != 0 || !decision_.info.writable || file_.fetches ||
         decision_.info.real_path == service::FileInfo::RealPath::kNone) {
       return Status::ok();
     }
@@ -539,10 +572,11 @@ class FindAndAttach {
   JobFile& file_;
   OpenMode mode_;
   std::optional<KeptFile> kept_;
-  service::OpenBeginReply begun_;             // on rank 0
-  bool made_empty_ = false;                   // likewise: at the real path
-  std::optional<store::PathState> outdated_;  // likewise: names an older generation
-  std::optional<store::Placeholder> donor_;   // likewise: of a file to share with
+  service::OpenBeginReply begun_;              // on rank 0
+  bool made_empty_ = false;                    // likewise: at the real path
+  std::optional<store::PathState> outdated_;   // likewise: names an older generation
+  std::optional<store::Placeholder> donor_;    // likewise: of a file to share with
+  std::optional<store::PlainAt> plain_donor_;  // likewise: of one that may be cached
   Decision decision_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/fields.h"
 #include "base/warn.h"
+#include "engine/protocol/displaced_file.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
 #include "service/messages/block_home.h"
@@ -129,6 +130,7 @@ Status GenerationCommit::make_stripes() {
        origin->record.replication != file_.wanted_copies());
   if (looks_at_all) {
     ShardBuild build(file_, id_, Referring::kToAll);
+    DEDUP_TRY(build.begin());
     Status status;
     for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
       if (file_.ranks().speaks_for(file_.block_home(shard))) status = build.restore_lost(shard);
@@ -145,10 +147,12 @@ Status GenerationCommit::make_stripes() {
 
 Status GenerationCommit::build_recipe(const service::WriteIndex& request, Recipe& recipe) {
   ShardBuild build(file_, id_, request.all ? Referring::kToAll : Referring::kToChanges, given_up_);
+  DEDUP_TRY(build.begin());
   DEDUP_TRY(build_shards(build, recipe));
   failpoint("commit.shards");
   if (recipe != Recipe::kBroken) DEDUP_TRY(write_indexes(build, request, recipe));
   part_.facts = build.facts();
+  part_.changed = build.changed();
   part_.facts.copies_made += copies_made_;
   return Status::ok();
 }
@@ -162,6 +166,7 @@ Status GenerationCommit::build_shards(ShardBuild& build, Recipe& recipe) {
     if (!status.is_ok()) break;
     part_.shards.emplace_back(shard, *std::move(entry));
   }
+  status = build.finish(status);
   recipe = Recipe::kWhole;
   if (build.has_cut_off()) recipe = Recipe::kToBeReferredTo;
   if (build.has_lost_parts()) recipe = Recipe::kBroken;
@@ -210,6 +215,7 @@ Status GenerationCommit::take_part(const Bytes& part) {
   facts_.copies_made += told->facts.copies_made;
   facts_.fatal_sets.merge(told->facts.fatal_sets);
   for (auto& [shard, entry] : told->shards) record_.shards[shard] = std::move(entry);
+  changed_.insert(changed_.end(), told->changed.begin(), told->changed.end());
   return Status::ok();
 }
 
@@ -305,7 +311,7 @@ Status GenerationCommit::decide() {
          " is committed, but not everywhere: " + all.message());
   }
   failpoint("commit.unfenced");
-  const Status fenced = file_.ranks().share(file_.rank() == 0 ? fence_.put() : Status::ok());
+  const Status fenced = file_.ranks().share(file_.rank() == 0 ? put_placeholder() : Status::ok());
   if (!fenced.is_ok()) {
     // The stores have it, but it does not count: an open takes what stands at the path.
     end_commit(false);
@@ -315,6 +321,14 @@ Status GenerationCommit::decide() {
   return install();
 }
 
+// On rank 0.
+Status GenerationCommit::put_placeholder() {
+  DisplacedFile displaced(file_, record_, std::move(changed_));
+  DEDUP_TRY(fence_.put(displaced));
+  displaced.note();
+  return Status::ok();
+}
+
 // The new generation becomes the base for everybody in the job.
 Status GenerationCommit::install() {
   Status status;
@@ -322,8 +336,8 @@ Status GenerationCommit::install() {
     std::vector<service::StoreRef> stores;
     const std::shared_ptr<const FileView> view = file_.view();
     stores.assign(view->info.stores.begin(), view->info.stores.begin() + file_.nodes());
-    auto reply =
-        file_.client().call(file_.home, service::CommitDone{file_.identity(), encoded_, stores});
+    const service::CommitDone request{file_.identity(), encoded_, stores, file_.fetches};
+    auto reply = file_.client().call(file_.home, request);
     status = reply.is_ok() ? file_.set_view(std::move(*reply)) : reply.status();
   }
   DEDUP_TRY(file_.share_view(status));

@@ -20,6 +20,7 @@ namespace dedup::engine {
 struct RecipePart {
   RecipeFacts facts;
   std::vector<std::pair<std::uint32_t, store::ShardEntry>> shards;  // by number
+  std::vector<std::uint64_t> changed;  // blocks: see ShardBuild::changed()
 };
 
 // Everything is collective. The caller has the file's commit lock; everything that is to be
@@ -55,6 +56,7 @@ class GenerationCommit {
   Status take_part(const Bytes& part);
   Status check_loss() const;
   Status decide();
+  Status put_placeholder();
   Status install();
   // The base, or the donor, whose indexes those of the generation may begin with: its stores have
   // the same numbers. Zero: none.
@@ -67,8 +69,9 @@ class GenerationCommit {
   Id128 id_;
   store::CommitRecord record_;  // on rank 0
   Bytes encoded_;
-  RecipePart part_;    // what this rank built
-  RecipeFacts facts_;  // on rank 0
+  RecipePart part_;                     // what this rank built
+  RecipeFacts facts_;                   // on rank 0
+  std::vector<std::uint64_t> changed_;  // likewise
   StripeMaker::Figures stripes_;
   std::set<Id128> given_up_;       // stripes
   std::uint64_t copies_made_ = 0;  // before the recipe was built

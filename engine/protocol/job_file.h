@@ -46,6 +46,7 @@ struct JobFile {
   bool delete_on_close = false;
   bool atomic = false;
   bool heals = false;              // opened to be healed: its content stays as it is
+  bool fetches = false;            // its plain file is to be cached, and stays at its path
   bool may_miss_nodes = false;     // some node of the job may be lost: the same on all ranks
   OnLoss on_loss = OnLoss::kGoOn;  // the same on all ranks
   // This rank changed the file through this handle since the last commit.

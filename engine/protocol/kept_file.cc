@@ -49,6 +49,10 @@ Result<Asked> what_is_asked(const JobFile& file, std::int64_t& generation,
 Result<store::CommitRecord> newest(const Asked& asked, const store::PathState& state,
                                    const SearchResult& found) {
   DEDUP_ASSIGN(const bool shared, is_shared(found, asked.path));
+  if (shared && state.kind == Kind::kPlain) {
+    store::Choice cached = store::choose_cached(state.stamp, found.reports);
+    if (cached.exists) return std::move(cached.record);
+  }
   if (shared && state.kind != Kind::kPlaceholder) {
     return Status(
         Code::kNoSuchFile,

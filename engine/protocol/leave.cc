@@ -1,6 +1,7 @@
 #include "engine/protocol/leave.h"
 
 #include "base/fields.h"
+#include "engine/protocol/cached_file.h"
 #include "engine/protocol/delete_file.h"
 #include "engine/protocol/write_back.h"
 #include "service/messages/file_home.h"
@@ -44,13 +45,13 @@ Status end_of_file(JobFile& file, const service::CloseBeginReply& reply, const E
     // The same on all ranks, and so is what becomes of it.
     status = file.set_view(reply.info);
     if (status.is_ok()) {
-      const Result<bool> written = write_back(file, ending.copy, !reply.was_stopped);
+      const auto written = write_back(file, ending.copy, !reply.was_stopped);
       status = written.status();
       // Who writes in the background has it open.
-      if (status.is_ok() && !*written) return status;
+      if (status.is_ok() && !written->is_done) return status;
+      // The plain file is the file now.
+      drop = status.is_ok() && !(written->plain && note_cached(file, *written->plain));
     }
-    // The plain file is the file now.
-    drop = status.is_ok();
   }
   const Status released = file.ranks().agree(release_nodes(file, drop, reply.info));
   status = file.ranks().agree(status);

@@ -486,6 +486,22 @@ std::shared_ptr<const FileView> settled_view(const JobFile& file) {
   return view;
 }
 
+// What the stores cannot give of a cached file: the plain file at its path has all of it, as long
+// as nobody in the job may write to it. `why`: else.
+Status read_where_it_is(const JobFile& file, std::span<const plan::Fragment> fragments,
+                        const Status& why) {
+  const auto view = file.view();
+  const bool is_cached = view->committed && !view->info.writable &&
+                         view->info.real_path == service::FileInfo::RealPath::kPlain;
+  if (!is_cached) return why;
+  const auto plain = PlainFile::open(view->info.path, view->info.plain);
+  if (!plain.is_ok()) return why;
+  for (const plan::Fragment& f : fragments) {
+    DEDUP_TRY((*plain)->read(f.file_offset, {f.memory, f.length}));
+  }
+  return Status::ok();
+}
+
 // Reads what of `access` is before `size`.
 Result<std::uint64_t> read_up_to(JobFile& file, const plan::Access& access, std::uint64_t size,
                                  std::shared_ptr<const FileView> settled = nullptr) {
@@ -517,7 +533,8 @@ Result<std::uint64_t> read_up_to(JobFile& file, const plan::Access& access, std:
       if (at_end) break;
     }
     if (fragments.empty()) break;
-    DEDUP_TRY(reader.read(fragments));
+    const Status status = reader.read(fragments);
+    if (!status.is_ok()) DEDUP_TRY(read_where_it_is(file, fragments, status));
     read += bytes;
   }
   return read;

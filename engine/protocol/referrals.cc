@@ -97,12 +97,35 @@ void Referrals::drop(NodeIndex node, std::uint64_t bytes) {
   batch_.by_node[node];  // is told of it, if of no chunk
 }
 
-bool Referrals::is_much() const {
-  return batch_.count >= kReferencesAtOnce;
+Status Referrals::send_if_much() {
+  return batch_.count < kReferencesAtOnce ? Status::ok() : round(Status::ok(), true);
 }
 
+Status Referrals::finish(const Status& mine) {
+  do {
+    DEDUP_TRY(failed_);
+    DEDUP_TRY(round(mine, false));
+  } while (goes_on_);
+  return Status::ok();
+}
+
+Status Referrals::round(const Status& mine, bool goes_on) {
+  // In ascending order: the most of any rank is what is done.
+  enum : std::uint64_t { kNothing, kSends, kSendsAndGoesOn };
+  std::uint64_t work = batch_.by_node.empty() ? kNothing : kSends;
+  if (goes_on) work = kSendsAndGoesOn;
+  failed_ = file_.ranks().agree_max(mine, work, Waiting::kPatient);
+  goes_on_ = work == kSendsAndGoesOn;
+  if (failed_.is_ok() && work != kNothing) failed_ = send();
+  return failed_;
+}
+
+// Collective; the same on all ranks.
 Status Referrals::send() {
-  DEDUP_ASSIGN(const Lacking lost, bring(batch_));
+  const auto ask = [this](const Batch& batch, const ByNode& references, const Status& mine) {
+    return ask_together(batch, references, mine);
+  };
+  DEDUP_ASSIGN(const Lacking lost, bring(batch_, ask));
   for (const auto& [chunk, lack] : lost) {
     if (is_part(chunk.first)) {
       has_lost_parts_ = true;
@@ -121,7 +144,10 @@ Result<std::set<Id128>> Referrals::confirm(const std::vector<plan::StripeUnit>& 
     if (confirmed_.contains(stripe.stripe) || !asked.insert(stripe.stripe).second) continue;
     add_stripe(batch, stripe);
   }
-  DEDUP_ASSIGN(const Lacking lost, bring(batch));
+  const auto ask = [this](const Batch& some, const ByNode& references, const Status& mine) {
+    return ask_alone(some, references, mine);
+  };
+  DEDUP_ASSIGN(const Lacking lost, bring(batch, ask));
   std::set<Id128> failed;
   for (const auto& [part, lack] : lost) {
     failed.insert(batch.placements[part.second].stripe()->stripe);
@@ -145,33 +171,60 @@ service::References Referrals::request_to(NodeIndex node, const Batch& batch,
   return request;
 }
 
-Result<Referrals::ByNode> Referrals::ask(const Batch& batch, const ByNode& references) {
-  std::vector<service::Client::Pending<service::References>> pending;
+ReferencesByNode Referrals::requests_of(const Batch& batch, const ByNode& references) {
+  ReferencesByNode requests;
   for (const auto& [node, chunks] : references) {
-    pending.push_back(file_.client().start(node, request_to(node, batch, chunks)));
+    requests.emplace(node, request_to(node, batch, chunks));
   }
-  Status status;
+  return requests;
+}
+
+Referrals::ByNode Referrals::lacking_of(const ByNode& references, const LackingByNode& lacking) {
   ByNode missing;
-  std::size_t next = 0;
-  for (const auto& [node, chunks] : references) {
-    const auto reply = pending[next++].wait();
-    if (!reply.is_ok()) {
-      status = reply.status();
-    } else if (reply->missing.size() != chunks.size()) {
-      status = Status(Code::kInternal, "a node answered for other chunks");
-    } else {
-      for (std::size_t k = 0; k < chunks.size(); ++k) {
-        if (reply->missing[k] != 0) missing[node].push_back(chunks[k]);
-      }
+  for (const auto& [node, flags] : lacking) {
+    const std::vector<std::uint32_t>& chunks = references.at(node);
+    for (std::size_t k = 0; k < chunks.size(); ++k) {
+      if (flags[k] != 0) missing[node].push_back(chunks[k]);
     }
   }
-  DEDUP_TRY(status);
   return missing;
 }
 
-Result<Referrals::Lacking> Referrals::bring(Batch& batch) {
-  DEDUP_ASSIGN(const ByNode missing, ask(batch, batch.by_node));
-  if (missing.empty()) return Lacking{};
+Result<Referrals::Missing> Referrals::ask_alone(const Batch& batch, const ByNode& references,
+                                                const Status& mine) {
+  DEDUP_TRY(mine);
+  DEDUP_ASSIGN(const LackingByNode lacking,
+               ask_nodes(file_.client(), requests_of(batch, references)));
+  Missing missing{lacking_of(references, lacking), true, {}};
+  missing.is_nothing = missing.references.empty();
+  return missing;
+}
+
+Result<Referrals::Missing> Referrals::ask_together(const Batch& batch, const ByNode& references,
+                                                   const Status& mine) {
+  DEDUP_ASSIGN(const ReferenceExchange::Answer answer,
+               exchange_.ask(mine, requests_of(batch, references)));
+  return Missing{lacking_of(references, answer.lacking), answer.lack_nothing, answer.heard};
+}
+
+// As often as `ask` says that something is missing on some rank, all ask again.
+Result<Referrals::Lacking> Referrals::bring(const Batch& batch, const Ask& ask) {
+  DEDUP_ASSIGN(const Missing missing, ask(batch, batch.by_node, Status::ok()));
+  Lacking lost;
+  if (missing.is_nothing) return lost;
+  ByNode again;
+  Status status = missing.heard;
+  if (status.is_ok()) status = make_up(batch, missing.references, lost, again);
+  DEDUP_ASSIGN(const Missing still, ask(batch, again, status));
+  if (still.is_nothing) return lost;
+  // A third time, for what this rank makes of it.
+  status = still.heard;
+  if (status.is_ok()) status = check(batch, still.references, lost);
+  DEDUP_TRY(ask(batch, {}, status).status());
+  return lost;
+}
+
+Status Referrals::make_up(const Batch& batch, const ByNode& missing, Lacking& lost, ByNode& again) {
   Lacking wanted;
   for (const auto& [node, chunks] : missing) {
     for (const std::uint32_t i : chunks) {
@@ -183,9 +236,8 @@ Result<Referrals::Lacking> Referrals::bring(Batch& batch) {
   DEDUP_ASSIGN(Outcome first, restore(batch, wanted));
   // By now some node has each of these.
   DEDUP_ASSIGN(Outcome second, restore(batch, first.partly));
-  Lacking lost = std::move(first.lost);
+  lost = std::move(first.lost);
   lost.merge(second.lost);
-  ByNode again;
   for (const auto& [node, chunks] : missing) {
     for (const std::uint32_t i : chunks) {
       if (!lost.contains({batch.chunks[i].fingerprint, batch.chunks[i].placement})) {
@@ -193,7 +245,10 @@ Result<Referrals::Lacking> Referrals::bring(Batch& batch) {
       }
     }
   }
-  DEDUP_ASSIGN(const ByNode still, ask(batch, again));
+  return Status::ok();
+}
+
+Status Referrals::check(const Batch& batch, const ByNode& still, Lacking& lost) const {
   for (const auto& [node, chunks] : still) {
     for (const std::uint32_t i : chunks) {
       const Referred& chunk = batch.chunks[i];
@@ -201,13 +256,13 @@ Result<Referrals::Lacking> Referrals::bring(Batch& batch) {
         lost[{chunk.fingerprint, chunk.placement}].nodes.push_back(node);
         continue;
       }
-      return Status(Code::kIo, "node " + file_.client().node_name(node) + " does not have chunk " +
-                                   chunk.fingerprint.hex() +
-                                   ", which it has just been sent: the generation would have "
-                                   "fewer copies than it says");
+      return {Code::kIo, "node " + file_.client().node_name(node) + " does not have chunk " +
+                             chunk.fingerprint.hex() +
+                             ", which it has just been sent: the generation would have "
+                             "fewer copies than it says"};
     }
   }
-  return lost;
+  return Status::ok();
 }
 
 Result<Referrals::Outcome> Referrals::restore(const Batch& batch, const Lacking& wanted) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <span>
@@ -13,6 +14,7 @@
 #include "base/numbered.h"
 #include "base/status.h"
 #include "engine/protocol/job_file.h"
+#include "engine/protocol/reference_exchange.h"
 #include "engine/protocol/restores.h"
 #include "plan/block.h"
 #include "plan/cut.h"
@@ -21,22 +23,28 @@
 
 namespace dedup::engine {
 
-// Of one rank. Memory: fingerprints for about 4 MiB; 16 bytes a stripe. One thread.
+// Of one rank; all ranks of a commit have one, and send together, in rounds: a rank that has much
+// begins one, which the others join when they have much, or nothing more to refer to. Memory:
+// fingerprints for about 4 MiB, and as much that is handed on for others; 16 bytes a stripe. One
+// thread.
 class Referrals {
  public:
   // All must outlive it.
   Referrals(JobFile& file, const Id128& attempt, Restores& restores)
-      : file_(file), attempt_(attempt), restores_(restores) {}
+      : file_(file), attempt_(attempt), restores_(restores), exchange_(file) {}
 
   // To the chunks of these pieces of a block, or of all, and to all parts of the stripes that they
-  // are in. What was referred to is not sent before send().
+  // are in. What was referred to is not sent before a round.
   void refer(const Block& block, std::span<const std::uint32_t> pieces);
   void refer(const Block& block);
   // A node's chunks take so many bytes that blocks referred to, and do not any more.
   void drop(NodeIndex node, std::uint64_t bytes);
-  // Whether there is enough to be sent for a message to each node.
-  bool is_much() const;
-  Status send();
+  // Collective if there is enough to be sent: a round.
+  Status send_if_much();
+  // Collective: rounds, until no rank has anything to send. `mine`: whether this rank has referred
+  // to all that it has to. Returns the same on all ranks: any rank's error, also of an earlier
+  // round, after which there is none.
+  Status finish(const Status& mine);
 
   // Refers to all parts of these stripes at once, each stripe once. Those of which parts are not
   // there, and could not be made again: a recipe must not rely on these.
@@ -44,7 +52,7 @@ class Referrals {
 
   // Chunks of which no node has a good copy.
   std::uint64_t lost_chunks() const { return lost_chunks_; }
-  // Whether that is so of parts of a stripe that send() referred to.
+  // Whether that is so of parts of a stripe that were referred to in a round.
   bool has_lost_parts() const { return has_lost_parts_; }
 
  private:
@@ -83,19 +91,38 @@ class Referrals {
   static void add_stripe(Batch& batch, const plan::StripeUnit& stripe);
   service::References request_to(NodeIndex node, const Batch& batch,
                                  const std::vector<std::uint32_t>& chunks);
-  Result<ByNode> ask(const Batch& batch, const ByNode& references);  // those that are missing
+  ReferencesByNode requests_of(const Batch& batch, const ByNode& references);
+  static ByNode lacking_of(const ByNode& references, const LackingByNode& lacking);
+  // References that the nodes lack, if this rank, whose status this is, goes on to ask.
+  struct Missing {
+    ByNode references;
+    bool is_nothing = true;  // on no rank that asks
+    Status heard;            // else this rank does not go on
+  };
+  using Ask = std::function<Result<Missing>(const Batch&, const ByNode&, const Status&)>;
+  Result<Missing> ask_alone(const Batch& batch, const ByNode& references, const Status& mine);
+  Result<Missing> ask_together(const Batch& batch, const ByNode& references, const Status& mine);
   // Sends all, and has nodes get what they lack. What could not be had.
-  Result<Lacking> bring(Batch& batch);
+  Result<Lacking> bring(const Batch& batch, const Ask& ask);
+  // Has the nodes get it; adds what could not be had to `lost`, and says what is to be asked again.
+  Status make_up(const Batch& batch, const ByNode& missing, Lacking& lost, ByNode& again);
+  // What is still missing may be lost only if it is a part of a stripe.
+  Status check(const Batch& batch, const ByNode& still, Lacking& lost) const;
+  Status round(const Status& mine, bool goes_on);
+  Status send();
   Result<Outcome> restore(const Batch& batch, const Lacking& wanted);
 
   JobFile& file_;
   Id128 attempt_;
   Restores& restores_;
+  ReferenceExchange exchange_;
   Batch batch_;
   std::map<NodeIndex, std::uint64_t> dropped_;  // bytes that the nodes were not told of yet
   std::set<Id128> confirmed_;
   std::uint64_t lost_chunks_ = 0;
   bool has_lost_parts_ = false;
+  Status failed_;         // of a round
+  bool goes_on_ = false;  // after the last round some rank does
 };
 
 }  // namespace dedup::engine

@@ -1,6 +1,8 @@
 // Asking the nodes' stores which generations of a path they have.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,11 +21,13 @@ struct SearchResult {
   std::vector<store::Seen> seen;            // likewise: the path's directory
   std::vector<std::string> damaged;         // what could not be read, for a warning
   bool makes_kept = false;                  // see FindReply
-  std::vector<store::CommitRecord> donors;  // the newest of the donor that was asked for
+  std::vector<store::SharedRecord> donors;  // the newest of the donor that was asked for, each once
+  std::map<Id128, std::set<Id128>> donor_stores;  // of these, by attempt, as far as was asked
 };
 
 // What the stores have of what `request` names, and the first few of its donor. Collective: the
-// speaker of each node asks it. The result is on rank 0, empty elsewhere.
+// speaker of each node asks it, and rank 0 gets each record that they tell of from one of them. The
+// result is on rank 0, empty elsewhere; errors may be on rank 0 alone.
 Result<SearchResult> search(service::Client& client, const Ranks& ranks,
                             const service::Find& request);
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/fields.h"
 #include "engine/protocol/base_recipe.h"
+#include "engine/protocol/rank_grid.h"
 #include "plan/block.h"
 #include "plan/block_changes.h"
 #include "service/base_block.h"
@@ -58,18 +60,46 @@ Result<std::vector<std::uint64_t>> ShardBuild::origin_blocks(std::uint32_t shard
   const std::size_t shards = origin_->record.shards.size();
   if (!view_->committed) return list_donor(shard);
   if (shards == nodes_) return list_origin(shard);
-  if (!have_all_base_blocks_) {
-    for (std::uint32_t s = 0; s < shards; ++s) {
-      DEDUP_ASSIGN(const std::vector<std::uint64_t> blocks, list_origin(s));
-      all_base_blocks_.insert(all_base_blocks_.end(), blocks.begin(), blocks.end());
-    }
-    std::sort(all_base_blocks_.begin(), all_base_blocks_.end());
-    have_all_base_blocks_ = true;
-  }
   std::vector<std::uint64_t> out;
-  std::copy_if(all_base_blocks_.begin(), all_base_blocks_.end(), std::back_inserter(out),
+  std::copy_if(base_blocks_.begin(), base_blocks_.end(), std::back_inserter(out),
                [&](std::uint64_t block) { return block % nodes_ == shard; });
   return out;
+}
+
+// Where the base has another number of shards, each of them has blocks of many new ones: it is
+// listed by one rank, which tells those that build these.
+Status ShardBuild::begin() {
+  if (!view_->committed || origin_->record.shards.size() == nodes_) return Status::ok();
+  const Ranks& ranks = file_.ranks();
+  const RankGrid grid(ranks, speakers(ranks, nodes_));
+  Status status;
+  if (grid.is_member()) status = list_base(grid);
+  return ranks.agree(status, Waiting::kPatient);
+}
+
+// Collective over the grid, also where this rank fails.
+Status ShardBuild::list_base(const RankGrid& grid) {
+  std::map<int, std::vector<std::uint64_t>> by_rank;
+  Status status;
+  for (std::uint32_t s = 0; s < origin_->record.shards.size() && status.is_ok(); ++s) {
+    if (!grid.takes(s)) continue;
+    const auto blocks = list_origin(s);
+    status = blocks.status();
+    if (!status.is_ok()) break;
+    for (const std::uint64_t block : *blocks) {
+      by_rank[file_.ranks().speaker_for(file_.block_home(block % nodes_))].push_back(block);
+    }
+  }
+  const auto posts = grid.deliver(posts_of(file_.rank(), by_rank));
+  DEDUP_TRY(status);
+  DEDUP_TRY(posts.status());
+  for (const Post& post : *posts) {
+    const auto blocks = decoded<std::vector<std::uint64_t>>(post.what);
+    if (!blocks) return {Code::kInternal, "a rank sent numbers of blocks that cannot be"};
+    base_blocks_.insert(base_blocks_.end(), blocks->begin(), blocks->end());
+  }
+  std::sort(base_blocks_.begin(), base_blocks_.end());
+  return Status::ok();
 }
 
 Result<std::vector<std::uint64_t>> ShardBuild::list_origin(std::uint32_t shard) const {
@@ -155,6 +185,7 @@ Status ShardBuild::for_each_block(std::uint32_t shard, const Visit& visit) {
           batch.push_back(number);
         } else {
           has_cut_off_ = true;
+          count_changed(number);
         }
       }
       std::vector<BaseRecipe::BaseBlock> contents;
@@ -237,7 +268,6 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   }));
   DEDUP_TRY(finish_blocks(0));
   DEDUP_TRY(write_out(true));
-  DEDUP_TRY(referrals_.send());
   store::ShardEntry entry;
   entry.digest = digest_->digest();
   for (const Target& target : targets_) entry.stores.push_back(target.node);
@@ -245,8 +275,16 @@ Result<store::ShardEntry> ShardBuild::build(std::uint32_t shard) {
   return entry;
 }
 
+void ShardBuild::count_changed(std::uint64_t number) {
+  const bool is_wanted = view_->committed && view_->info.write_back != service::WriteBack::kNone;
+  if (is_wanted) changed_.push_back(number);
+}
+
 Status ShardBuild::add(std::uint64_t number, Block block, Before before) {
-  if (block.empty()) return Status::ok();
+  if (block.empty()) {
+    count_changed(number);
+    return Status::ok();
+  }
   const std::uint64_t unknown = plan::unknown_bytes(block);
   const auto lost = lost_blocks_.find(number);
   if (unknown > 0 && lost != lost_blocks_.end() && file_.on_loss != OnLoss::kGiveUp) {
@@ -451,6 +489,7 @@ Status ShardBuild::finish_block(Added added) {
   // Equal bytes mean the same with this record's stores, whatever was done to the block: if the
   // stores are not numbered as they were, or copies have come to other nodes, the bytes differ.
   const bool is_carried = !base_.attempt.is_zero() && encoded.bytes == added.before.bytes;
+  if (!is_carried) count_changed(added.number);
   if (referring_ == Referring::kToAll || added.before.bytes.empty()) {
     referrals_.refer(block);
   } else {
@@ -464,7 +503,7 @@ Status ShardBuild::finish_block(Added added) {
       count_dropped(before, changes.gone, block, changes.fresh);
     }
   }
-  if (referrals_.is_much()) DEDUP_TRY(referrals_.send());
+  DEDUP_TRY(referrals_.send_if_much());
   return write(std::move(encoded), is_carried);
 }
 
@@ -500,7 +539,7 @@ void ShardBuild::count_dropped(const Block& before, std::span<const std::uint32_
   }
 }
 
-Status ShardBuild::refer_to_rest() {
+Status ShardBuild::refer_to_what_is_left() {
   const BaseRecipe built(file_.client(), file_.identity(), built_);
   std::span<const std::uint64_t> rest = not_referred_to_;
   while (!rest.empty()) {
@@ -508,11 +547,14 @@ Status ShardBuild::refer_to_rest() {
     rest = rest.subspan(batch.size());
     DEDUP_ASSIGN(const std::vector<Block> blocks, built.read(batch));
     for (const Block& block : blocks) referrals_.refer(block);
-    if (referrals_.is_much()) DEDUP_TRY(referrals_.send());
+    DEDUP_TRY(referrals_.send_if_much());
   }
-  DEDUP_TRY(referrals_.send());
   not_referred_to_.clear();
   return Status::ok();
+}
+
+Status ShardBuild::refer_to_rest() {
+  return referrals_.finish(refer_to_what_is_left());
 }
 
 Status ShardBuild::write(store::EncodedBlock block, bool is_carried) {

@@ -44,23 +44,31 @@ enum class Referring { kToAll, kToChanges };
 // blocks that are, byte for byte, what the origin's shard has are only named. (The origin is the
 // base or, of a new file, the donor.) The nodes get copies while it goes on with the next blocks.
 // Used by one rank, for one shard after the other. Memory: some ten blocks, and as they are
-// encoded; fingerprints for about 4 MiB; 8 bytes a block that is not referred to.
+// encoded; fingerprints for about 4 MiB; 8 bytes a block that is not referred to, and 8 one that
+// has changed.
 class ShardBuild {
  public:
   // `given_up`: stripes; chunks in these are not kept well enough, and are in others by now.
   ShardBuild(JobFile& file, const Id128& attempt, Referring referring,
              std::set<Id128> given_up = {});
 
+  // Collective, before anything else. The same on all ranks.
+  Status begin();
   // Before stripes are made: has a node get each chunk of these shards that no node has as a whole
   // any more, so that it can become part of one.
   Status restore_lost(std::uint32_t shard);
-  // Shard `shard` of as many as the job has nodes. Returns what the record says of it.
+  // Shard `shard` of as many as the job has nodes. Returns what the record says of it. The nodes
+  // may be told of its chunks by all ranks together: the others are building shards, or finishing.
   Result<store::ShardEntry> build(std::uint32_t shard);
+  // Collective, when this rank has built all of its shards, or failed: returns when all nodes have
+  // been told. The same on all ranks.
+  Status finish(const Status& mine) { return referrals_.finish(mine); }
 
   // Of the shards built with kToChanges: whether the origin had blocks that are gone altogether, so
   // that the nodes were not told what is dead.
   bool has_cut_off() const { return has_cut_off_; }
-  // After all shards of all ranks were built with kToChanges: tells the nodes of the other chunks.
+  // Collective, after all shards of all ranks were built with kToChanges: tells the nodes of the
+  // other chunks. The same on all ranks.
   Status refer_to_rest();
 
   // Whether the nodes were told of stripes that are not whole any more, in blocks that are as they
@@ -68,6 +76,9 @@ class ShardBuild {
   bool has_lost_parts() const { return referrals_.has_lost_parts(); }
 
   RecipeFacts facts() const;
+  // Of the shards built: blocks that are not, byte for byte, what the base's shard has. Counted
+  // only if the file is to be written back (DisplacedFile).
+  const std::vector<std::uint64_t>& changed() const { return changed_; }
 
  private:
   // A block as the origin's shard has it, if it does.
@@ -76,11 +87,13 @@ class ShardBuild {
     std::set<Id128> stripes;  // that it relies on; none if all is referred to
   };
 
+  void count_changed(std::uint64_t number);
   BaseRecipe origin() const { return {file_.client(), file_.identity(), *origin_}; }
   // Numbers of the origin's blocks that belong to the shard, ascending.
   Result<std::vector<std::uint64_t>> origin_blocks(std::uint32_t shard);
   // Those of shard `shard` of the origin; all that it can have, if no node can tell.
   Result<std::vector<std::uint64_t>> list_origin(std::uint32_t shard) const;
+  Status list_base(const RankGrid& grid);
   // Of a donor: none if no node can tell.
   Result<std::vector<std::uint64_t>> list_donor(std::uint32_t shard);
   // The origin's blocks. Of a base: unknown where their recipe is lost, which lost_blocks_ says;
@@ -119,6 +132,7 @@ class ShardBuild {
   // Writes blocks whose chunks are repaired; waits for those before the last `ahead`.
   Status finish_blocks(std::size_t ahead);
   Status finish_block(Added added);
+  Status refer_to_what_is_left();
   Status check_was_there(const Added& added, const Fingerprint& fingerprint) const;
   void count_placements(const Block& block);
   // Counts what nodes are not referred to for any more: see plan::BlockChanges.
@@ -145,10 +159,11 @@ class ShardBuild {
   CommittedGeneration built_;                   // of its record: what is needed to read it
   std::vector<std::uint64_t> not_referred_to_;  // blocks, not to all of their chunks
   bool has_cut_off_ = false;
+  std::vector<std::uint64_t> changed_;
   bool makes_stripes_;
   std::set<Id128> given_up_;
-  std::vector<std::uint64_t> all_base_blocks_;  // if the base has another number of shards
-  bool have_all_base_blocks_ = false;
+  // If the base has another number of shards: its blocks that are in shards of this rank now.
+  std::vector<std::uint64_t> base_blocks_;
 
   // The shard being built.
   std::uint32_t shard_ = 0;

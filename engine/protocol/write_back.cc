@@ -74,7 +74,7 @@ class Planner {
     // A killed one may have left as much as the whole file.
     (void)store::remove_leftovers(store::fs::directory_of(path_));
     std::vector<ByteRange> written;
-    std::unique_ptr<store::Replacement> target = goes_on_ ? take_one_of(copies, written) : nullptr;
+    std::unique_ptr<store::Replacement> target = take_one_of(copies, written);
     Plan plan;
     plan.target.is_new = !target;
     if (!target) {
@@ -103,14 +103,25 @@ class Planner {
   std::unique_ptr<store::Replacement> take_one_of(const std::vector<store::WrittenCopy>& copies,
                                                   std::vector<ByteRange>& written) const {
     for (const store::WrittenCopy& one : copies) {
-      auto taken = store::Replacement::take_copy(path_, one.copy);
+      auto taken = take(one);
       if (!taken.is_ok()) continue;
-      const auto has = (*taken)->size();
-      if (!has.is_ok() || *has != size_) continue;
       written = one.ranges;
       return std::move(*taken);
     }
     return nullptr;
+  }
+
+  Result<std::unique_ptr<store::Replacement>> take(const store::WrittenCopy& copy) const {
+    if (copy.is_untouched) {
+      DEDUP_ASSIGN(auto taken, store::Replacement::take_kept(path_, copy.copy));
+      DEDUP_TRY(taken->resize(size_));
+      return taken;
+    }
+    if (!goes_on_) return Status(Code::kFileInUse, path_ + ": a writer may still be at its copy");
+    DEDUP_ASSIGN(auto taken, store::Replacement::take_copy(path_, copy.copy));
+    DEDUP_ASSIGN(const std::uint64_t size, taken->size());
+    if (size == size_) return taken;
+    return Status(Code::kCorrupt, path_ + ": its copy has another size");
   }
 
   // Those that are left. Whoever writes to one of them late does no harm.
@@ -143,27 +154,50 @@ Status make_plan(const JobFile& file, std::uint64_t size, std::uint32_t writers,
   return file.ranks().share(status, plan);
 }
 
-// Collective: the copy, which is whole, takes the placeholder's place.
-Status put_copy(const JobFile& file, const Id128& copy) {
+// On rank 0: the copy, which is whole, takes the placeholder's place.
+Result<std::optional<store::Stamp>> put_at_path(const JobFile& file, const Id128& copy) {
+  const std::string& path = file.view()->info.path;
+  DEDUP_TRY(find_placeholder(file).status());
+  auto target = store::Replacement::join_copy(path, copy);
+  if (target.status().code() == Code::kNoSuchFile) {
+    return Status(Code::kConflict, "somebody has removed the copy beside it");
+  }
+  DEDUP_TRY(target.status());
+  (*target)->set_mine(true);
+  DEDUP_TRY((*target)->take_permissions());
+  DEDUP_TRY((*target)->flush());
+  bool is_outlasted = false;
+  if (file.hints.flushed == hints::Flushed::kKeep) {
+    const auto outlasted = (*target)->outlast_clock();
+    is_outlasted = outlasted.is_ok() && *outlasted;
+  }
+  DEDUP_ASSIGN(const store::Stamp copied, (*target)->stamp());
+  DEDUP_ASSIGN(const auto before, find_placeholder(file));
+  DEDUP_TRY((*target)->put_after(before));
+  const auto now = store::look_at(path);
+  // Its name is another one, which is a change.
+  const bool is_it = now.is_ok() && now->kind == store::PathState::Kind::kPlain &&
+                     now->stamp.inode == copied.inode && now->stamp.size == copied.size &&
+                     now->stamp.modified == copied.modified;
+  return is_outlasted && is_it ? std::optional(now->stamp) : std::nullopt;
+}
+
+// Collective.
+Result<WriteBackResult> put_copy(const JobFile& file, const Id128& copy) {
   Status status;
+  WriteBackResult result{true, {}};
   if (file.ranks().is_root()) {
-    status = [&]() -> Status {
-      DEDUP_TRY(find_placeholder(file).status());
-      auto target = store::Replacement::join_copy(file.view()->info.path, copy);
-      if (target.status().code() == Code::kNoSuchFile) {
-        return {Code::kConflict, "somebody has removed the copy beside it"};
-      }
-      DEDUP_TRY(target.status());
-      (*target)->set_mine(true);
-      DEDUP_TRY((*target)->take_permissions());
-      DEDUP_TRY((*target)->flush());
-      DEDUP_ASSIGN(const auto before, find_placeholder(file));
-      return (*target)->put_after(before);
-    }();
-    if (!status.is_ok()) discard_copy(file, copy);
+    auto put = put_at_path(file, copy);
+    status = put.status();
+    if (status.is_ok()) {
+      result.plain = *put;
+    } else {
+      discard_copy(file, copy);
+    }
   }
   failpoint("writeback.renamed");
-  return file.ranks().share(status);
+  DEDUP_TRY(file.ranks().share(status, result));
+  return result;
 }
 
 // A rank's own part of it, at once.
@@ -178,7 +212,7 @@ Status write_part(JobFile& file, const CopyTarget& target, std::vector<ByteRange
   return Status::ok();
 }
 
-Status write_at_once(JobFile& file, std::uint64_t size, bool goes_on) {
+Result<WriteBackResult> write_at_once(JobFile& file, std::uint64_t size, bool goes_on) {
   Plan plan;
   const auto writers = static_cast<std::uint32_t>(file.ranks().size());
   DEDUP_TRY(make_plan(file, size, writers, goes_on, plan));
@@ -192,8 +226,8 @@ Status write_at_once(JobFile& file, std::uint64_t size, bool goes_on) {
   return status;
 }
 
-// Each node's part is written by the rank that speaks for it. False: there is nothing to write.
-Result<bool> begin_in_background(JobFile& file, std::uint64_t size, bool goes_on) {
+// Each node's part is written by the rank that speaks for it.
+Result<WriteBackResult> begin_in_background(JobFile& file, std::uint64_t size, bool goes_on) {
   Plan plan;
   DEDUP_TRY(make_plan(file, size, file.nodes(), goes_on, plan));
   failpoint("writeback.begun");
@@ -201,10 +235,7 @@ Result<bool> begin_in_background(JobFile& file, std::uint64_t size, bool goes_on
   for (std::uint32_t n = 0; n < plan.parts.size(); ++n) {
     if (!plan.parts[n].ranges.empty()) request.writers.push_back(n);
   }
-  if (request.writers.empty()) {
-    DEDUP_TRY(put_copy(file, plan.target.id));
-    return false;
-  }
+  if (request.writers.empty()) return put_copy(file, plan.target.id);
   Status status;
   if (file.ranks().is_root()) status = file.client().call(file.home, request).status();
   DEDUP_TRY(file.ranks().share(status));
@@ -212,36 +243,32 @@ Result<bool> begin_in_background(JobFile& file, std::uint64_t size, bool goes_on
     if (!file.ranks().speaks_for(static_cast<NodeIndex>(n))) continue;
     file.flusher->add(file, plan.handle, plan.target, n, std::move(plan.parts[n].ranges));
   }
-  return true;
+  return WriteBackResult{};
 }
 
 }  // namespace
 
-Result<bool> write_back(JobFile& file, const WholeCopy& known, bool goes_on) {
+Result<WriteBackResult> write_back(JobFile& file, const WholeCopy& known, bool goes_on) {
   const auto view = file.view();
   // What was written since is not all in the generation, nor is all of the generation left: what
   // would be read is neither.
   const std::uint64_t size = view->committed ? view->committed->record.size : 0;
   const bool is_cut = view->info.size < size;
   const bool is_changed = file.changed || (file.local && file.local->has_logged());
-  Status status(Code::kIo, "the file has changes that could not be committed");
-  bool is_begun = false;
-  if (!is_cut && file.ranks().largest(is_changed ? 1 : 0) == 0) {
-    if (!known.id.is_zero() && known.attempt == view->base()) {
-      status = put_copy(file, known.id);
-    } else if (view->info.write_back == service::WriteBack::kInBackground &&
-               file.flusher != nullptr) {
-      auto begun = begin_in_background(file, size, goes_on);
-      status = begun.status();
-      is_begun = begun.is_ok() && *begun;
-    } else {
-      status = write_at_once(file, size, goes_on);
+  const auto begin = [&]() -> Result<WriteBackResult> {
+    if (is_cut || file.ranks().largest(is_changed ? 1 : 0) != 0) {
+      return Status(Code::kIo, "the file has changes that could not be committed");
     }
-  }
-  if (status.is_ok()) return !is_begun;
-  return status.with_context(view->info.path +
-                             ": could not be written back (its data stays in "
-                             "the stores)");
+    if (!known.id.is_zero() && known.attempt == view->base()) return put_copy(file, known.id);
+    const bool is_in_background =
+        view->info.write_back == service::WriteBack::kInBackground && file.flusher != nullptr;
+    return is_in_background ? begin_in_background(file, size, goes_on)
+                            : write_at_once(file, size, goes_on);
+  };
+  auto result = begin();
+  if (result.is_ok()) return result;
+  return result.status().with_context(view->info.path +
+                                      ": could not be written back (its data stays in the stores)");
 }
 
 void discard_copy(const JobFile& file, const Id128& copy) {

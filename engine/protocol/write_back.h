@@ -6,9 +6,12 @@
 // design.md, "The real path".
 #pragma once
 
+#include <optional>
+
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/protocol/job_file.h"
+#include "store/real_path.h"
 
 namespace dedup::engine {
 
@@ -18,16 +21,24 @@ struct WholeCopy {
   Id128 attempt;
 };
 
+struct WriteBackResult {
+  // The plain file stands at the path. Else the file stays open, for writers in the background of
+  // these ranks' processes (flusher.h), the last of which closes it.
+  bool is_done = false;
+  // Of the plain file, if by it that can be told to be unchanged, and the hints want it
+  // (dedup_flushed).
+  std::optional<store::Stamp> plain;
+};
+
 // Collective; nobody else in the job has the file open, all of it is committed, and rank 0 has the
-// path's turn. True: the plain file stands at the path. False: the file stays open, for writers in
-// the background of these ranks' processes (flusher.h), the last of which closes it. On failure the
+// path's turn. On failure the
 // placeholder stands, no copy of this one stays beside it, and the data stays in the stores.
 // Memory: 8 MiB. `known`: a copy that is put there if the file is that generation. `goes_on`:
 // copies that were begun before are gone on with; else writers of this job may still be at them.
 //
 // Costs, of N nodes: N requests for what was written before, a gather and a broadcast of that; and
 // a flush of a small file in a store for each 64 MiB that a writer writes.
-Result<bool> write_back(JobFile& file, const WholeCopy& known, bool goes_on);
+Result<WriteBackResult> write_back(JobFile& file, const WholeCopy& known, bool goes_on);
 
 // Removes a copy that nobody will go on with.
 void discard_copy(const JobFile& file, const Id128& copy);

@@ -71,16 +71,36 @@ def read_load(path):
         return json.load(file)
 
 
-def plot_field(result, size, output):
+def plot_recovery(args, nodes, output):
+    """A checkpoint before and after nodes were lost, and what the program made of it."""
     import matplotlib.pyplot as plt
     import numpy as np
 
-    field = np.fromfile(result, dtype="<f8").reshape(size, size, size)
-    # The cut through the middle of the hot ball (see start() in heat.cc).
-    figure, axes = plt.subplots(figsize=(5.5, 4.5), layout="constrained")
-    image = axes.imshow(field[:, size // 3, :], origin="lower", cmap="inferno")
-    figure.colorbar(image, label="temperature (K)")
-    axes.set(xlabel="x", ylabel="z", title="heat3d, cut at y = size / 3")
+    def cut(path):
+        field = np.fromfile(path, dtype="<f8").reshape(args.size, args.size, args.size)
+        # Through the middle of the hot ball (see start() in heat.cc).
+        return field[:, args.size // 3, :]
+
+    before, after, result = (cut(path) for path in (args.before, args.after, args.result))
+    left = before.copy()
+    for node in args.lost.split(","):
+        # What the ranks of that node wrote: each has some planes in turn.
+        place = nodes.index(node)
+        left[place * args.size // len(nodes):(place + 1) * args.size // len(nodes)] = np.nan
+    difference = np.fromfile(args.after, dtype="<f8") - np.fromfile(args.before, dtype="<f8")
+    panels = [(before, f"checkpoint of step {args.step}\non {len(nodes)} nodes"),
+              (left, f"without what\n{args.lost.replace(',', ' and ')} wrote"),
+              (after, f"read on the {len(nodes) - len(args.lost.split(','))} nodes left"),
+              (after - before, f"difference\nat most {np.abs(difference).max():g} K"),
+              (result, f"the result,\nstep {args.steps}")]
+    figure, axes = plt.subplots(1, len(panels), figsize=(14, 3.4), sharey=True, layout="constrained")
+    low, high = before.min(), before.max()
+    for axis, (field, title) in zip(axes, panels):
+        axis.set_facecolor("lightgray")
+        image = axis.imshow(field, origin="lower", cmap="inferno", vmin=low, vmax=high)
+        axis.set(xlabel="x", title=title)
+    axes[0].set_ylabel("z, cut at y = size / 3")
+    figure.colorbar(image, ax=axes, label="temperature (K)")
     figure.savefig(output, dpi=120)
 
 
@@ -107,9 +127,9 @@ def plot(args):
     matplotlib.use("Agg")
 
     os.makedirs(args.output, exist_ok=True)
-    plot_field(args.result, args.size, os.path.join(args.output, "field.png"))
-    plot_load({mode: read_load(getattr(args, mode)) for mode in MODES}, args.lost.split(","),
-              os.path.join(args.output, "load.png"))
+    loads = {mode: read_load(getattr(args, mode)) for mode in MODES}
+    plot_recovery(args, sorted(loads["collective"]), os.path.join(args.output, "recovery.png"))
+    plot_load(loads, args.lost.split(","), os.path.join(args.output, "load.png"))
 
 
 def main():
@@ -125,12 +145,16 @@ def main():
     command.add_argument("stores", help="the directory that holds the nodes' stores")
     command.set_defaults(run=load)
 
-    command = commands.add_parser("plot", help="draw field.png and load.png")
+    command = commands.add_parser("plot", help="draw recovery.png and load.png")
     for mode in MODES:
         command.add_argument(f"--{mode}", required=True, metavar="LOAD", help="output of load")
-    command.add_argument("--result", required=True, help="what heat3d --result wrote")
+    for name, what in (("before", "of the checkpoint, on all nodes"), ("after", "of it, once nodes were lost"),
+                       ("result", "in the end")):
+        command.add_argument(f"--{name}", required=True, help=f"what heat3d --result wrote {what}")
+    command.add_argument("--step", required=True, type=int, help="of the checkpoint")
+    command.add_argument("--steps", required=True, type=int, help="of the result")
     command.add_argument("--size", required=True, type=int, help="cells along each axis")
-    command.add_argument("--lost", default="", help="nodes to mark, separated by commas")
+    command.add_argument("--lost", default="", help="nodes that are lost, separated by commas")
     command.add_argument("--output", required=True, help="directory for the pictures")
     command.set_defaults(run=plot)
 

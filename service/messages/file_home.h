@@ -145,6 +145,7 @@ struct CommitDone {
   Id128 identity;
   Bytes record;
   std::vector<StoreRef> stores;
+  bool is_cached = false;  // the plain file stays at the path
   static constexpr Opcode kOpcode = Opcode::kCommitDone;
   using Reply = FileInfo;
   bool possible() const { return stores.size() <= kNoNode; }

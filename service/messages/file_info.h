@@ -40,13 +40,15 @@ struct FileInfo {
   // there is none or that is small.
   Id128 home_seed;
   // What stands at the real path. kNone: the nodes share no file system there, and the stores find
-  // the file by its path. kPlain: the file's committed content, until the first commit.
+  // the file by its path. kPlain: the file's committed content, until the first commit; or, if
+  // there is a base, what that is cached as (store/cached.h).
   enum class RealPath : std::uint8_t { kNone, kPlaceholder, kPlain };
   friend constexpr RealPath last_of(RealPath) { return RealPath::kPlain; }
   RealPath real_path = RealPath::kNone;
   store::Stamp plain;                       // kPlain: of that file when it was opened
   WriteBack write_back = WriteBack::kNone;  // the most that a handle which may write wants
   bool deleted = false;                     // MPI_File_delete was called since
+  bool has_writer = false;                  // a handle that may write has been opened since
   // CommitRecord of another file's generation, of which this one, when it is new, has everything
   // too: what is in it already is neither stored nor sent. Until the first commit.
   Bytes donor;

@@ -10,6 +10,7 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kInstallBase:
     case Opcode::kSnapshot:
     case Opcode::kFind:
+    case Opcode::kGetRecord:
     case Opcode::kSpace:
     case Opcode::kLook:
     case Opcode::kLocate:
@@ -23,6 +24,7 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kListWritten:
     case Opcode::kLendSegment:
     case Opcode::kAskWriters:
+    case Opcode::kPutCached:
       return true;
     default:
       return false;

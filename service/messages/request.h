@@ -91,6 +91,8 @@ enum class Opcode : std::uint8_t {
   kFindPlacements,
   kPutWritten,
   kListWritten,
+  kPutCached,
+  kGetRecord,
   kLendSegment,
   kAskWriters,
   kAwaitWriter,

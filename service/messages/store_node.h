@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,10 +16,12 @@
 #include "service/messages/file_info.h"
 #include "service/messages/lease.h"
 #include "service/messages/request.h"
+#include "store/cached.h"
 #include "store/commit_record.h"
 #include "store/real_path.h"
 #include "store/segment.h"
 #include "store/shard.h"
+#include "store/shared_record.h"
 #include "store/written.h"
 
 namespace dedup::service {
@@ -37,11 +40,14 @@ struct FindReply {
   StoreRef store;
   store::Seen seen;  // the directory that the path is in
   std::uint64_t free_bytes = 0;
-  std::vector<Bytes> records;  // encoded CommitRecords: newest of each identity
-  std::vector<Id128> deleted;  // identities that were deleted
+  std::vector<store::SharedRecord> records;  // newest of each identity
+  std::vector<Id128> deleted;                // identities that were deleted
   std::vector<std::string> damaged;
-  Bytes donor;              // record of the newest generation of `donor`; empty: it is not here
-  bool makes_kept = false;  // another job is just making the kept generation a file
+  // If it is here: the newest generation of `donor`, and that which the plain donor is cached as.
+  std::vector<store::SharedRecord> donor;
+  bool makes_kept = false;                 // another job is just making the kept generation a file
+  std::vector<store::CommitRecord> whole;  // if it was asked for: those above
+  std::vector<store::CachedNote> cached;   // of those of `records` that are
 };
 struct Find {
   std::string path;
@@ -52,8 +58,21 @@ struct Find {
   // store that has not made it a file of its own yet does so.
   Id128 kept_of{};
   Id128 kept_attempt{};
+  bool whole = false;  // the records, too: of one node, which spares asking for what all have
+  std::string plain_donor{};  // the path of a plain file, which has this stamp; empty: none
+  store::Stamp plain_donor_stamp{};
   static constexpr Opcode kOpcode = Opcode::kFind;
   using Reply = FindReply;
+};
+// A record that Find has told of. None if it is here no more: another job has committed meanwhile.
+struct GetRecordReply {
+  std::optional<store::CommitRecord> record;
+};
+struct GetRecord {
+  std::string store_template;
+  store::RecordDigest digest;
+  static constexpr Opcode kOpcode = Opcode::kGetRecord;
+  using Reply = GetRecordReply;
 };
 // This job begins to use a file on this node (all later requests need it): takes the store's locks
 // (for writing: kFileInUse if another job has it; for reading: shared on generation `base`, if the
@@ -593,6 +612,14 @@ struct ListWritten {
   Id128 attempt;
   static constexpr Opcode kOpcode = Opcode::kListWritten;
   using Reply = ListWrittenReply;
+};
+
+// A generation is cached: see store/cached.h.
+struct PutCached {
+  Id128 identity;
+  store::CachedNote note;
+  static constexpr Opcode kOpcode = Opcode::kPutCached;
+  using Reply = Empty;
 };
 
 }  // namespace dedup::service

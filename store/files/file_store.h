@@ -100,6 +100,10 @@ class FileStore final : public Store {
   Result<std::vector<WrittenPart>> written(const Id128& identity,
                                            const Id128& attempt) const override;
 
+  Status put_cached(const Id128& identity, const CachedNote& note) override;
+  Result<std::optional<CachedNote>> cached(const Id128& identity,
+                                           const Id128& attempt) const override;
+
   Result<std::uint64_t> free_bytes() const override;
   Result<std::uint64_t> file_system_bytes() const override;
   Result<std::uint64_t> taken_bytes() const override;
@@ -113,6 +117,7 @@ class FileStore final : public Store {
     std::vector<std::string> damaged;
   };
   Result<Records> records(const Id128& identity) const;
+  Status check_committed(const Id128& identity, const Id128& attempt) const;
   // Attempts that have a directory, committed or not.
   Result<std::vector<Id128>> attempt_ids(const Id128& identity) const;
 

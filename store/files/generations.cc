@@ -385,12 +385,15 @@ Result<std::uint64_t> FileStore::collect(const Id128& identity, const std::vecto
   return freed;
 }
 
+Status FileStore::check_committed(const Id128& identity, const Id128& attempt) const {
+  DEDUP_ASSIGN(const bool committed, fs::exists(layout_.record(identity, attempt)));
+  if (committed) return Status::ok();
+  return {Code::kNotFound, layout_.generation(identity, attempt) + ": is not committed here"};
+}
+
 Status FileStore::put_written(const Id128& identity, const Id128& attempt,
                               const WrittenPart& part) {
-  DEDUP_ASSIGN(const bool committed, fs::exists(layout_.record(identity, attempt)));
-  if (!committed) {
-    return {Code::kNotFound, layout_.generation(identity, attempt) + ": is not committed here"};
-  }
+  DEDUP_TRY(check_committed(identity, attempt));
   return fs::write_file_atomically(layout_.written(identity, attempt, part.writer),
                                    part.encode(attempt));
 }
@@ -398,6 +401,27 @@ Status FileStore::put_written(const Id128& identity, const Id128& attempt,
 Result<std::vector<WrittenPart>> FileStore::written(const Id128& identity,
                                                     const Id128& attempt) const {
   return read_written(layout_, identity, attempt);
+}
+
+Status FileStore::put_cached(const Id128& identity, const CachedNote& note) {
+  DEDUP_TRY(check_committed(identity, note.attempt));
+  DEDUP_TRY(fs::write_file_atomically(layout_.cached(identity, note.attempt), note.encode()));
+  DEDUP_ASSIGN(const auto parts, read_written(layout_, identity, note.attempt));
+  for (const WrittenPart& part : parts) {
+    DEDUP_TRY(fs::remove_file(layout_.written(identity, note.attempt, part.writer)));
+  }
+  return Status::ok();
+}
+
+Result<std::optional<CachedNote>> FileStore::cached(const Id128& identity,
+                                                    const Id128& attempt) const {
+  const std::string path = layout_.cached(identity, attempt);
+  const auto bytes = fs::read_file(path);
+  if (bytes.status().code() == Code::kNoSuchFile) return std::optional<CachedNote>();
+  DEDUP_TRY(bytes.status());
+  auto note = CachedNote::decode(*bytes, attempt, path);
+  // It costs reading the plain file.
+  return note.is_ok() ? std::optional(*std::move(note)) : std::nullopt;
 }
 
 }  // namespace dedup::store

@@ -92,6 +92,9 @@ struct Layout {
     return generation(identity, attempt) + "/" + std::string(kWrittenPrefix) +
            std::to_string(writer);
   }
+  std::string cached(const Id128& identity, const Id128& attempt) const {
+    return generation(identity, attempt) + "/cached";
+  }
   std::string generation_lock(const Id128& identity, const Id128& attempt) const {
     return generation(identity, attempt) + "/lock";
   }

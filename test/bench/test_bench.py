@@ -11,7 +11,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = pathlib.Path(os.environ.get("DEDUP_BUILD") or ROOT / "build").resolve()
-HANG_GUARD_SECONDS = 600
+HANG_GUARD_SECONDS = 1800
 
 
 def command(*words):

@@ -70,7 +70,7 @@ class KeptWorld : public service::StoreJob {
     const auto found = find();
     if (!found.is_ok()) return found.status().message();
     if (found->records.size() != 1 || !found->damaged.empty()) return "no newest generation";
-    const store::CommitRecord newest = *store::CommitRecord::decode(found->records[0]);
+    const store::CommitRecord& newest = found->whole.at(0);
     if (newest.number < certain_) return "an older generation than the last one";
     generations_.resize(newest.number);
     base_ = newest.attempt;

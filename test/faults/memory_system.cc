@@ -402,6 +402,8 @@ int MemorySystem::fchmod(int fd, mode_t mode) {
   OpenFile* const file = file_of(fd);
   if (file == nullptr) return -1;
   file->node->mode = (file->node->mode & S_IFMT) | (mode & 07777);
+  clock_ += 1000;
+  file->node->changed = clock_;
   return 0;
 }
 
@@ -411,6 +413,20 @@ int MemorySystem::fchown(int fd, uid_t owner, gid_t group) {
   if (owner != static_cast<uid_t>(-1)) file->node->owner = owner;
   if (group != static_cast<gid_t>(-1)) file->node->group = group;
   return 0;
+}
+
+int MemorySystem::clone(int, int) {
+  return fail(EOPNOTSUPP);
+}
+
+int MemorySystem::set_lease(int fd, int kind) {
+  const OpenFile* const file = file_of(fd);
+  if (file == nullptr) return -1;
+  const auto is_another = [&](const OpenFile& other) {
+    return &other != file && other.node == file->node;
+  };
+  const bool is_open = std::any_of(open_.begin(), open_.end(), is_another);
+  return kind == F_WRLCK && is_open ? fail(EAGAIN) : 0;
 }
 
 // ---- Names -------------------------------------------------------------------------------------

@@ -196,12 +196,11 @@ class StoreDamage : public testing::Test {
     std::map<Id128, NodeIndex> by_store;
     for (const NodeIndex n : which) {
       nodes[n] = std::make_unique<StoreNode>(node_name(n), n, kNodes);
-      const service::Find find{kPath, state.placeholder.identity, kTemplate};
+      service::Find find{kPath, state.placeholder.identity, kTemplate};
+      find.whole = true;
       DEDUP_ASSIGN(const auto found, nodes[n]->on(find));
-      store::StoreReport report{n, found.store.uuid, node_name(n), {}, found.deleted};
-      for (const Bytes& encoded : found.records) {
-        DEDUP_ASSIGN(report.records.emplace_back(), store::CommitRecord::decode(encoded));
-      }
+      store::StoreReport report{n, found.store.uuid, node_name(n), {}, found.deleted, {}};
+      report.records.assign(found.whole.begin(), found.whole.end());
       reports.push_back(std::move(report));
       by_store[found.store.uuid] = n;
     }

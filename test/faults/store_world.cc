@@ -203,9 +203,7 @@ std::string StoreWorld::check_newest() {
     return certain_ > 0 && !may_be_deleted_ ? "the last generation is gone" : "";
   }
   if (is_deleted_) return "a deleted file is back";
-  const auto record = store::CommitRecord::decode(reply->records[0]);
-  if (!record.is_ok()) return record.status().message();
-  found_ = known(record->attempt);
+  found_ = known(reply->records[0].digest().attempt);
   if (found_ == nullptr) return "a generation that nobody prepared";
   if (found_->aborted) return "a generation that was aborted";
   if (static_cast<std::size_t>(found_ - generations_.data()) + 1 < certain_) {

@@ -28,7 +28,7 @@ using All =
          RecallLease, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit,
          Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
          Release, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References,
-         Prepare, Commit, Abort, Collect, Distrust, Restore>;
+         Prepare, Commit, Abort, Collect, Distrust, Restore, GetRecord>;
 
 // Calls work.operator()<Request>() for the request with that opcode.
 template <typename Work, typename... Requests>

@@ -213,6 +213,15 @@ int FaultySystem::fchown(int fd, uid_t owner, gid_t group) {
   return pass(traits, {"fchown", nullptr, fd}, [&] { return below_.fchown(fd, owner, group); });
 }
 
+int FaultySystem::clone(int fd, int from) {
+  const Traits traits{.changes = true, .takes_space = true, .waits = true, .done_at_once = true};
+  return pass(traits, {"clone", nullptr, fd}, [&] { return below_.clone(fd, from); });
+}
+
+int FaultySystem::set_lease(int fd, int kind) {
+  return pass({.waits = true}, {"lease", nullptr, fd}, [&] { return below_.set_lease(fd, kind); });
+}
+
 int FaultySystem::stat(const char* path, struct stat* about) {
   return pass({}, {"stat", path}, [&] { return below_.stat(path, about); });
 }

@@ -70,6 +70,8 @@ class FaultySystem final : public ForwardingSystem {
   int fstat(int fd, struct stat* about) override;
   int fchmod(int fd, mode_t mode) override;
   int fchown(int fd, uid_t owner, gid_t group) override;
+  int clone(int fd, int from) override;
+  int set_lease(int fd, int kind) override;
   int stat(const char* path, struct stat* about) override;
   int lstat(const char* path, struct stat* about) override;
   int eaccess(const char* path, int mode) override;

@@ -128,6 +128,22 @@ def build():
     return BUILD
 
 
+def files_below(directory):
+    return sorted(str(path) for path in directory.rglob("*") if not path.is_dir())
+
+
+@pytest.fixture
+def make(build, tmp_path):
+    """Makes a target; the prefix is tmp_path / "prefix"."""
+
+    def run(target, *variables):
+        result = run_guarded(["make", "-C", build, target, f"prefix={tmp_path / 'prefix'}", *variables],
+                             os.environ)
+        assert result.returncode == 0, result.stderr
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def programs():
     """A function from a program's name to its path; compiles it when needed."""

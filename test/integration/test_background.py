@@ -268,6 +268,8 @@ def test_stripes_are_written_back(site):
 
 def test_the_report_of_what_is_left_is_json(site):
     begin_and_stop(site)
+    top = json.loads(dedupctl(site, "--json", "top", "--count", "1").out)
+    assert 0 < top["bytes_to_write_back"] <= LONG
     file = json.loads(dedupctl(site, "--json", "ls", site.path).out)["files"][0]
     assert 0 <= file["written_back_bytes"] <= file["size"]
 

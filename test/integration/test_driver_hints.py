@@ -63,6 +63,7 @@ def assert_all_fail(output, error, *parts, ranks=3):
     ("dedup_chunk_size", "4 apples", "512 to 1 MiB"),
     ("dedup_mode", "global", "collective, local or none"),
     ("dedup_fingerprint", "md5", "keyed, sha256 or sha1"),
+    ("dedup_reduction", "all", "exact or tree"),
     ("dedup_partners", "any", "load or ring"),
     ("dedup_group", "0", "1 to 64"),
     ("dedup_exchange", "get", "put or send"),
@@ -104,7 +105,7 @@ def test_after_a_failed_open_the_job_goes_on(hints, stores):
 
 @pytest.mark.parametrize("hint, value", [
     ("dedup_replication", "3"), ("dedup_threshold", "77"), ("dedup_chunk_size", "8192"),
-    ("dedup_mode", "none"), ("dedup_partners", "ring"),
+    ("dedup_mode", "none"), ("dedup_reduction", "exact"), ("dedup_partners", "ring"),
     ("dedup_group", "3"), ("dedup_exchange", "put"), ("dedup_visibility", "sync"), ("dedup_fsync", "never"),
     ("dedup_buffer", "2 MiB"), ("dedup_heal_rate", "5M")])
 def test_hint_on_one_rank_only_is_not_the_same(hints, stores, hint, value):
@@ -298,7 +299,7 @@ def test_report_has_a_line_for_each_commit(hints, stores, ranks, nodes, replicat
         assert line["bytes_stored"]["total"] == copies * ranks * written
         assert line["bytes_sent"]["total"] == line["bytes_received"]["total"]
         assert line["bytes_sent"]["total"] == (copies - 1) * ranks * written
-        # Two trees: over the ranks of each node, and over the nodes.
+        # Two trees, up which few chunks go: over the ranks of each node, and over the nodes.
         assert line["merges"]["total"] == ranks - 1
         assert (line["bytes_reducing"]["min"] > 0) == (ranks > 1)
     assert lines[0]["identity"] == lines[1]["identity"]

@@ -13,6 +13,9 @@ from conftest import only_dedup
 pytestmark = only_dedup
 
 MEBI = 1 << 20
+# With a small threshold few chunks are counted, too, and do not go up a tree all the same.
+BY = {"exact": {"DEDUP_REDUCTION": "exact", "DEDUP_THRESHOLD": "1"},
+      "tree": {"DEDUP_REDUCTION": "tree"}}
 
 
 @pytest.fixture
@@ -60,11 +63,13 @@ def test_same_data_in_pieces_of_a_view(redundancy, shift):
     assert total["bytes_sent"] == 0
 
 
-@pytest.mark.parametrize("ranks, nodes", [(4, 1), (6, 3), (5, 2), (8, 4)])
-@pytest.mark.parametrize("replication", [1, 2, 3])
-def test_same_data_on_several_ranks_a_node(redundancy, ranks, nodes, replication):
+@pytest.mark.parametrize("reduction", ["exact", "tree"])
+@pytest.mark.parametrize("ranks, nodes, replication", [
+    (4, 1, 1), (4, 1, 3), (6, 3, 2), (5, 2, 1), (8, 3, 2), (8, 4, 3)])
+def test_same_data_on_several_ranks_a_node(redundancy, ranks, nodes, replication, reduction):
     size = 64 * 4096
-    total = redundancy("same", size, 99, ranks=ranks, nodes=nodes, replication=replication)
+    total = redundancy("same", size, 99, ranks=ranks, nodes=nodes, replication=replication,
+                       **BY[reduction])
     assert total["bytes_stored"] == min(nodes, replication) * size
     assert total["bytes_sent"] == 0
 
@@ -145,11 +150,40 @@ def test_chunk_sizes(redundancy, chunk_size):
     assert total["bytes_stored"] == 2 * size
 
 
-def test_small_threshold_only_costs(redundancy):
-    """What is outside of the reduction's result counts as unique: stored more often, never less."""
+@pytest.mark.parametrize("reduction", ["exact", "tree"])
+def test_small_threshold_only_costs(redundancy, reduction):
+    """What is outside of a tree's result counts as unique: stored more often, never less. Where
+    chunks are counted nothing is left out."""
     size = 256 * 4096
-    total = redundancy("same", size, 5, DEDUP_THRESHOLD="16")
-    assert 2 * size <= total["bytes_stored"] <= 8 * size
+    total = redundancy("same", size, 5, DEDUP_THRESHOLD="16", DEDUP_REDUCTION=reduction)
+    if reduction == "exact":
+        assert total["bytes_stored"] == 2 * size
+    else:
+        assert 2 * size < total["bytes_stored"] <= 8 * size
+
+
+@pytest.mark.parametrize("size, nodes, replication", [
+    (2 * 4096, 8, 2),   # more nodes than chunks
+    (100, 8, 3),        # one, shorter than a chunk
+    (0, 3, 2),          # none
+    (5 * 4096, 3, 16),  # more copies than nodes
+])
+def test_few_chunks_are_counted(redundancy, size, nodes, replication):
+    total = redundancy("same", size, nodes=nodes, ranks=nodes, replication=replication,
+                       **BY["exact"])
+    # A file to which nobody wrote has no figures.
+    assert total.get("bytes_stored", 0) == min(nodes, replication) * size
+    assert total.get("bytes_sent", 0) == 0
+
+
+@pytest.mark.parametrize("reduction", ["exact", "tree"])
+def test_with_stripes_what_many_nodes_have_is_stored_m_plus_1_times(redundancy, reduction):
+    """What K nodes have anyway needs no stripe; the parities are beside it, by the commit."""
+    size = 64 * 4096
+    total = redundancy("same", size, nodes=6, ranks=6, replication=4, DEDUP_REDUNDANCY="rs:3+2",
+                       **BY[reduction])
+    assert total["bytes_stored"] == 3 * size
+    assert total["bytes_sent"] == 0
 
 
 def test_overwritten_before_a_commit(redundancy):

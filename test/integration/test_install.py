@@ -1,6 +1,5 @@
 """What `make install` leaves, for a prefix that is only named then, and `make uninstall`."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -8,27 +7,11 @@ import subprocess
 import pytest
 
 import form
-from conftest import C_FLAGS, SOURCES, clean_environment, only_dedup, run_guarded
+from conftest import C_FLAGS, SOURCES, clean_environment, files_below, only_dedup, run_guarded
 from form import TEST_BUILD
 
 pytestmark = [only_dedup,
               pytest.mark.skipif(form.PREFIX is not None, reason="nothing is installed there")]
-
-
-def files_below(directory):
-    return sorted(str(path) for path in directory.rglob("*") if not path.is_dir())
-
-
-@pytest.fixture
-def make(build, tmp_path):
-    """Makes a target; the prefix is tmp_path / "prefix"."""
-
-    def run(target):
-        result = run_guarded(["make", "-C", build, target, f"prefix={tmp_path / 'prefix'}"],
-                             os.environ)
-        assert result.returncode == 0, result.stderr
-
-    return run
 
 
 def test_installed_for_another_prefix(make, stores, tmp_path):

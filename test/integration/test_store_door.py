@@ -19,6 +19,7 @@ OTHER_FILES = {
     "tools/dedupctl/import.cc",
     "tools/dedupctl/mount.cc",
     "tools/dedupctl/mounted_files.cc",
+    "tools/dedupctl/owner.cc",
     "tools/dedupctl/removal.cc",
     "tools/dedupctl/stores.cc",
     "tools/dedupctl/whereabouts.cc",

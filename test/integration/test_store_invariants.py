@@ -43,6 +43,7 @@ def make_case(seed):
         "threshold": rng.choice([1, 8, 50, 1000, 131072]),
         "chunk_size": chunk,
         "mode": rng.choice(["collective", "collective", "collective", "local", "none"]),
+        "reduction": rng.choice(["exact", "exact", "tree"]),
         "partners": rng.choice(["load", "ring"]),
         "exchange": rng.choice(["put", "send"]),
         "buffer": rng.choice(["1 MiB", "64 MiB"]),
@@ -298,12 +299,12 @@ def test_later_phases_find_what_is_there(site):
 
 @pytest.mark.parametrize("threshold", [1, 8, 131072])
 def test_the_threshold_costs_space_but_no_copies(site, threshold):
-    """What the reduction does not carry counts as unique: more is stored, nothing less safely."""
+    """What the tree does not carry counts as unique: more is stored, nothing less safely."""
     content = noise(9, 400 * 1024)
     pieces = {rank: [(rank * len(content), content)] for rank in range(4)}
     model = Model()
     model.write(pieces)
-    site.write(pieces, 4, 4, {"replication": 2, "threshold": threshold})
+    site.write(pieces, 4, 4, {"replication": 2, "threshold": threshold, "reduction": "tree"})
     copies = chunk_copies(site.check_stores(model, 2))
     unique = 100
     if threshold > unique:

@@ -1,5 +1,6 @@
 """doc/troubleshooting.md: every message is one that the software gives, in these words, every command and hint is there."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -22,7 +23,7 @@ def messages():
 def sources():
     """All texts in the sources, those that are cut over several lines put together."""
     paths = [path for room in ROOMS for path in (ROOT / room).rglob("*.c*")]
-    text = "".join(path.read_text(encoding="utf-8") for path in [*paths, ROOT / "tools" / "dedup-run.in"])
+    text = "".join(path.read_text(encoding="utf-8") for path in [*paths, *(ROOT / "tools").glob("*.in")])
     return re.sub(r'"\s*"', "", text)
 
 
@@ -53,3 +54,16 @@ def test_without_the_driver_mpich_says_so(tmp_path, programs):
                           capture_output=True, text=True, timeout=300)
     assert done.returncode != 0
     assert "iofstypeunsupported" in done.stdout + done.stderr
+    # Whoever has only what is installed finds it in words there.
+    words = subprocess.run(["man", "-l", ROOT / "doc" / "man" / "dedup.7"], check=True, capture_output=True, text=True,
+                           env={**os.environ, "MANWIDTH": "1000"}).stdout
+    assert "iofstypeunsupported" in words and "start it with dedup-mpiexec(1)" in words.replace("\N{HYPHEN}", "-")
+
+
+def test_links_in_documents_lead_somewhere():
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "doc").glob("*.md")]
+    links = [(document, link) for document in documents
+             for link in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8"))]
+    assert len(links) > 50
+    for document, link in links:
+        assert link.startswith("https:") or (document.parent / link).exists() or link.endswith(".png"), (document, link)

@@ -8,6 +8,8 @@ libdedup_simulation_la_SOURCES = \
   test/simulation/dedupctl.h \
   test/simulation/model.cc \
   test/simulation/model.h \
+  test/simulation/rank_fibers.cc \
+  test/simulation/rank_fibers.h \
   test/simulation/run.cc \
   test/simulation/run.h \
   test/simulation/sequence.cc \
@@ -19,14 +21,18 @@ simulation_libraries = libdedup_simulation.la libdedup_chunks.la libdedup_protoc
   libdedup_upkeep.la \
   libdedup_memory.la libdedup_hooks.la \
   libdedup_core.la -lpthread
-check_PROGRAMS += simulate simulation_tests
+check_PROGRAMS += simulate simulate_scale simulation_tests
 simulate_SOURCES = test/simulation/main.cc
 simulate_LDADD = $(simulation_libraries)
+simulate_scale_SOURCES = test/simulation/scale.cc
+simulate_scale_LDADD = $(simulation_libraries)
 TESTS += simulation_tests
 simulation_tests_SOURCES = \
   test/simulation/carried_test.cc \
   test/simulation/handles.h \
+  test/simulation/many_ranks_test.cc \
   test/simulation/protocol_test.cc \
+  test/simulation/rank_grid_test.cc \
   test/simulation/replacement_test.cc \
   test/simulation/requests_test.cc \
   test/simulation/sharing_test.cc \

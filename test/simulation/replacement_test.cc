@@ -15,6 +15,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,11 +41,20 @@ struct Event {
   static constexpr int kKill = -1;
 };
 
+// Just before a job's next call that is this one, another job goes on.
+struct Stop {
+  int job = 0;
+  std::string call;  // how it begins
+  int to = 0;
+};
+
 // Runs functions as jobs, one at a time; control changes hands at calls only.
 class Turns {
  public:
   Turns(std::vector<std::function<void()>> jobs, std::vector<Event> events)
       : jobs_(std::move(jobs)), events_(std::move(events)), fibers_(jobs_.size()) {}
+  Turns(std::vector<std::function<void()>> jobs, std::vector<Stop> stops)
+      : jobs_(std::move(jobs)), stops_(std::move(stops)), fibers_(jobs_.size()) {}
 
   // The number of calls that the jobs made.
   std::size_t run() {
@@ -63,10 +73,20 @@ class Turns {
   }
 
   // Before a call. False: the job is dead, and the call does nothing.
-  bool enter() {
+  bool enter(std::string_view name, std::string_view path) {
     Fiber& fiber = fibers_[current_];
     if (fiber.is_dead) return false;
     const std::size_t at = calls_++;
+    if (next_stop_ < stops_.size()) {
+      const Stop& stop = stops_[next_stop_];
+      const bool is_it = stop.job == static_cast<int>(current_) &&
+                         (std::string(name) + " " + std::string(path)).starts_with(stop.call);
+      if (!is_it) return true;
+      ++next_stop_;
+      wanted_ = stop.to;
+      swapcontext(&fiber.context, &main_);
+      return true;
+    }
     if (next_ == events_.size() || events_[next_].at != at) return true;
     const Event event = events_[next_++];
     if (event.job == Event::kKill) {
@@ -79,6 +99,8 @@ class Turns {
     swapcontext(&fiber.context, &main_);
     return true;
   }
+
+  bool has_passed_all_stops() const { return next_stop_ == stops_.size(); }
 
   // Of the job that runs.
   bool is_dead() const { return fibers_[current_].is_dead; }
@@ -119,11 +141,13 @@ class Turns {
   static inline Turns* running_ = nullptr;
   std::vector<std::function<void()>> jobs_;
   std::vector<Event> events_;
+  std::vector<Stop> stops_;
   std::vector<Fiber> fibers_;
   ucontext_t main_{};
   std::size_t current_ = 0;
   std::size_t calls_ = 0;
   std::size_t next_ = 0;
+  std::size_t next_stop_ = 0;
   int wanted_ = -1;
 };
 
@@ -142,37 +166,40 @@ class TurnSystem final : public store::ForwardingSystem {
       : ForwardingSystem(below), breakage_(breakage), locks_(locks) {}
 
   int open(const char* path, int flags, mode_t mode) override {
-    return turn([&] { return below_.open(path, flags, mode); });
+    return turn("open", path, [&] { return below_.open(path, flags, mode); });
   }
   int stat(const char* path, struct stat* about) override {
-    return turn([&] { return below_.stat(path, about); });
+    return turn("stat", path, [&] { return below_.stat(path, about); });
   }
   int lstat(const char* path, struct stat* about) override {
-    return turn([&] { return below_.lstat(path, about); });
+    return turn("lstat", path, [&] { return below_.lstat(path, about); });
   }
   int rename(const char* from, const char* to) override {
-    return turn([&] { return below_.rename(from, to); });
+    return turn("rename", to, [&] { return below_.rename(from, to); });
+  }
+  int link(const char* from, const char* to) override {
+    return turn("link", to, [&] { return below_.link(from, to); });
   }
   int symlink(const char* target, const char* path) override {
-    return turn([&] {
+    return turn("symlink", path, [&] {
       if (breakage_ == Breakage::kSharedClaims) (void)below_.unlink(path);
       return below_.symlink(target, path);
     });
   }
   int flock(int fd, int operation) override {
-    return locks_ ? turn([&] { return below_.flock(fd, operation); }) : 0;
+    return locks_ ? turn("flock", "", [&] { return below_.flock(fd, operation); }) : 0;
   }
   int readlink(const char* path, std::string& target) override {
-    return turn([&] { return below_.readlink(path, target); });
+    return turn("readlink", path, [&] { return below_.readlink(path, target); });
   }
   int unlink(const char* path) override {
-    return turn([&] { return below_.unlink(path); });
+    return turn("unlink", path, [&] { return below_.unlink(path); });
   }
 
  private:
   template <typename Call>
-  int turn(Call&& call) {
-    if (Turns::running() != nullptr && !Turns::running()->enter()) {
+  int turn(const char* name, const char* path, Call&& call) {
+    if (Turns::running() != nullptr && !Turns::running()->enter(name, path)) {
       errno = EIO;
       return -1;
     }
@@ -216,6 +243,29 @@ class World {
       if (!mine.is_ok()) return;
       base = *mine;
     }
+  }
+
+  // The same, once, by a job that keeps the plain file as a copy first (engine/protocol/
+  // displaced_file.h).
+  void keep_and_commit() {
+    const auto next = begin(opened_.placeholder.attempt);
+    if (!next) return;
+    const auto now = store::settle_path(kPath);
+    if (!now.is_ok() || now->kind != PathState::Kind::kPlain || !(now->stamp == opened_.stamp)) {
+      return;
+    }
+    const Id128 attempt = begun_[next.get()];
+    const auto kept = store::keep_as_copy(kPath, now->stamp, attempt);
+    PathState before = *now;
+    if (kept.is_ok()) {
+      const auto named = store::look_at(kPath);
+      if (named.is_ok() && named->kind == PathState::Kind::kPlain) {
+        store::Stamp same = named->stamp;
+        same.changed = before.stamp.changed;
+        if (same == before.stamp) before = *named;
+      }
+    }
+    if (!put(*next, before).is_ok() && kept.is_ok()) store::remove_copy(kPath, *kept);
   }
 
   // One that opens it now, and goes on from what is there.
@@ -372,17 +422,23 @@ void opens(World& world) {
 void opens_alone(World& world) {
   world.open_and_commit_alone();
 }
+void keeps(World& world) {
+  world.keep_and_commit();
+}
 void tidies(World& world) {
   world.tidy();
 }
 
-const std::array<Case, 6> kCases = {{
+const std::array<Case, 9> kCases = {{
     {"two jobs and dedupctl gc", false, {opens, opens, tidies}, 3},
     {"a job, and one that tidies", false, {opens_alone, tidies}, 3, true},
     {"two jobs", false, {commits, commits}, 3},
     {"two jobs at a plain file", true, {commits, commits}, 2},
     {"two jobs and one that opens it", false, {commits, commits, opens}, 2},
     {"a job, and two that open it", true, {commits, opens, opens}, 2},
+    {"two jobs that keep the plain file", true, {keeps, keeps}, 2},
+    {"a job that keeps it, and one that opens it", true, {keeps, opens}, 2},
+    {"two jobs, one of which keeps it, and one that opens it", true, {keeps, commits, opens}, 2},
 }};
 
 TEST(ReplacementByAll, LosesNothingAndStandsInNobodysWay) {
@@ -392,6 +448,25 @@ TEST(ReplacementByAll, LosesNothingAndStandsInNobodysWay) {
     EXPECT_GT(exploration.ways(), 1000U) << one.name;
     RecordProperty(one.name, static_cast<int>(exploration.ways()));
   }
+}
+
+// Six switches: the first job's second name for the plain file changes what the second one looks
+// for once it has its claim, which a third one has seen.
+TEST(ReplacementByAll, AClaimStaysWhereOnlyTheTimeOfTheLastChangeIsAnother) {
+  World world(Breakage::kNone, true, false);
+  std::vector<std::function<void()>> jobs;
+  for (auto* const job : {keeps, commits, opens}) jobs.emplace_back([&world, job] { job(world); });
+  const std::string beside = "/shared/.f.dedup-";
+  Turns turns(std::move(jobs), std::vector<Stop>{{0, "link " + beside + "copy", 1},
+                                                 {1, "symlink " + beside + "next", 1},
+                                                 {1, "stat " + kPath, 0},
+                                                 {0, "symlink " + beside + "next", 2},
+                                                 {2, "rename " + kPath, 1},
+                                                 {1, "unlink " + beside + "tmp", 0},
+                                                 {0, "unlink " + beside, 2}});
+  turns.run();
+  EXPECT_TRUE(turns.has_passed_all_stops());
+  EXPECT_EQ(world.check(), "");
 }
 
 TEST(ReplacementByAll, IsFoundToBeBroken) {

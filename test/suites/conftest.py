@@ -2,6 +2,7 @@
 
 Every test runs in two configurations: the default one, and with dedup_flush=close, in which each
 file is a plain file again when it is closed. Environment, beside what `build` reads:
+  DEDUP_TEST_CONFIGURATIONS  others, separated by commas: flush-background
   DEDUP_BUILD        the build tree (../../build)
   DEDUP_TEST_PREFIX  `ufs:` runs the suites on ROMIO's own driver, without dedup-mpiexec: what passes
                      there is right itself
@@ -10,6 +11,7 @@ file is a plain file again when it is closed. Environment, beside what `build` r
 
 import functools
 import importlib.util
+import os
 import pathlib
 import shutil
 import subprocess
@@ -33,9 +35,13 @@ def load_integration():
 integration = load_integration()
 PREFIX = integration.PREFIX
 INSIDE = integration.form.PREFIX
+ALL = {"default": {},
+       "flush-close": {"DEDUP_FLUSH": "close"},
+       "flush-background": {"DEDUP_FLUSH": "background", "DEDUP_FLUSHED": "keep", "DEDUP_FETCH": "open"}}
+IN_CI = "default,flush-close"
 if PREFIX == "dedup:":
-    CONFIGURATIONS = {"default": {"DEDUP_REPLICATION": "2"},
-                      "flush-close": {"DEDUP_REPLICATION": "2", "DEDUP_FLUSH": "close"}}
+    CONFIGURATIONS = {name: {"DEDUP_REPLICATION": "2", **ALL[name]}
+                      for name in os.environ.get("DEDUP_TEST_CONFIGURATIONS", IN_CI).split(",")}
 else:
     CONFIGURATIONS = {PREFIX.rstrip(":"): {}}
 
@@ -95,8 +101,13 @@ class Bed:
 
     @property
     def plain_files(self):
-        """Whether what was written is a plain file at its name once it is closed."""
+        """Whether what was written is a plain file at its name once the program has ended."""
         return self.configuration != "default"
+
+    @property
+    def plain_at_close(self):
+        """Whether it is one when the close returns. None: as it comes."""
+        return None if self.configuration == "flush-background" else self.plain_files
 
     def name(self, file):
         """A file's name with the driver's prefix."""

@@ -74,21 +74,28 @@ def test_program(bed, suite, program):
 def test_by_hand(bed, suite, program):
     if program.name == "t_cache_image":
         # It starts itself, by this name, as a serial process that changes the file.
-        if not bed.plain_files:
+        if not bed.plain_at_close:
             pytest.skip("t_cache_image.c:1089 opens serially what was written in parallel")
         (bed.work / program.name).symlink_to(suite / program.name)
     run(bed, suite, program.name, env=program.env)
 
 
+def skip_if_unknown(bed):
+    """Of what opens a file serially as soon as it is closed."""
+    if bed.plain_at_close is None:
+        pytest.skip("the file may be written back by then, or not")
+
+
 def test_testphdf5(bed, suite):
-    left_out = [] if bed.plain_files else [word for name in REOPENING for word in ("-x", name)]
+    left_out = [] if bed.plain_at_close else [word for name in REOPENING for word in ("-x", name)]
     result = run(bed, suite, "testphdf5", *left_out)
     assert "PHDF5 tests finished with no errors" in result.stdout
 
 
 @pytest.mark.parametrize("name", REOPENING)
 def test_testphdf5_reopening(bed, suite, name):
-    if bed.plain_files:
+    skip_if_unknown(bed)
+    if bed.plain_at_close:
         run(bed, suite, "testphdf5", "-o", name)
     else:
         must_fail_at(bed, suite, REOPENING[name], "testphdf5", "-o", name)
@@ -96,7 +103,8 @@ def test_testphdf5_reopening(bed, suite, name):
 
 def test_filters(bed, suite):
     """Its first tests write in parallel; then one adds to the same file serially."""
-    if bed.plain_files:
+    skip_if_unknown(bed)
+    if bed.plain_at_close:
         result = run(bed, suite, "t_filters_parallel")
         assert "All Parallel Filters tests passed" in result.stdout
     else:
@@ -104,7 +112,7 @@ def test_filters(bed, suite):
 
 
 def test_pread(bed, suite):
-    if not bed.plain_files:
+    if not bed.plain_at_close:
         pytest.skip("t_pread.c:392 writes with POSIX into what was written in parallel")
     run(bed, suite, "t_pread")
 

@@ -56,5 +56,12 @@ TEST(ByteRanges, TheyAndWhatIsMissingAreAllBytesOnce) {
   }
 }
 
+TEST(ByteRanges, CommonIsWhatIsInBoth) {
+  EXPECT_TRUE(common({}, {{0, 10}}).empty());
+  EXPECT_TRUE(common({{0, 10}}, {{10, 10}}).empty());
+  EXPECT_EQ(common({{20, 10}, {0, 10}}, {{5, 20}}), (std::vector<ByteRange>{{5, 5}, {20, 5}}));
+  EXPECT_EQ(common({{3, 4}, {5, 6}}, {{0, 100}}), (std::vector<ByteRange>{{3, 8}}));
+}
+
 }  // namespace
 }  // namespace dedup

@@ -182,7 +182,7 @@ TEST(NodeChunks, TravelWithWhatIsKnownOfThem) {
     expected[record.fingerprint] = placement;
     mine.list.push_back(record);
   }
-  const DealtRecords dealt = deal_records(std::move(mine), 4);
+  const DealtRecords dealt = deal_records(std::move(mine), {4, 4});
   std::size_t begin = 0;
   std::size_t seen = 0;
   for (std::size_t r = 0; r < 4; ++r) {
@@ -195,7 +195,7 @@ TEST(NodeChunks, TravelWithWhatIsKnownOfThem) {
     seen += chunks->size();
     for (std::uint32_t c = 0; c < chunks->size(); ++c) {
       const Fingerprint& name = (*chunks)[c].fingerprint;
-      EXPECT_EQ(decider(name, 4), static_cast<int>(r));
+      EXPECT_EQ((Lanes{4, 4}.decider(name)), static_cast<int>(r));
       ASSERT_EQ(chunks->held(c) != nullptr, expected.at(name) != nullptr);
       if (chunks->held(c) != nullptr) {
         EXPECT_EQ(*chunks->held(c), *expected.at(name));

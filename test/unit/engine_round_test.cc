@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <set>
@@ -19,6 +20,7 @@
 #include "plan/deal.h"
 #include "plan/reduce.h"
 #include "test/hooks/names.h"
+#include "test/unit/count_everywhere.h"
 
 namespace dedup::engine {
 namespace {
@@ -33,6 +35,7 @@ struct Shape {
   bool collective = true;
   unsigned group = 0;
   std::size_t chunks = 30;  // of a rank, at most
+  bool counts = false;      // at homes, in place of a tree
 };
 
 struct Rank {
@@ -44,6 +47,8 @@ struct Rank {
   NamedChunks chunks;
   DealtRecords dealt;
   NodeView view;
+  AskedChunks asked;
+  plan::FrequentSet result;  // its part, where chunks are counted
   ChunkTotals totals;
   std::optional<PartTurns> turns;
   NodeVerdicts judged;
@@ -129,7 +134,8 @@ class Round {
         if (!rank.chunks.is_single(i)) shared.insert(rank.chunks.name(i));
       }
     }
-    return shape_.collective && shared.size() <= shape_.threshold && held_.empty();
+    const bool is_small = shape_.counts || shared.size() <= shape_.threshold;
+    return shape_.collective && is_small && held_.empty();
   }
 
   Fingerprint name_of(std::uint64_t content) {
@@ -175,6 +181,8 @@ class Round {
     return content;
   }
 
+  Lanes lanes() const { return {shape_.ranks, shape_.ranks}; }
+
   std::span<Rank> ranks_on(NodeIndex node) {
     const auto ranks = static_cast<std::size_t>(shape_.ranks);
     return std::span(ranks_).subspan(node * ranks, ranks);
@@ -182,7 +190,7 @@ class Round {
 
   void see_nodes() {
     for (Rank& rank : ranks_) {
-      rank.dealt = deal_records(rank.chunks.take_records(), shape_.ranks);
+      rank.dealt = deal_records(rank.chunks.take_records(), lanes());
     }
     for (Rank& rank : ranks_) {
       Bytes bytes;
@@ -205,7 +213,9 @@ class Round {
 
   void decide() {
     const plan::ReduceLimits limits{copies_, shape_.threshold, shape_.nodes};
-    if (shape_.collective) {
+    if (shape_.collective && shape_.counts) {
+      count();
+    } else if (shape_.collective) {
       std::optional<plan::FrequentSet> all;
       for (Rank& rank : ranks_) {
         plan::FrequentSet part = frequent_part(rank.view, rank.chunks.singles(), limits);
@@ -218,7 +228,7 @@ class Round {
     for (NodeIndex n = 0; n < shape_.nodes; ++n) {
       plan::NodeState state{n, std::uint64_t{1} << 40, 0, 0, 0, 0};
       for (Rank& rank : ranks_on(n)) {
-        rank.totals = total(rank.view, rank.chunks, result_);
+        rank.totals = total(rank.view, rank.chunks, result_of(rank));
         state.new_chunks += rank.totals.new_chunks;
         state.new_bytes += rank.totals.new_bytes;
         state.held_chunks += rank.totals.held_chunks;
@@ -226,8 +236,20 @@ class Round {
       }
       states.push_back(state);
     }
-    dealing_ = plan::deal_all(
-        {copies_, !shape_.collective, 0, states, &result_, {}, shape_.group, 7, kChunk});
+    plan::DealingInput input{copies_, !shape_.collective, 0, states, &result_,
+                             {},      shape_.group,       7, kChunk};
+    if (shape_.counts) {
+      input.result = nullptr;
+      for (plan::NodeState& state : states) {
+        state.shared_sent = part_of(state.node, all_alike()).bytes_sent();
+      }
+      input.shared = [&](const plan::Dealer& dealer) {
+        std::vector<plan::SharedPart> parts;
+        for (NodeIndex n = 0; n < shape_.nodes; ++n) parts.push_back(part_of(n, dealer));
+        return parts;
+      };
+    }
+    dealing_ = plan::deal_all(input);
     ASSERT_TRUE(dealing_.feasible);
     for (NodeIndex n = 0; n < shape_.nodes; ++n) {
       const ChunkTotals all{states[n].new_chunks, 0, states[n].held_chunks, 0};
@@ -240,9 +262,51 @@ class Round {
     }
   }
 
+  const plan::FrequentSet& result_of(const Rank& rank) const {
+    return shape_.counts ? rank.result : result_;
+  }
+
+  // Each lane is a grid of its own.
+  void count() {
+    std::vector<NodeIndex> nodes(shape_.nodes);
+    std::iota(nodes.begin(), nodes.end(), NodeIndex{0});
+    const plan::Grid grid(shape_.nodes, 4);
+    for (int lane = 0; lane < shape_.ranks; ++lane) {
+      std::vector<plan::Questions> questions;
+      std::vector<std::uint32_t> outside;
+      for (const NodeIndex n : nodes) {
+        Rank& rank = ranks_on(n)[static_cast<std::size_t>(lane)];
+        rank.asked = ask_about(rank.view, lane, shape_.ranks);
+        questions.push_back(std::move(rank.asked.questions));
+        outside.push_back(rank.chunks.singles());
+      }
+      const auto counted =
+          test::count_everywhere(grid, nodes, shape_.nodes, copies_, questions, outside, settled_);
+      for (const NodeIndex n : nodes) {
+        Rank& rank = ranks_on(n)[static_cast<std::size_t>(lane)];
+        take_answers(rank.view, rank.asked, counted.answers[n], rank.result);
+        rank.result.sort();
+      }
+    }
+  }
+
+  plan::SharedPart part_of(NodeIndex node, const plan::Dealer& dealer) {
+    plan::SharedPart part;
+    part.node = node;
+    for (const Rank& rank : ranks_on(node)) {
+      part.add(plan::shared_part(rank.result, node, dealer, 0));
+    }
+    return part;
+  }
+  plan::Dealer all_alike() const {
+    std::vector<NodeIndex> nodes(shape_.nodes);
+    std::iota(nodes.begin(), nodes.end(), NodeIndex{0});
+    return plan::Dealer(std::move(nodes), copies_);
+  }
+
   void answer() {
     for (Rank& rank : ranks_) {
-      rank.judged = judge(rank.view, result_, dealing_.dealer, *rank.turns, error_);
+      rank.judged = judge(rank.view, result_of(rank), dealing_.dealer, *rank.turns, error_);
       rank.answers = std::move(rank.view.chunks).answer(rank.judged);
     }
     for (Rank& rank : ranks_) {
@@ -310,8 +374,7 @@ class Round {
   void check_settled() {
     std::vector<Fingerprint> names;
     for (int r = 0; r < shape_.ranks; ++r) {
-      for (const auto& [name, placement] :
-           settled_part(result_, dealing_.dealer, r, shape_.ranks)) {
+      for (const auto& [name, placement] : settled_part(result_, dealing_.dealer, r, lanes())) {
         names.push_back(name);
         EXPECT_GE(placement.redundancy(), plan::Redundancy::copies(copies_));
       }
@@ -383,6 +446,19 @@ TEST(DumpRound, KeepsEachChunkOnEnoughNodes) {
                       seed % 7 == 0 ? 900u : 30u};
     run_random(seed, shape, seed % 2 == 0);
   }
+}
+
+TEST(DumpRound, DoesSoWhereChunksAreCounted) {
+  std::mt19937_64 random(20182);
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Shape shape{static_cast<NodeIndex>(1 + random() % 12), static_cast<int>(1 + random() % 4),
+                static_cast<unsigned>(1 + random() % 4)};
+    shape.group = seed % 4 == 0 ? 0u : static_cast<unsigned>(2 + random() % 8);
+    shape.chunks = seed % 7 == 0 ? 900u : 30u;
+    shape.counts = true;
+    run_random(seed, shape, seed % 2 == 0);
+  }
+  run_random(1, {300, 2, 3, 1, true, 8, 60, true}, false);
 }
 
 TEST(DumpRound, DoesSoOnHundredsOfNodes) {

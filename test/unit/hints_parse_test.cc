@@ -175,6 +175,7 @@ TEST(HintsResolve, ChoicesAreExactWords) {
   EXPECT_EQ(with("dedup_mode", "none")->mode, Mode::kNone);
   EXPECT_EQ(Hints{}.fingerprint, FingerprintKind::kKeyed);
   EXPECT_EQ(with("dedup_fingerprint", "sha1")->fingerprint, FingerprintKind::kSha256);
+  EXPECT_EQ(with("dedup_reduction", "exact")->reduction, Reduction::kExact);
   EXPECT_EQ(with("dedup_partners", "ring")->partners, Partners::kRing);
   EXPECT_EQ(with("dedup_visibility", "sync")->visibility, Visibility::kSync);
   EXPECT_EQ(with("dedup_fsync", "never")->fsync, Fsync::kNever);

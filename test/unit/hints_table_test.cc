@@ -21,12 +21,15 @@ Hints unusual() {
   hints.chunk_size = 513;
   hints.mode = Mode::kNone;
   hints.fingerprint = FingerprintKind::kSha256;
+  hints.reduction = Reduction::kExact;
   hints.partners = Partners::kRing;
   hints.group = 5;
   hints.visibility = Visibility::kSync;
   hints.fsync = Fsync::kNever;
   hints.flush = Flush::kClose;
   hints.flush_wait = FlushWait::kLeave;
+  hints.flushed = Flushed::kKeep;
+  hints.fetch = Fetch::kOpen;
   hints.flush_rate = (std::uint64_t{7} << 20) + 1;
   hints.exchange = Exchange::kPut;
   hints.buffer = (std::uint64_t{5} << 30) + 1;
@@ -53,7 +56,7 @@ TEST(HintsTable, NamesAreDistinctAndDocumented) {
     EXPECT_LT(entry.allowed.size(), 100u) << "must fit into an MPI error message";
     EXPECT_EQ(find(entry.name), &entry);
   }
-  EXPECT_EQ(names.size(), 22u);
+  EXPECT_EQ(names.size(), 25u);
   EXPECT_EQ(find("dedup_unheard_of"), nullptr);
   EXPECT_EQ(find(""), nullptr);
 }

@@ -497,6 +497,20 @@ class MemoryStore final : public store::Store {
     return parts;
   }
 
+  Status put_cached(const Id128& identity, const store::CachedNote& note) override {
+    MemoryGeneration* const generation = look(identity, note.attempt);
+    if (generation == nullptr || !generation->committed) return not_here();
+    generation->cached = note;
+    generation->cached->plain.device = 0;
+    generation->written.clear();
+    return Status::ok();
+  }
+  Result<std::optional<store::CachedNote>> cached(const Id128& identity,
+                                                  const Id128& attempt) const override {
+    const MemoryGeneration* const generation = look(identity, attempt);
+    return generation == nullptr ? std::nullopt : generation->cached;
+  }
+
   // --- Space -------------------------------------------------------------------------------------
   Result<std::uint64_t> free_bytes() const override {
     return disk_->limit - std::min(disk_->limit, disk_->taken());

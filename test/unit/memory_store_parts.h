@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/cached.h"
 #include "store/commit_record.h"
 #include "store/index.h"
 #include "store/log.h"
@@ -69,6 +70,7 @@ struct MemoryGeneration {
   std::shared_ptr<const MemoryIndex> index;
   std::map<std::uint32_t, std::shared_ptr<const MemoryShard>> shards;
   std::map<std::uint32_t, store::WrittenPart> written;
+  std::optional<store::CachedNote> cached;
   std::shared_ptr<MemoryLockState> lock = std::make_shared<MemoryLockState>();
 
   std::uint64_t bytes() const;

@@ -158,7 +158,7 @@ TEST_F(Damage, OfAStoreNodesMessagesIsNeverTakenForData) {
       Opcode::kLocate, Opcode::kGetChunks, Opcode::kPutChunks, Opcode::kReadLog, Opcode::kListShard,
       Opcode::kReadShard, Opcode::kPutShard, Opcode::kReferences, Opcode::kWriteIndex,
       Opcode::kPrepare, Opcode::kCommit, Opcode::kAbort, Opcode::kCollect, Opcode::kRecallLease,
-      Opcode::kRestore>();
+      Opcode::kRestore, Opcode::kGetRecord>();
 }
 
 }  // namespace

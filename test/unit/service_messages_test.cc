@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <tuple>
@@ -27,7 +28,8 @@ inline constexpr bool is_leaf =
     std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
     std::is_same_v<T, Id128> || std::is_same_v<T, Fingerprint> ||
     std::is_same_v<T, store::Digest> || std::is_same_v<T, plan::Placement> ||
-    std::is_same_v<T, ChunksReply>;
+    std::is_same_v<T, store::SharedRecord> || std::is_same_v<T, store::CommitRecord> ||
+    std::is_same_v<T, std::optional<store::CommitRecord>> || std::is_same_v<T, ChunksReply>;
 
 template <typename T>
 bool equal(const T& a, const T& b) {
@@ -203,6 +205,22 @@ class Random {
     fill(convert.log);
     fill(convert.updates);
   }
+  void fill(store::CommitRecord& record) {
+    fill(record.identity);
+    fill(record.attempt);
+    fill(record.path);
+    record.number = up_to(10);
+    record.stores.resize(up_to(3));
+    for (store::StoreEntry& entry : record.stores) fill(entry);
+  }
+  void fill(store::SharedRecord& record) {
+    store::CommitRecord of;
+    fill(of);
+    record = std::move(of);
+  }
+  void fill(GetRecordReply& reply) {
+    if (up_to(3) != 0) fill(reply.record.emplace());
+  }
   void fill(NamedChunk& chunk) {
     fill(chunk.fingerprint);
     chunk.length = static_cast<std::uint32_t>(1 + up_to(100));
@@ -335,11 +353,11 @@ using Requests =
     List<OpenBegin, OpenEnd, CloseBegin, CloseEnd, GetFile, GetSize, ExtendSize, SetSize, Lock,
          Unlock, SharedAdd, SharedSet, CommitDone, NextGeneration, SetAside, BeginWriteBack,
          TellWritten, StopWriteBack, WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase,
-         Snapshot, EndCommit, ReturnLease, Find, Attach, Detach, Adopt, Drop, Space, OpenSegment,
-         OpenLog, Look, Claim, Register, Release, ForgetSegment, Distrust, Locate, GetChunks,
-         PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, WriteIndex, Prepare,
-         Commit, Abort, Collect, RecallLease, Restore, ListShares, MakeUnits, ListUnits,
-         JoinStripes, FindPlacements, PutWritten, ListWritten, LendSegment, AwaitWriter,
+         Snapshot, EndCommit, ReturnLease, Find, GetRecord, Attach, Detach, Adopt, Drop, Space,
+         OpenSegment, OpenLog, Look, Claim, Register, Release, ForgetSegment, Distrust, Locate,
+         GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, WriteIndex,
+         Prepare, Commit, Abort, Collect, RecallLease, Restore, ListShares, MakeUnits, ListUnits,
+         JoinStripes, FindPlacements, PutWritten, ListWritten, PutCached, LendSegment, AwaitWriter,
          AskWriters>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
@@ -450,7 +468,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 66u);
+  EXPECT_EQ(all.size(), 68u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

@@ -30,7 +30,8 @@ class Stores {
       report.node = static_cast<NodeIndex>(out.size());
       report.store = id(static_cast<std::uint8_t>(100 + s));
       report.node_name = "n" + std::to_string(s);
-      report.records = records_[static_cast<std::size_t>(s)];
+      const auto& records = records_[static_cast<std::size_t>(s)];
+      report.records.assign(records.begin(), records.end());
       report.deleted = deleted_;
       out.push_back(report);
     }
@@ -221,6 +222,73 @@ TEST(CheckQuorum, DisjointJobsCannotBothWriteIfKIsAtMostHalf) {
     }
     EXPECT_LE(writers, 1);
   }
+}
+
+// ---- Cached -------------------------------------------------------------------------------------
+
+class ChooseCached : public testing::Test {
+ protected:
+  ChooseCached() {
+    record_ = stores_.next({0, 1, 2, 3}, nullptr);
+    stores_.put({0, 1, 2, 3}, record_);
+  }
+  // Where store `noted` has noted that it is cached as `plain_`, which it is known by.
+  std::vector<StoreReport> reports(const std::vector<int>& present, std::size_t noted) const {
+    auto out = stores_.reports(present);
+    out[noted].cached.push_back({record_.attempt, plain_});
+    return out;
+  }
+
+  Stores stores_{6};
+  CommitRecord record_;
+  const Stamp plain_{1, 2, 3, 4, 5};
+};
+
+TEST_F(ChooseCached, OneNoteIsEnough) {
+  const Choice choice = choose_cached({9, 2, 3, 4, 5}, reports({0, 1, 2, 3}, 2));
+  ASSERT_TRUE(choice.exists) << "a device has another number elsewhere";
+  EXPECT_EQ(choice.record, record_);
+  EXPECT_TRUE(choice.missing.empty() && choice.adopt.empty());
+  EXPECT_FALSE(choose_cached(plain_, stores_.reports({0, 1, 2, 3})).exists);
+}
+
+TEST_F(ChooseCached, AFileThatHasChangedIsNotIt) {
+  for (const Stamp& other :
+       {Stamp{1, 9, 3, 4, 5}, Stamp{1, 2, 9, 4, 5}, Stamp{1, 2, 3, 9, 5}, Stamp{1, 2, 3, 4, 9}}) {
+    EXPECT_FALSE(choose_cached(other, reports({0, 1, 2, 3}, 0)).exists);
+  }
+}
+
+TEST_F(ChooseCached, AsManyStoresAsMayBeLostMayBeGone) {
+  EXPECT_EQ(choose_cached(plain_, reports({0, 1}, 0)).missing.size(), 2u);
+  EXPECT_FALSE(choose_cached(plain_, reports({0}, 0)).exists);
+  // It is here, and has nothing of it any more.
+  auto dropped = reports({0, 1, 2, 3}, 0);
+  dropped[2].records.clear();
+  EXPECT_FALSE(choose_cached(plain_, dropped).exists);
+}
+
+TEST_F(ChooseCached, OfSeveralThatAreThatFileItIsOneThatIsWhole) {
+  // Two jobs have fetched it, each on nodes of its own.
+  CommitRecord other = record_;
+  other.identity = Id128::random();
+  other.attempt = Id128::random();
+  std::vector<StoreReport> both = reports({0, 1, 2, 3}, 0);
+  both[1].records.push_back(other);
+  both[1].cached.push_back({other.attempt, plain_});
+  EXPECT_EQ(choose_cached(plain_, both).record.attempt, record_.attempt);
+  for (std::size_t i : {0, 2, 3}) both[i].records.push_back(other);
+  EXPECT_TRUE(choose_cached(plain_, both).exists);
+}
+
+TEST_F(ChooseCached, WhatNeverCountedOrWasDeletedIsNobodys) {
+  // A job was killed before it could replace the plain file.
+  stores_.put({1}, stores_.next({0, 1, 2, 3}, &record_));
+  EXPECT_FALSE(choose_cached(plain_, reports({0, 1, 2, 3}, 0)).exists);
+  stores_.put({1}, record_);
+  EXPECT_TRUE(choose_cached(plain_, reports({0, 1, 2, 3}, 0)).exists);
+  stores_.mark_deleted(record_.identity);
+  EXPECT_FALSE(choose_cached(plain_, reports({0, 1, 2, 3}, 0)).exists);
 }
 
 }  // namespace

@@ -805,6 +805,28 @@ TYPED_TEST(StoreContract, RemembersWhatWasWrittenBack) {
   EXPECT_TRUE(this->store_->written(this->identity_, record.attempt)->empty());
 }
 
+TYPED_TEST(StoreContract, RemembersWhatItIsCachedAs) {
+  auto what = this->chunks({1000});
+  this->put(*this->store_, 1, what);
+  const CommitRecord record = this->commit(1, what);
+  EXPECT_EQ(*this->store_->cached(this->identity_, record.attempt), std::nullopt);
+  const WrittenPart part{0, random_id(this->random_), {{0, 100}}, {}};
+  ASSERT_TRUE(this->store_->put_written(this->identity_, record.attempt, part).is_ok());
+  const CachedNote note{record.attempt, {0, 22, 33, 44, 55}};
+  ASSERT_TRUE(this->store_->put_cached(this->identity_, note).is_ok());
+  const auto other = this->open();
+  EXPECT_EQ(*other->cached(this->identity_, record.attempt), note);
+  EXPECT_TRUE(other->written(this->identity_, record.attempt)->empty()) << "it is written back";
+  const Id128 unknown = random_id(this->random_);
+  EXPECT_EQ(this->store_->put_cached(this->identity_, {unknown, {}}).code(), Code::kNotFound);
+  EXPECT_EQ(*other->cached(this->identity_, unknown), std::nullopt);
+  // It goes with its generation.
+  const CommitRecord next = this->commit(2, what);
+  ASSERT_TRUE(this->store_->collect(this->identity_, {next.attempt}, {1}, true).is_ok());
+  EXPECT_EQ(*this->store_->cached(this->identity_, record.attempt), std::nullopt);
+  EXPECT_EQ(*this->store_->cached(this->identity_, next.attempt), std::nullopt);
+}
+
 // ---- Space --------------------------------------------------------------------------------------
 
 TYPED_TEST(StoreContract, SaysWhatIsTaken) {

@@ -97,7 +97,9 @@ class StoreJob {
       : template_(std::move(store_template)), path_(std::move(path)), opener_(std::move(opener)) {}
 
   Result<FindReply> find() {
-    auto reply = node_->on(Find{path_, {}, template_});
+    Find request{path_, {}, template_};
+    request.whole = true;
+    auto reply = node_->on(request);
     if (reply.is_ok()) uuid_ = reply->store.uuid;
     return reply;
   }

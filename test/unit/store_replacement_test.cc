@@ -1,13 +1,17 @@
 // Replacing what stands at a real path. All interleavings: test/simulation/replacement_test.cc.
 #include "store/replacement.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "test/hooks/forwarding_system.h"
 #include "test/unit/store_helpers.h"
@@ -34,6 +38,11 @@ Placeholder of_attempt(std::uint8_t attempt) {
   p.attempt = id_of(attempt);
   p.number = attempt;
   return p;
+}
+
+std::string text_at(const std::string& path) {
+  const Bytes bytes = test::get_file(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::size_t count_entries(const TempDir& dir) {
@@ -399,6 +408,131 @@ TEST(Replacement, ACopyGoesWithThePlaceholderThatItIsFor) {
   ASSERT_TRUE(remove_leftovers(dir.path()).is_ok());
   EXPECT_FALSE(has_copy(path, id));
   EXPECT_EQ(count_entries(dir), 1u);
+}
+
+// ---- The plain file that stood there ------------------------------------------------------------
+
+struct KeptPlain {
+  TempDir dir;
+  std::string path = dir / "f";
+  Id128 id;
+
+  // A plain file that a placeholder has taken the place of, and that was kept.
+  KeptPlain() {
+    put_text(path, "old");
+    const PathState plain = *look_at(path);
+    const auto placeholder = begin_placeholder(path, of_attempt(1));
+    id = *keep_as_copy(path, plain.stamp, id_of(1));
+    PathState now = *look_at(path);
+    EXPECT_EQ(now.stamp.modified, plain.stamp.modified);
+    EXPECT_TRUE(placeholder->put_after(now).is_ok());
+  }
+};
+
+TEST(KeptPlainFile, IsGoneOnWithByOne) {
+  KeptPlain kept;
+  EXPECT_TRUE(has_copy(kept.path, kept.id));
+  ASSERT_TRUE(remove_leftovers(kept.dir.path()).is_ok());
+  {
+    const auto taken = Replacement::take_kept(kept.path, kept.id);
+    ASSERT_TRUE(taken.is_ok()) << taken.status().message();
+    EXPECT_EQ(Replacement::take_kept(kept.path, kept.id).status().code(), Code::kNoSuchFile);
+    ASSERT_TRUE((*taken)->write(0, std::as_bytes(std::span("new", 3))).is_ok());
+    ASSERT_TRUE((*taken)->flush().is_ok());
+    ASSERT_TRUE((*taken)->put_after(*look_at(kept.path)).is_ok());
+  }
+  EXPECT_EQ(text_at(kept.path), "new");
+  EXPECT_EQ(count_entries(kept.dir), 1u);
+}
+
+TEST(KeptPlainFile, ThatOthersCanReachOrHaveChangedIsLeftToThem) {
+  for (const char* const what : {"read", "write", "link", "change"}) {
+    SCOPED_TRACE(what);
+    KeptPlain kept;
+    const std::string name = kept.dir / ".f.dedup-copy-" + kept.id.hex();
+    std::optional<fs::File> open;
+    if (what == std::string("read")) open.emplace(*fs::open_read(name));
+    if (what == std::string("write")) open.emplace(*fs::open_to_write(name));
+    if (what == std::string("link")) {
+      ASSERT_TRUE(fs::link(name, kept.dir / "other").is_ok());
+    }
+    if (what == std::string("change")) put_text(name, "now");
+    const auto taken = Replacement::take_kept(kept.path, kept.id);
+    // Where files can be cloned, only a change matters.
+    if (taken.is_ok()) {
+      EXPECT_NE(what, std::string("change"));
+      EXPECT_NE(*(*taken)->inode(), fs::info(name)->inode);
+    } else {
+      EXPECT_EQ(taken.status().code(), Code::kFileInUse);
+    }
+    EXPECT_EQ(text_at(name), what == std::string("change") ? "now" : "old");
+  }
+}
+
+// Whoever opens a file upon which a process has a lease has a signal sent to that.
+TEST(KeptPlainFile, WhoLooksAtItMeanwhileEndsNobody) {
+  class Opens final : public ForwardingSystem {
+   public:
+    Opens(System& below, std::string name) : ForwardingSystem(below), name_(std::move(name)) {}
+    int set_lease(int fd, int kind) override {
+      const int result = below_.set_lease(fd, kind);
+      if (kind == F_WRLCK && result == 0) {
+        EXPECT_EQ(below_.open(name_.c_str(), O_RDONLY | O_NONBLOCK, 0), -1);
+        EXPECT_EQ(errno, EWOULDBLOCK);
+      }
+      return result;
+    }
+
+   private:
+    std::string name_;
+  };
+  const TempDir dir;
+  const std::string name = dir / "f";
+  put_text(name, "old");
+  Opens opens(system(), name);
+  System& before = use_system(opens);
+  {
+    const auto file = fs::open_to_write(name);
+    ASSERT_TRUE(file.is_ok());
+    (void)fs::is_open_elsewhere(*file);
+  }
+  use_system(before);
+}
+
+TEST(KeptPlainFile, GoesOverToTheNextGenerationOrGoes) {
+  KeptPlain kept;
+  const Id128 next = *keep_for(kept.path, kept.id, id_of(2));
+  EXPECT_EQ(keep_for(kept.path, kept.id, id_of(3)).status().code(), Code::kNoSuchFile);
+  ASSERT_TRUE(begin_placeholder(kept.path, of_attempt(2))->put_after(*look_at(kept.path)).is_ok());
+  ASSERT_TRUE(remove_leftovers(kept.dir.path()).is_ok());
+  EXPECT_TRUE(has_copy(kept.path, next));
+  ASSERT_TRUE(begin_placeholder(kept.path, of_attempt(3))->put_after(*look_at(kept.path)).is_ok());
+  ASSERT_TRUE(remove_leftovers(kept.dir.path()).is_ok());
+  EXPECT_EQ(count_entries(kept.dir), 1u);
+}
+
+TEST(KeptPlainFile, IsTheVeryOneThatIsNamed) {
+  TempDir dir;
+  put_text(dir / "f", "old");
+  Stamp stamp = look_at(dir / "f")->stamp;
+  ++stamp.modified;
+  EXPECT_EQ(keep_as_copy(dir / "f", stamp, id_of(1)).status().code(), Code::kConflict);
+  EXPECT_EQ(count_entries(dir), 1u);
+}
+
+TEST(Replacement, OutlastsTheClock) {
+  TempDir dir;
+  const auto replacement = Replacement::begin(dir / "f", id_of(1));
+  ASSERT_TRUE(replacement.is_ok());
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE((*replacement)->write(0, Bytes(10, std::byte(i))).is_ok());
+    const auto outlasted = (*replacement)->outlast_clock();
+    ASSERT_TRUE(outlasted.is_ok());
+    if (!*outlasted) GTEST_SKIP() << "this file system's clock is too coarse";
+    const Stamp before = *(*replacement)->stamp();
+    ASSERT_TRUE((*replacement)->write(0, Bytes(10, std::byte{99})).is_ok());
+    ASSERT_NE((*replacement)->stamp()->modified, before.modified) << i;
+  }
 }
 
 TEST(Replacement, OfTheLongestName) {

@@ -41,7 +41,7 @@ TEST(Series, TakesWhatWasCommittedLast) {
   const test::TempDir dir;
   const auto newest = [&](const std::string& name) {
     const auto found = newest_in_series(dir / name);
-    return found ? int{found->identity.bytes[0]} : 0;
+    return found.placeholder ? int{found.placeholder->identity.bytes[0]} : 0;
   };
   EXPECT_EQ(newest("ckpt_3"), 0);
   test::put_placeholder(dir / "ckpt_1", 1);
@@ -59,6 +59,14 @@ TEST(Series, TakesWhatWasCommittedLast) {
   EXPECT_EQ(newest("ckpt_5"), 2);
   EXPECT_EQ(newest("ckpt_2"), 0);
   EXPECT_EQ(newest("other"), 0);
+  // A plain file may be cached, if it is the newest.
+  EXPECT_FALSE(newest_in_series(dir / "ckpt_7").plain) << "the placeholder is";
+  std::filesystem::last_write_time(dir / "ckpt_5", now + std::chrono::hours(3));
+  test::put_file(dir / "ckpt_6", {});
+  std::filesystem::last_write_time(dir / "ckpt_6", now + std::chrono::hours(4));
+  ASSERT_TRUE(newest_in_series(dir / "ckpt_7").plain);
+  EXPECT_EQ(newest_in_series(dir / "ckpt_7").plain->path, dir / "ckpt_5");
+  EXPECT_EQ(newest("ckpt_7"), 2);
   EXPECT_EQ(newest("none/ckpt_3"), 0);
 }
 

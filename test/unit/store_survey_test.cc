@@ -94,8 +94,8 @@ TEST_F(StoreSurveyTest, WhatIsNewestAndHowMuchItTakes) {
   ASSERT_TRUE(store_->begin_attempt(identity_, test::random_id(random_)).is_ok());
   add_chunks(newest, 10);
   const FileSurvey file = surveyed().files.at(0);
-  EXPECT_EQ(file.newest, std::vector<CommitRecord>{newest});
-  EXPECT_EQ(file.prepared, std::vector<CommitRecord>{prepared});
+  EXPECT_EQ(file.newest, std::vector<SharedRecord>{newest});
+  EXPECT_EQ(file.prepared, std::vector<SharedRecord>{prepared});
   EXPECT_EQ(file.committed.size(), 2u);
   EXPECT_EQ(file.unfinished, 2u);
   EXPECT_TRUE(file.has_index);
@@ -120,7 +120,7 @@ TEST_F(StoreSurveyTest, DamageIsSaidAndHidesNothing) {
   const FileSurvey file = surveyed().files.at(0);
   ASSERT_EQ(file.damaged.size(), 1u);
   EXPECT_NE(file.damaged[0].find(newest.attempt.hex()), std::string::npos);
-  EXPECT_EQ(file.newest, std::vector<CommitRecord>{older});
+  EXPECT_EQ(file.newest, std::vector<SharedRecord>{older});
   EXPECT_FALSE(file.has_index);
   EXPECT_NE(file.index_damage, "");
 }

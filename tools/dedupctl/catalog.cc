@@ -29,6 +29,65 @@ struct Surveyed {
   std::vector<SurveyedStore> stores;
 };
 
+// The surveys of a rank's stores.
+using Surveys = std::vector<store::FileSurvey*>;
+
+Surveys surveys_of(std::vector<SurveyedStore>& stores) {
+  Surveys surveys;
+  for (SurveyedStore& store : stores) {
+    for (store::FileSurvey& file : store.survey.files) surveys.push_back(&file);
+  }
+  return surveys;
+}
+
+template <typename Each>
+void for_each_record(const Surveys& surveys, const Each& each) {
+  for (store::FileSurvey* const survey : surveys) {
+    for (store::SharedRecord& record : survey->newest) each(record);
+    for (store::SharedRecord& record : survey->prepared) each(record);
+  }
+}
+
+// Collective. Surveys go from rank to rank with digests of the records that they name: this gives
+// rank 0 each of these records, from the lowest rank that has it. `mine`: this rank's, as they are
+// here; `all`: on rank 0, of each rank, as they came. kInternal on rank 0, where some rank's answer
+// cannot be: what it named is left out.
+Status complete_records(const Ranks& ranks, const Surveys& mine, const std::vector<Surveys>& all) {
+  store::KnownRecords known;
+  for_each_record(mine, [&](const store::SharedRecord& record) { known.add(record); });
+  std::map<store::RecordDigest, std::uint32_t> lacking;
+  std::uint32_t rank = 0;
+  for (const Surveys& surveys : all) {
+    for_each_record(surveys, [&](store::SharedRecord& record) {
+      if (!known.complete(record)) lacking.emplace(record.digest(), rank);
+    });
+    ++rank;
+  }
+  using Wanted = std::vector<std::pair<store::RecordDigest, std::uint32_t>>;
+  Bytes wanted = encoded(Wanted(lacking.begin(), lacking.end()));
+  ranks.broadcast(wanted, 0);
+  std::vector<store::CommitRecord> told;
+  for (const auto& [digest, from] : decoded<Wanted>(wanted).value_or(Wanted{})) {
+    if (from != static_cast<std::uint32_t>(ranks.rank())) continue;
+    if (const store::SharedRecord* const record = known.find(digest)) told.push_back(*record);
+  }
+  for (const Bytes& bytes : ranks.gather(encoded(told))) {
+    auto records = decoded<std::vector<store::CommitRecord>>(bytes);
+    for (store::CommitRecord& record : records.value_or(std::vector<store::CommitRecord>{})) {
+      known.add(std::move(record));
+    }
+  }
+  std::size_t missing = 0;
+  const auto is_unknown = [&](store::SharedRecord& record) { return !known.complete(record); };
+  for (const Surveys& surveys : all) {
+    for (store::FileSurvey* const survey : surveys) {
+      missing += std::erase_if(survey->newest, is_unknown);
+      missing += std::erase_if(survey->prepared, is_unknown);
+    }
+  }
+  return missing == 0 ? Status::ok() : Status(Code::kInternal, kImpossible);
+}
+
 // The lowest rank of several that have one store acts for it.
 void share_stores(const Ranks& ranks, LocalStores& local) {
   std::vector<Id128> mine;
@@ -54,10 +113,12 @@ void share_stores(const Ranks& ranks, LocalStores& local) {
 // Records call a store by the node it was on, which says more than the name of its directory.
 void name_stores(Catalog& catalog) {
   std::map<Id128, std::string> names;
+  std::set<store::RecordDigest> seen;
   for (const StoreRow& row : catalog.stores) {
     for (const store::FileSurvey& file : row.survey.files) {
-      for (const store::CommitRecord& record : file.newest) {
-        for (const store::StoreEntry& entry : record.stores) names[entry.uuid] = entry.node;
+      for (const store::SharedRecord& record : file.newest) {
+        if (!seen.insert(record.digest()).second) continue;
+        for (const store::StoreEntry& entry : record->stores) names[entry.uuid] = entry.node;
       }
     }
   }
@@ -76,11 +137,9 @@ std::vector<store::StoreReport> reports_of(const Catalog& catalog, const FileRow
     report.store = row.survey.uuid;
     report.node_name = row.node;
     for (const store::Mark& mark : row.survey.marks) report.deleted.push_back(mark.identity);
-    for (const FileOnStore& on : file.on) {
-      if (on.store == s) report.records = on.survey.newest;
-    }
     reports.push_back(std::move(report));
   }
+  for (const FileOnStore& on : file.on) reports[on.store].records = on.survey.newest;
   return reports;
 }
 
@@ -117,6 +176,14 @@ std::optional<store::Placeholder> its_placeholder(Result<store::PathState> state
   return is_its ? std::optional(std::move(state->placeholder)) : std::nullopt;
 }
 
+// Whether a plain file at its path is what some store has noted.
+bool is_cached_as(const store::Stamp& plain, const Id128& attempt, const FileRow& file) {
+  return std::any_of(file.on.begin(), file.on.end(), [&](const FileOnStore& on) {
+    const auto& note = on.survey.write_back.cached;
+    return note && note->attempt == attempt && store::is_unchanged(note->plain, plain);
+  });
+}
+
 // What stands at the path of a file whose nodes share a file system there. Its placeholder in
 // `placed`, if it is there.
 AtPath look_at_path(const Catalog& catalog, const store::CommitRecord& record, FileRow& file,
@@ -129,6 +196,9 @@ AtPath look_at_path(const Catalog& catalog, const store::CommitRecord& record, F
   }
   if (state->kind == Kind::kNoDirectory) return AtPath::kNoDirectory;
   const Kind kind = state->kind;
+  if (kind == Kind::kPlain && is_cached_as(state->stamp, record.attempt, file)) {
+    return AtPath::kCached;
+  }
   placed = its_placeholder(std::move(state), file);
   if (placed) return AtPath::kPlaceholder;
   const auto directory = store::directory_id(file.path);
@@ -145,7 +215,7 @@ void look_for_placeholder(const Catalog& catalog, const store::CommitRecord& rec
                           Whereabouts& whereabouts, const std::string& perhaps_at, FileRow& file,
                           std::optional<store::Placeholder>& placed) {
   file.at_path = look_at_path(catalog, record, file, placed);
-  if (placed) {
+  if (placed || file.at_path == AtPath::kCached) {
     file.stands_at = file.path;
     return;
   }
@@ -202,6 +272,12 @@ struct FileNow {
   store::FileSurvey survey;
 };
 
+Surveys surveys_of(std::vector<FileNow>& files) {
+  Surveys surveys;
+  for (FileNow& file : files) surveys.push_back(&file.survey);
+  return surveys;
+}
+
 Result<FileNow> look_at_file(const store::Store& store, const Id128& identity) {
   DEDUP_ASSIGN(const bool is_here, store.has_file(identity));
   DEDUP_ASSIGN(store::FileSurvey file, store::survey_file(store, identity));
@@ -246,6 +322,8 @@ std::string_view name_of(AtPath at) {
   switch (at) {
     case AtPath::kPlaceholder:
       return "placeholder";
+    case AtPath::kCached:
+      return "cached";
     case AtPath::kMoved:
       return "moved";
     case AtPath::kNothing:
@@ -266,12 +344,14 @@ WrittenBack written_back(const Catalog& catalog, const FileRow& file) {
   std::vector<store::WrittenPart> parts;
   for (const FileOnStore& on : file.on) {
     const auto& newest = on.survey.newest;
-    if (!file.exists() || newest.empty() || newest.front().attempt != file.record().attempt)
+    if (!file.exists() || newest.empty() || newest.front()->attempt != file.record().attempt)
       continue;
-    parts.insert(parts.end(), on.survey.written.begin(), on.survey.written.end());
+    const auto& written = on.survey.write_back.written;
+    parts.insert(parts.end(), written.begin(), written.end());
   }
   WrittenBack out;
   for (const store::WrittenCopy& copy : store::by_copy(parts)) {
+    if (copy.is_untouched) continue;
     out.is_begun = true;
     if (out.trouble.empty()) out.trouble = copy.trouble;
     // Whoever had no room has removed it.
@@ -314,7 +394,7 @@ std::vector<Standing> Catalog::standings(const FileRow& file) const {
     Standing standing = row == nullptr ? Standing::kMissing : Standing::kBehind;
     for (const FileOnStore& on : file.on) {
       const bool is_here = row == &stores[on.store] && on.survey.has_index &&
-                           on.survey.newest.front().attempt == file.record().attempt;
+                           on.survey.newest.front()->attempt == file.record().attempt;
       if (is_here) standing = Standing::kHere;
     }
     standings.push_back(standing);
@@ -377,6 +457,11 @@ Result<const FileRow*> Catalog::find(const std::string& name, std::uint64_t gene
   for (const FileRow& row : files) {
     if (row.path == path && !row.deleted && !row.is_kept()) found.push_back(&row);
   }
+  // What was there before has no name.
+  const auto cached = std::find_if(found.begin(), found.end(), [](const FileRow* row) {
+    return row->at_path == AtPath::kCached;
+  });
+  if (cached != found.end()) return *cached;
   if (found.size() == 1) return found[0];
   if (found.empty()) {
     if (const auto kept = store::parse_kept_path(text)) {
@@ -396,6 +481,7 @@ Result<const FileRow*> Catalog::find(const std::string& name, std::uint64_t gene
 
 bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings) {
   if (!file.exists()) return file.chosen_status.code() != Code::kConflict;
+  if (file.at_path == AtPath::kCached) return true;
   const bool is_damaged = std::any_of(file.on.begin(), file.on.end(), [](const FileOnStore& on) {
     return !on.survey.damaged.empty();
   });
@@ -423,9 +509,14 @@ Catalog make_catalog(const Ranks& ranks, LocalStores& local, const std::vector<s
   catalog.search = search;
   catalog.settles = settles;
   int rank = 0;
-  const Surveyed mine{local.troubles, std::move(surveys)};
-  for (const Bytes& bytes : ranks.gather(encoded(mine))) {
-    auto theirs = decoded<Surveyed>(bytes);
+  Surveyed mine{local.troubles, std::move(surveys)};
+  std::vector<std::optional<Surveyed>> all;
+  for (const Bytes& bytes : ranks.gather(encoded(mine))) all.push_back(decoded<Surveyed>(bytes));
+  std::vector<Surveys> by_rank;
+  for (auto& theirs : all) by_rank.push_back(theirs ? surveys_of(theirs->stores) : Surveys{});
+  const Status completed = complete_records(ranks, surveys_of(mine.stores), by_rank);
+  if (!completed.is_ok()) catalog.troubles.push_back({"", "", completed.message()});
+  for (auto& theirs : all) {
     if (theirs) {
       std::move(theirs->troubles.begin(), theirs->troubles.end(),
                 std::back_inserter(catalog.troubles));
@@ -491,8 +582,14 @@ Result<FileRow> look_again(const Ranks& ranks, const LocalStores& local, Catalog
   DEDUP_TRY(ranks.agree(status));
   FileRow row;
   row.identity = identity;
+  std::vector<std::optional<std::vector<FileNow>>> all;
   for (const Bytes& bytes : ranks.gather(encoded(mine))) {
-    auto theirs = decoded<std::vector<FileNow>>(bytes);
+    all.push_back(decoded<std::vector<FileNow>>(bytes));
+  }
+  std::vector<Surveys> by_rank;
+  for (auto& theirs : all) by_rank.push_back(theirs ? surveys_of(*theirs) : Surveys{});
+  status = complete_records(ranks, surveys_of(mine), by_rank);
+  for (auto& theirs : all) {
     if (!theirs && status.is_ok()) status = Status(Code::kInternal, kImpossible);
     if (!theirs) continue;
     for (FileNow& file : *theirs) {

@@ -34,6 +34,7 @@ struct FileOnStore {
 // What stands at a file's real path.
 enum class AtPath {
   kPlaceholder,  // the file's
+  kCached,       // the plain file that its newest generation is cached as (store/cached.h)
   kMoved,        // something else or nothing: its placeholder stands elsewhere
   kNothing,      // it was removed, or moved to where it was not looked for
   kOther,        // a plain file, or another file's placeholder: it was replaced
@@ -52,7 +53,7 @@ struct FileRow {
   bool deleted = false;         // it is marked so: what is left goes
   AtPath at_path = AtPath::kNotShared;
   std::string at_path_text;  // why it is unreadable
-  std::string stands_at;     // the path of its placeholder, if that was found
+  std::string stands_at;     // of its placeholder, if that was found, or what it is cached as
 
   bool exists() const { return chosen_status.is_ok() && choice.exists; }
   // Its number; of a kept one, which is a new generation of itself when it is healed, the number
@@ -104,7 +105,7 @@ struct WrittenBack {
 WrittenBack written_back(const Catalog& catalog, const FileRow& file);
 
 // Whether what is committed is on as many stores as it should be, as far as can be told at a
-// glance.
+// glance; or at its path.
 bool is_as_wanted(const FileRow& file, const std::vector<Standing>& standings);
 
 // Collective. Complete on rank 0, empty elsewhere. Of several ranks that have one store, the lowest

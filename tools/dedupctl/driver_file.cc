@@ -18,6 +18,22 @@ Status status_of(int error, const std::string& path) {
   return {code, path + ": " + std::string(text, static_cast<std::size_t>(length))};
 }
 
+Code code_of_admin(int error_class) {
+  switch (error_class) {
+    case MPI_ERR_FILE_IN_USE:
+      return Code::kFileInUse;
+    case MPI_ERR_NO_SUCH_FILE:
+      return Code::kNoSuchFile;
+    case MPI_ERR_NO_SPACE:
+      return Code::kNoSpace;
+    case MPI_ERR_IO:
+      // A chunk without a good copy, or a recipe without a readable one.
+      return Code::kCorrupt;
+    default:
+      return Code::kInternal;
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<DriverFile>> DriverFile::open(
@@ -61,6 +77,11 @@ Status DriverFile::sync() {
 
 Status DriverFile::close() {
   return status_of(MPI_File_close(&file_), path_);
+}
+
+Status status_of_admin(int error_class, const dedup_error& error) {
+  if (error_class == MPI_SUCCESS) return Status::ok();
+  return {code_of_admin(error_class), error.text};
 }
 
 }  // namespace dedup::ctl

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/admin.h"
 
 namespace dedup::ctl {
 
@@ -42,5 +43,8 @@ class DriverFile {
   std::string path_;
   MPI_File file_ = MPI_FILE_NULL;
 };
+
+// What a function of engine/admin.h has returned.
+Status status_of_admin(int error_class, const dedup_error& error);
 
 }  // namespace dedup::ctl

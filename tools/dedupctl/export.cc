@@ -122,6 +122,8 @@ Result<std::uint64_t> write_plain_file(Session& session, Generation& generation,
 // far as one can tell.
 bool is_skipped(const Session& session, const FileRow& file) {
   if (session.options.all && file.is_kept()) return true;
+  const bool is_there = file.at_path == AtPath::kCached && session.options.path.empty();
+  if (session.options.all && is_there) return true;
   const bool is_removed = file.at_path == AtPath::kNothing || file.at_path == AtPath::kOther;
   if (!session.options.all || !is_removed) return false;
   warn(

@@ -15,11 +15,12 @@ std::string hindrance(const FileRow& file) {
   if (file.is_kept()) return "is an older generation; dedupctl export writes it elsewhere";
   switch (file.at_path) {
     case AtPath::kPlaceholder:
-      return {};
     case AtPath::kMoved:
       return {};
     case AtPath::kNotShared:
       return "its nodes share no file system at its path; dedupctl export writes it elsewhere";
+    case AtPath::kCached:
+      return "is at its path already";
     case AtPath::kNothing:
     case AtPath::kOther:
     case AtPath::kNoDirectory:

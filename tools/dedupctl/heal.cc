@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "engine/admin.h"
 #include "tools/dedupctl/check.h"
+#include "tools/dedupctl/driver_file.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/output.h"
 #include "tools/dedupctl/progress.h"
@@ -22,30 +23,13 @@ namespace {
 
 using Heal = decltype(&dedup_admin_heal);
 
-Code code_of(int error_class) {
-  switch (error_class) {
-    case MPI_ERR_FILE_IN_USE:
-      return Code::kFileInUse;
-    case MPI_ERR_NO_SUCH_FILE:
-      return Code::kNoSuchFile;
-    case MPI_ERR_NO_SPACE:
-      return Code::kNoSpace;
-    case MPI_ERR_IO:
-      // A chunk without a good copy, or a recipe without a readable one.
-      return Code::kCorrupt;
-    default:
-      return Code::kInternal;
-  }
-}
-
 // Collective.
 Status heal_path(const std::string& path, unsigned replication, int flags,
                  dedup_admin_healed& healed) {
   const auto heal = reinterpret_cast<Heal>(::dlsym(RTLD_DEFAULT, "dedup_admin_heal"));
   dedup_error error{};
   const int error_class = heal(MPI_COMM_WORLD, path.c_str(), replication, flags, &healed, &error);
-  if (error_class == MPI_SUCCESS) return Status::ok();
-  return {code_of(error_class), error.text};
+  return status_of_admin(error_class, error);
 }
 
 // The driver finds an older generation by its file's placeholder.
@@ -58,6 +42,11 @@ Status check_healable(const Catalog& catalog, const FileRow& row, const std::str
                            row.identity.hex() + ")"};
   }
   const FileRow& file = *named;
+  if (file.at_path == AtPath::kCached) {
+    return {Code::kIo, path +
+                           ": is a cache of the plain file at its path, which has everything: "
+                           "dedupctl evict drops it"};
+  }
   if (file.at_path == AtPath::kPlaceholder || file.at_path == AtPath::kNotShared ||
       path != (row.is_kept() ? row.path : file.path)) {
     return Status::ok();
@@ -137,6 +126,12 @@ ExitCode report_healthy(const Session& session, const FileRow& file, const std::
 // `nodes`: of the job; those that have no store yet get one.
 ExitCode heal_file(Session& session, std::size_t nodes, bool verify, const FileRow* file,
                    std::string path, Progress& progress, Json& done) {
+  // Nothing is lost of what is at its path, too.
+  std::uint64_t is_left =
+      session.is_root() && session.options.files.empty() && file->at_path == AtPath::kCached ? 1
+                                                                                             : 0;
+  session.ranks.sum({&is_left, 1});
+  if (is_left != 0) return kFine;
   const Status healable = session.ranks.share(
       session.is_root() ? check_healable(session.catalog, *file, path) : Status::ok(), path);
   if (!healable.is_ok()) return fail(session, healable);

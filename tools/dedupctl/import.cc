@@ -1,4 +1,5 @@
 // import: a plain file into the stores.
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -9,6 +10,7 @@
 #include <memory>
 
 #include "base/warn.h"
+#include "engine/admin.h"
 #include "store/fs.h"
 #include "store/real_path.h"
 #include "tools/dedupctl/driver_file.h"
@@ -106,6 +108,14 @@ Status import_in_place(Session& session, const std::string& path) {
   return file->sync();
 }
 
+Status import_cached(const std::string& path) {
+  const auto fetch =
+      reinterpret_cast<decltype(&dedup_admin_fetch)>(::dlsym(RTLD_DEFAULT, "dedup_admin_fetch"));
+  dedup_error error{};
+  const int error_class = fetch(MPI_COMM_WORLD, path.c_str(), &error);
+  return status_of_admin(error_class, error);
+}
+
 Status import_as(Session& session, const std::string& from, std::uint64_t size,
                  const std::string& path) {
   {
@@ -142,7 +152,17 @@ ExitCode import_file(Session& session) {
   }
   status = session.ranks.agree(status);
   session.ranks.sum({&size, 1});
-  if (status.is_ok()) {
+  if (status.is_ok() && options.cache && from != to) {
+    status = Status(Code::kArgument, "import --cache takes no FILE: the plain file stays at PATH");
+  }
+  if (status.is_ok() && options.cache &&
+      (options.replication != 0 || !options.redundancy.empty())) {
+    status = Status(Code::kArgument,
+                    "import --cache takes this from DEDUP_REPLICATION and DEDUP_REDUNDANCY");
+  }
+  if (status.is_ok() && options.cache) {
+    status = import_cached(from);
+  } else if (status.is_ok()) {
     status = from == to ? import_in_place(session, from) : import_as(session, from, size, to);
   }
   status = session.ranks.agree(status);

@@ -29,6 +29,9 @@ std::vector<std::string> remarks(const Session& session, const FileRow& file) {
                               human(file.record().size), trouble.empty() ? "" : ": " + trouble));
   }
   switch (file.at_path) {
+    case AtPath::kCached:
+      out.push_back("cached: it is at its path as a plain file");
+      break;
     case AtPath::kMoved:
       out.push_back("stands at " + file.stands_at);
       break;

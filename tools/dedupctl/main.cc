@@ -14,8 +14,10 @@
 #include "tools/dedupctl/duration.h"
 #include "tools/dedupctl/in_job.h"
 #include "tools/dedupctl/mpi_job.h"
+#include "tools/dedupctl/owner.h"
 #include "tools/dedupctl/scan.h"
 #include "tools/dedupctl/session.h"
+#include "tools/dedupctl/stores.h"
 
 namespace {
 
@@ -94,6 +96,10 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
                 dedup::ctl::flush),
             "these, whether that was begun or not");
 
+  add_files(add("evict", "drop from the stores what is at its path as a plain file (dedup_flushed)",
+                dedup::ctl::evict),
+            "only these");
+
   command = add("export", "write a file out of the stores as a plain one, or all of them",
                 dedup::ctl::export_files);
   command->add_option("FILE", options.first, kFile)->type_name("");
@@ -111,6 +117,8 @@ void add_writing_commands(const auto& add, const auto& add_files, Options& optio
   command->add_option("FILE", options.second, "its name from then on (default: PATH itself)")
       ->type_name("");
   command->add_flag("--force", options.force, "replace FILE");
+  command->add_flag("--cache", options.cache,
+                    "leave the plain file where it is, and have it in the stores as well");
   add_replication(command, "(default: DEDUP_REPLICATION, else 2)");
   command
       ->add_option("--redundancy", options.redundancy,
@@ -370,9 +378,15 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return answer(app, e);
   }
+  const bool in_job = dedup::ctl::is_mpi_rank();
+  if (!in_job) {
+    const auto directories =
+        dedup::ctl::store_directories(options.stores, dedup::hints::node_of_process());
+    const dedup::Status status = dedup::ctl::become_owner(directories);
+    if (!status.is_ok()) return failed(status);
+  }
   if (run_alone) return run_alone(options);
   sort_arguments(app, options);
-  const bool in_job = dedup::ctl::is_mpi_rank();
   if (!in_job && takes_driver(app, options)) {
     return failed(dedup::ctl::run_in_job(options, {argv + 1, argv + argc}));
   }

@@ -68,6 +68,8 @@ std::string text_of(const Watched& now, const std::vector<std::optional<double>>
   if (now.to_heal > 0) {
     out += fmt::format(", {} on fewer nodes than wanted, or damaged: dedupctl heal", now.to_heal);
   }
+  if (now.to_write_back > 0)
+    out += fmt::format(", {} to be written back", human(now.to_write_back));
   out += "\n";
   if (moved) {
     out += fmt::format("{} since the start: {} written, {} stored, {} sent\n",

@@ -25,8 +25,9 @@ struct NodeState {
 struct Watched {
   std::vector<NodeState> nodes;
   std::uint64_t files = 0;
-  std::uint64_t open = 0;     // being written
-  std::uint64_t to_heal = 0;  // that are on fewer nodes than they should be, or damaged
+  std::uint64_t open = 0;           // being written
+  std::uint64_t to_heal = 0;        // that are on fewer nodes than they should be, or damaged
+  std::uint64_t to_write_back = 0;  // bytes of those whose write-back was begun (dedup_flush)
 };
 
 // What a job's report has told since the first look.

@@ -44,6 +44,7 @@ struct Options {
   bool accept_loss = false;           // heal, check --repair
   unsigned replication = 0;           // heal, import
   std::string redundancy;             // import
+  bool cache = false;                 // import
   std::vector<std::string> nodes;     // rm
   std::optional<std::uint64_t> keep;  // rm: older generations of a file
   std::string older_than;             // rm: as parse_age() takes it; empty: not given
@@ -89,6 +90,7 @@ ExitCode cat(Session& session);
 ExitCode rm(Session& session);
 ExitCode gc(Session& session);
 ExitCode heal(Session& session);
+ExitCode evict(Session& session);
 ExitCode flush(Session& session);
 ExitCode import_file(Session& session);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "hints/hints.h"
 #include "store/fs.h"
@@ -56,6 +57,23 @@ std::vector<Found> find_stores(const std::string& text, const std::string& node,
   return found;
 }
 
+std::vector<Found> find_all(const std::vector<std::string>& templates, const std::string& node,
+                            bool in_job) {
+  std::vector<std::string> texts = templates;
+  if (texts.empty()) {
+    const char* hint = std::getenv("DEDUP_STORE");
+    texts.push_back(hint != nullptr && *hint != '\0' ? hint : hints::default_store());
+  }
+  std::vector<Found> found;
+  for (const std::string& text : texts) {
+    std::vector<Found> more = find_stores(text, node, in_job);
+    // Several directories of one host are several nodes' stores.
+    if (texts.size() > 1 && more.size() == 1) more[0].node = last_part(more[0].directory);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string template_of_job(const std::string& text, const std::string& node) {
@@ -73,20 +91,18 @@ Result<std::string> absolute_template(const std::string& text) {
   return escaped + "/" + text;
 }
 
+std::vector<std::string> store_directories(const std::vector<std::string>& templates,
+                                           const std::string& node) {
+  std::vector<std::string> directories;
+  for (Found& one : find_all(templates, node, false)) {
+    directories.push_back(std::move(one.directory));
+  }
+  return directories;
+}
+
 LocalStores open_stores(const std::vector<std::string>& templates, const std::string& node,
                         bool in_job) {
-  std::vector<std::string> texts = templates;
-  if (texts.empty()) {
-    const char* hint = std::getenv("DEDUP_STORE");
-    texts.push_back(hint != nullptr && *hint != '\0' ? hint : hints::default_store());
-  }
-  std::vector<Found> found;
-  for (const std::string& text : texts) {
-    std::vector<Found> more = find_stores(text, node, in_job);
-    // Several directories of one host are several nodes' stores.
-    if (texts.size() > 1 && more.size() == 1) more[0].node = last_part(more[0].directory);
-    found.insert(found.end(), more.begin(), more.end());
-  }
+  const std::vector<Found> found = find_all(templates, node, in_job);
   LocalStores out;
   for (const Found& one : found) {
     auto opened = store::Store::open(one.directory, false);

@@ -28,6 +28,10 @@ struct LocalStores {
   std::vector<Trouble> troubles;
 };
 
+// Where the stores of open_stores() are, or should be, outside a job.
+std::vector<std::string> store_directories(const std::vector<std::string>& templates,
+                                           const std::string& node);
+
 // Opens the stores of `templates` (the hint dedup_store if there are none), with %n replaced by
 // `node`, this process's. A directory that is no store but has stores in it stands for these: in a
 // job for this node's, otherwise for all of them, each that of the node of its name.

@@ -53,6 +53,8 @@ Watched look(const Session& session) {
     if (!file.exists()) continue;
     const auto standings = catalog.standings(file);
     if (!is_as_wanted(file, standings)) ++now.to_heal;
+    const WrittenBack back = written_back(catalog, file);
+    if (back.is_begun) now.to_write_back += file.record().size - back.bytes;
     for (std::size_t i = 0; i < standings.size(); ++i) {
       if (standings[i] == Standing::kHere) continue;
       const store::StoreEntry& entry = file.record().stores[i];
@@ -120,6 +122,7 @@ Json json_of(const Session& session, const Watched& now,
   out["files"] = now.files;
   out["files_open"] = now.open;
   out["files_to_heal"] = now.to_heal;
+  out["bytes_to_write_back"] = now.to_write_back;
   if (moved) {
     out["commits"] = {{"count", moved->commits},
                       {"bytes_written", moved->written},

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "base/types.h"
@@ -54,8 +55,21 @@ std::size_t Meter::bytes() const {
   return most_in_use - before_;
 }
 
+std::ptrdiff_t Meter::growth() const {
+  return static_cast<std::ptrdiff_t>(in_use) - static_cast<std::ptrdiff_t>(before_);
+}
+
 double Meter::seconds() const {
   return processor_seconds() - begin_;
+}
+
+void touch_memory(std::size_t bytes) {
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+  void* const memory = std::malloc(bytes);
+  if (memory == nullptr) std::abort();
+  std::memset(memory, 1, bytes);
+  std::free(memory);
 }
 
 void fail(const std::string& what) {

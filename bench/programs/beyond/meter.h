@@ -13,12 +13,18 @@ class Meter {
  public:
   Meter();
   std::size_t bytes() const;
+  // By how many more are allocated now, or fewer.
+  std::ptrdiff_t growth() const;
   double seconds() const;
 
  private:
   std::size_t before_;
   double begin_;
 };
+
+// Has the memory that work will take at hand: getting it page by page may take longer than the
+// work, above all where a virtual machine gets it from its host. Freed memory stays.
+void touch_memory(std::size_t bytes);
 
 [[noreturn]] void fail(const std::string& what);
 

@@ -11,9 +11,11 @@
 #include <cstdio>
 #include <string>
 
+#include "base/fields.h"
 #include "bench/programs/beyond/meter.h"
 #include "bench/programs/beyond/sets.h"
 #include "plan/deal.h"
+#include "service/messages/store_node.h"
 #include "store/choose.h"
 #include "store/segment.h"
 
@@ -99,25 +101,37 @@ void choose(std::uint32_t nodes) {
                              {static_cast<NodeIndex>(n), static_cast<NodeIndex>((n + 1) % nodes),
                               static_cast<NodeIndex>((n + 2) % nodes)}});
   }
-  const Bytes encoded = record.encode();
-  // As engine/protocol/search.cc has it: every node's own copy of the record.
+  const Bytes whole = record.encode();
+  // As engine/protocol/search.cc has it: a digest from every node, and the record from one.
+  service::FindReply reply;
+  reply.records.push_back(record);
+  std::vector<Bytes> answers;
+  std::size_t gathered = whole.size();
+  for (std::uint32_t n = 0; n < nodes; ++n) {
+    reply.store = {record.stores[n].uuid, record.stores[n].node};
+    gathered += answers.emplace_back(encoded(reply)).size();
+  }
   const Meter meter;
+  store::KnownRecords known;
+  auto first = store::CommitRecord::decode(whole);
+  if (!first.is_ok()) fail(first.status().message());
+  known.add(std::move(*first));
   std::vector<store::StoreReport> reports(nodes);
   for (std::uint32_t n = 0; n < nodes; ++n) {
-    auto decoded = store::CommitRecord::decode(encoded);
-    if (!decoded.is_ok()) fail(decoded.status().message());
+    auto told = decoded<service::FindReply>(answers[n]);
+    if (!told || !known.complete(told->records.at(0))) fail("an answer that cannot be");
     reports[n].node = static_cast<NodeIndex>(n);
-    reports[n].store = record.stores[n].uuid;
-    reports[n].node_name = record.stores[n].node;
-    reports[n].records.push_back(std::move(*decoded));
+    reports[n].store = told->store.uuid;
+    reports[n].node_name = told->store.node;
+    reports[n].records = std::move(told->records);
   }
   const auto choice = store::choose_generation(record.path, reports);
   if (!choice.is_ok() || !choice->exists || !choice->missing.empty()) fail("a wrong choice");
   std::printf(
       "{\"nodes\": %u, \"bytes_record\": %zu, \"bytes_gathered\": %llu, \"seconds\": %.6f, "
       "\"bytes_memory\": %zu}\n",
-      nodes, encoded.size(), static_cast<unsigned long long>(encoded.size()) * nodes,
-      meter.seconds(), meter.bytes());
+      nodes, whole.size(), static_cast<unsigned long long>(gathered), meter.seconds(),
+      meter.bytes());
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ plan::FrequentSet leaf(const Data& data, std::uint32_t node) {
   Random random(1000 + node);
   const auto index = static_cast<NodeIndex>(node);
   plan::FrequentSet set;
-  set.reserve(data.limits.threshold);
+  set.reserve(data.limits.threshold, data.limits.threshold);
   for (const Fingerprint& f : data.common) set.add(f, kChunk, 1, index, false, {});
   for (std::uint32_t i = 0; i < data.unique(); ++i) {
     set.add(fingerprint_at(between_0_and_1(random), random), kChunk, 1, index, false, {});

@@ -39,11 +39,9 @@ static void write_and_close(MPI_File file) {
 static void hints(const char* name) {
   static const struct {
     const char *hint, *value, *other;
-  } kHints[] = {{"dedup_exchange", "put", "send"},
-                {"dedup_partners", "ring", "load"},
-                {"dedup_group", "3", "8"},
-                {"dedup_threshold", "9", "10"},
-                {"dedup_fsync", "never", "commit"}};
+  } kHints[] = {{"dedup_exchange", "put", "send"},  {"dedup_reduction", "tree", "exact"},
+                {"dedup_partners", "ring", "load"}, {"dedup_group", "3", "8"},
+                {"dedup_threshold", "9", "10"},     {"dedup_fsync", "never", "commit"}};
   MPI_File file = open_all(name, kCreate);
   for (size_t i = 0; i < sizeof kHints / sizeof kHints[0]; ++i) {
     MPI_Info info;

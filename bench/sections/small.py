@@ -1,0 +1,83 @@
+"""Small files, many of them, and what it costs to open one again."""
+
+import json
+
+from harness import checkpoint, statistics, text
+
+TITLE = "Small files"
+ORDER = 68
+
+KIB = 1 << 10
+RANKS = 4
+FILES = 1000
+TIMES = 50  # one file is opened
+HOW = {"each by one rank": ["--alone"], "each by all ranks": []}
+
+
+def run(bench):
+    repeats = 1 if bench.quick else 5
+    for medium in ("tmpfs", "disk"):
+        many_files(bench, checkpoint.Site(bench, medium), repeats)
+    open_again(bench, checkpoint.Site(bench, "tmpfs"), repeats)
+
+
+def many_files(bench, site, repeats):
+    files = 8 if bench.quick else FILES
+
+    def job(prefix, options):
+        site.clear()
+        # Without flushes: `ufs:` has none either.
+        out = bench.dedup_mpiexec(RANKS, RANKS, [bench.program("small_files"), site.name(prefix), "--files", files,
+                                                 "--bytes", 64 * KIB, *options],
+                                  {"replication": 1, "fsync": "never"}, site.stores)
+        site.clear()
+        return json.loads(out)
+
+    for how, options in HOW.items():
+        lines = bench.alternate({prefix: lambda prefix=prefix: job(prefix, options) for prefix in ("dedup:", "ufs:")},
+                                repeats)
+        for prefix, found in lines.items():
+            bench.record(kind="small", what="many", how=how, prefix=prefix, medium=site.medium, files=files,
+                         seconds=statistics.summary([line["seconds"] for line in found]))
+        ratios = [mine["seconds"] / theirs["seconds"] for mine, theirs in zip(lines["dedup:"], lines["ufs:"])]
+        bench.target(what=f"{files} files of 64 KiB, {how} of {RANKS}, created, written, closed, against `ufs:`: time",
+                     measured=statistics.summary(ratios), limit=3, medium=site.medium, replication=1, fsync="never",
+                     flush="none", cache="warm", bytes_a_rank=files * 64 * KIB // RANKS)
+
+
+def open_again(bench, site, repeats):
+    times = 2 if bench.quick else TIMES
+
+    def job(nodes):
+        site.clear()
+        out = bench.dedup_mpiexec(nodes, nodes, [bench.program("small_files"), site.name(), "--files", times,
+                                                 "--bytes", 1 << 20, "--again"],
+                                  {"replication": 2}, site.stores)
+        site.clear()
+        return json.loads(out)
+
+    lines = bench.alternate({nodes: lambda nodes=nodes: job(nodes) for nodes in ((2, 8) if bench.quick else (8, 64))}, repeats)
+    for nodes, found in lines.items():
+        bench.record(kind="small", what="again", nodes=nodes, times=times, medium=site.medium,
+                     milliseconds=statistics.summary([1e3 * line["seconds"] / times for line in found]),
+                     processor=statistics.summary([1e3 * line["processor_seconds"] / times / nodes for line in found]))
+        bench.target(what=f"a file of 1 MiB opened, a byte of it written, closed, {nodes} nodes: milliseconds of a processor, a node",
+                     measured=statistics.summary([1e3 * line["processor_seconds"] / times / nodes for line in found]),
+                     limit=1, medium=site.medium, replication=2, fsync="commit", flush="none", cache="warm",
+                     bytes_a_rank=(1 << 20) // nodes)
+
+
+def tables(records):
+    found = [r for r in records if r["kind"] == "small"]
+    many = [[r["medium"], r["how"], f"`{r['prefix']}`", text.spread(r["seconds"])] for r in found if r["what"] == "many"]
+    again = [[r["nodes"], text.spread(r["milliseconds"]), text.spread(r["processor"])]
+             for r in found if r["what"] == "again"]
+    files = next(r["files"] for r in found if r["what"] == "many")
+    return [(f"{files} files of 64 KiB, {RANKS} ranks on as many nodes, K = 1, nothing flushed: seconds",
+             ["medium", "written", "driver", "all"], many),
+            ("A file of 1 MiB, opened, one byte of it written, and closed, which commits it; a rank a node, K = 2, tmpfs",
+             ["nodes", "ms", "ms of a processor, a node"], again)]
+
+
+def figures(records):
+    return []
