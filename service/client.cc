@@ -41,6 +41,7 @@ constexpr int kRepeats = 2;
 struct Connection {
   Socket socket;
   FrameMacs macs;
+  bool is_here = false;  // to a service on this host
 };
 
 // One, or why not and whether trying again may help.
@@ -109,7 +110,7 @@ struct Reply {
   // so.
   std::string broken = {};
   int error = 0;
-  Descriptor lent = {};
+  store::LentSegment lent = {};
 };
 
 // `why_stop`: asked whenever nothing has come for the connection's patience. `may_lend`: the reply
@@ -297,7 +298,10 @@ class TcpTransport : public Transport {
       return std::nullopt;
     }
     Proven proven = shake_hands_with(node, std::move(reached.socket));
-    if (proven.connection) node.where = Where::kHere;
+    if (proven.connection) {
+      node.where = Where::kHere;
+      proven.connection->is_here = true;
+    }
     return std::move(proven.connection);
   }
 
@@ -365,8 +369,10 @@ class TcpTransport::TcpCall : public Transport::Call {
     if (may_repeat(opcode)) body_ = std::move(body);
   }
   Result<Bytes> receive() override;
-  bool is_ready() override { return !connection_.is_ok() || has_input(connection_->socket.fd()); }
-  Descriptor take_lent() override { return std::move(lent_); }
+  bool is_ready() override {
+    return !connection_.is_ok() || !connection_->is_here || has_input(connection_->socket.fd());
+  }
+  store::LentSegment take_lent() override { return std::move(lent_); }
 
  private:
   std::string why_stop() const {
@@ -381,7 +387,7 @@ class TcpTransport::TcpCall : public Transport::Call {
   Opcode opcode_;
   Bytes body_;
   Result<Connection> connection_;
-  Descriptor lent_;
+  store::LentSegment lent_;
 };
 
 // A request that was not sent, and why.

@@ -24,13 +24,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/descriptor.h"
 #include "base/fields.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "hints/node.h"
 #include "plan/placement.h"
 #include "service/messages/request.h"
+#include "store/segment.h"
 
 namespace dedup::service {
 
@@ -57,11 +57,13 @@ class Transport {
     // Once: the reply's body, or the error that the service replied with or that kept the request
     // from it or the reply from here (kUnreachable, naming the node). What may be repeated was.
     virtual Result<Bytes> receive() = 0;
-    // Whether something has come: the reply, or the connection's end. True where that
-    // cannot be told.
+    // Whether something has come: the reply, or the connection's end. False says that the service
+    // has not answered yet, not only that no answer was seen; so it is true where that cannot be
+    // told, which is over the network: what was sent may arrive later than what was sent after it
+    // to somebody else.
     virtual bool is_ready() { return true; }
     // Then: what came with it (Responder::lend).
-    virtual Descriptor take_lent() { return {}; }
+    virtual store::LentSegment take_lent() { return {}; }
   };
 
   virtual ~Transport() = default;
@@ -148,13 +150,14 @@ class Client {
     return start(node, request).wait();
   }
 
-  // For a request that a service answers with a descriptor.
+  // For a request that a service answers with a segment. kIo if it did not arrive: too many files
+  // are open here, or on their way from there.
   template <typename Request>
-  Result<Descriptor> borrow(NodeIndex node, const Request& request) {
+  Result<store::LentSegment> borrow(NodeIndex node, const Request& request) {
     const auto call = send(node, Request::kOpcode, encoded(request));
     DEDUP_TRY(call->receive().status());
-    Descriptor lent = call->take_lent();
-    if (!lent.is_open()) return bad_reply(node);
+    store::LentSegment lent = call->take_lent();
+    if (!lent.is_there()) return Status(Code::kIo, "what a service lent did not arrive");
     return lent;
   }
 

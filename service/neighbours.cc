@@ -1,5 +1,6 @@
 #include "service/neighbours.h"
 
+#include <set>
 #include <string>
 
 #include "service/known_places.h"
@@ -18,13 +19,25 @@ class Neighbours::Store : public store::ChunkReader {
     return locate_(fingerprints);
   }
   std::shared_ptr<const store::SegmentReader> segment(std::uint64_t number) override {
-    return neighbours_.segment(node_, number);
+    if (not_lent_.contains(number)) return nullptr;
+    auto reader = neighbours_.segment(node_, number);
+    if (reader == nullptr) not_lent_.insert(number);
+    return reader;
   }
 
   Neighbours& neighbours_;
   NodeIndex node_;
   const Locate& locate_;
+  std::set<std::uint64_t> not_lent_;  // once is enough to ask
 };
+
+bool Neighbours::has(NodeIndex node) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (lends_nothing_.contains(node)) return false;
+  }
+  return client_.is_neighbour(node);
+}
 
 std::vector<std::size_t> Neighbours::read(NodeIndex node,
                                           std::span<const store::ChunkTarget> chunks,
@@ -42,6 +55,7 @@ std::vector<std::size_t> Neighbours::read(NodeIndex node,
 void Neighbours::forget() {
   const std::lock_guard lock(mutex_);
   lent_.clear();
+  lends_nothing_.clear();
 }
 
 std::shared_ptr<const store::SegmentReader> Neighbours::segment(NodeIndex node,
@@ -51,10 +65,14 @@ std::shared_ptr<const store::SegmentReader> Neighbours::segment(NodeIndex node,
     if (const auto* const known = lent_.find({node, number})) return *known;
   }
   auto lent = client_.borrow(node, LendSegment{identity_, number});
+  if (lent.status().code() == Code::kUnsupported) {
+    const std::lock_guard lock(mutex_);
+    lends_nothing_.insert(node);
+  }
   if (!lent.is_ok()) return nullptr;
   auto reader =
-      store::borrowed_segment(*std::move(lent), "node " + client_.node_name(node) + ", " +
-                                                    store::segment_text(identity_, number));
+      (*std::move(lent))
+          .open("node " + client_.node_name(node) + ", " + store::segment_text(identity_, number));
   if (!reader.is_ok()) return nullptr;
   const std::lock_guard lock(mutex_);
   return lent_.insert({node, number}, *std::move(reader));

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,7 +28,7 @@ class Neighbours {
   // `client` must outlive it.
   Neighbours(Client& client, const Id128& identity) : client_(client), identity_(identity) {}
 
-  bool has(NodeIndex node) const { return client_.is_neighbour(node); }
+  bool has(NodeIndex node);
   // As ChunkReader::read(), of the store of a node that it has; `locate`: where they are there.
   // What it did not give the node's service may still give.
   using Locate =
@@ -47,6 +48,7 @@ class Neighbours {
   Client& client_;
   Id128 identity_;
   std::mutex mutex_;
+  std::set<NodeIndex> lends_nothing_;
   Lru<std::pair<NodeIndex, std::uint64_t>, std::shared_ptr<const store::SegmentReader>> lent_{64};
 };
 

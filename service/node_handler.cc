@@ -1,11 +1,11 @@
 // Takes requests apart for the three roles of a node.
-#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "base/fields.h"
 #include "service/block_home.h"
@@ -59,10 +59,9 @@ class NodeHandler : public Handler {
 
   void closed(ConnectionId connection) override {
     file_home_.closed(connection);
-    for (auto& [identity, waiting] : awaiting_) {
-      std::erase_if(waiting,
-                    [&](const Awaiting& one) { return one.responder->connection() == connection; });
-    }
+    std::erase_if(awaiting_, [&](const auto& one) {
+      return one.second.responder->connection() == connection;
+    });
     const auto task = tasks_.find(connection);
     if (task == tasks_.end()) return;
     executor_.cancel(task->second);
@@ -73,8 +72,9 @@ class NodeHandler : public Handler {
 
   // Block homes know the files that are attached, too.
   Result<AttachReply> on(const Attach& request) {
+    const std::optional<Id128> before = store_node_.read_only_base(request.identity);
     DEDUP_ASSIGN(AttachReply reply, store_node_.on(request));
-    if (request.write) end_awaiting(request.identity);
+    if (before != store_node_.read_only_base(request.identity)) end_awaiting(request.identity);
     block_homes_.attach(request.identity, request.base);
     return reply;
   }
@@ -91,10 +91,11 @@ class NodeHandler : public Handler {
         request.bytes_per_second);
   }
   void on(const AwaitWriter& request, std::unique_ptr<Responder> responder) {
-    if (store_node_.read_only_base(request.identity)) {
-      awaiting_[request.identity].push_back({request.ticket, std::move(responder)});
+    const auto [waiting, is_new] = awaiting_.try_emplace(request.ticket);
+    if (is_new) {
+      waiting->second.responder = std::move(responder);
     } else {
-      responder->reply({}, {});
+      responder->reply(Status(Code::kArgument, "a ticket that is in use"), {});
     }
   }
   Result<AskWritersReply> on(const AskWriters& request) {
@@ -103,15 +104,13 @@ class NodeHandler : public Handler {
     if (!base) return reply;
     reply.may_write = false;
     reply.base = *base;
-    const auto waiting = awaiting_.find(request.identity);
-    reply.is_awaited =
-        waiting != awaiting_.end() &&
-        std::any_of(waiting->second.begin(), waiting->second.end(),
-                    [&](const Awaiting& one) { return one.ticket == request.ticket; });
+    const auto waiting = awaiting_.find(request.ticket);
+    reply.is_awaited = waiting != awaiting_.end();
+    if (reply.is_awaited) waiting->second.files.insert(request.identity);
     return reply;
   }
   void on(const LendSegment& request, std::unique_ptr<Responder> responder) {
-    Result<Descriptor> lent = store_node_.on(request);
+    Result<store::LentSegment> lent = store_node_.on(request);
     if (lent.is_ok()) {
       responder->lend(*std::move(lent));
     } else {
@@ -120,15 +119,17 @@ class NodeHandler : public Handler {
   }
 
  private:
-  // Who wants to know when somebody can write.
+  // A process that wants to know when somebody can write to one of these.
   struct Awaiting {
-    Id128 ticket;
     std::unique_ptr<Responder> responder;
+    std::unordered_set<Id128> files;
   };
   void end_awaiting(const Id128& identity) {
-    auto waiting = awaiting_.extract(identity);
-    if (waiting.empty()) return;
-    for (Awaiting& one : waiting.mapped()) one.responder->reply({}, {});
+    for (auto it = awaiting_.begin(); it != awaiting_.end();) {
+      const bool ends = it->second.files.contains(identity);
+      if (ends) it->second.responder->reply({}, {});
+      it = ends ? awaiting_.erase(it) : std::next(it);
+    }
   }
 
   // Whether the opcode is one of these requests'; if so, it is answered, or will be.
@@ -172,8 +173,8 @@ class NodeHandler : public Handler {
   std::string node_name_;
   NodeIndex self_;
   Executor& executor_;
-  std::unordered_map<ConnectionId, Executor::Ticket> tasks_;   // the last one of each
-  std::unordered_map<Id128, std::vector<Awaiting>> awaiting_;  // of files that are read only
+  std::unordered_map<ConnectionId, Executor::Ticket> tasks_;  // the last one of each
+  std::unordered_map<Id128, Awaiting> awaiting_;              // by their tickets
   FileHome file_home_;
   BlockHomes block_homes_;
   StoreNode store_node_;

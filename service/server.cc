@@ -63,7 +63,7 @@ struct Connection {
   std::optional<HeaderBytes> reply_header;  // none: it cannot be made
   Bytes reply;
   std::size_t reply_sent = 0;  // header and body
-  Descriptor lent;             // goes with it
+  store::LentSegment lent;     // goes with it
 };
 
 // DEDUP_SAME_HOST=network: processes of one host go about it as if they were on several.
@@ -110,7 +110,8 @@ class Loop {
     [[maybe_unused]] const ssize_t n = write(waker_.fd(), &one, sizeof one);
   }
   // Nothing is thrown: what cannot be sent for lack of memory ends its connection.
-  void reply(ConnectionId id, const Status& status, Bytes body, Descriptor lent = {}) noexcept;
+  void reply(ConnectionId id, const Status& status, Bytes body,
+             store::LentSegment lent = {}) noexcept;
   bool is_here(ConnectionId id) const {
     const auto found = connections_.find(id);
     return found != connections_.end() && found->second->is_here;
@@ -181,7 +182,7 @@ class LoopResponder : public Responder {
     answered_ = true;
     loop_->reply(id_, status, std::move(body));
   }
-  void lend(Descriptor what) override {
+  void lend(store::LentSegment what) override {
     if (answered_ || !loop_->is_here(id_)) return Responder::lend(std::move(what));
     answered_ = true;
     loop_->reply(id_, {}, {}, std::move(what));
@@ -459,7 +460,8 @@ void Loop::dropped(ConnectionId id) noexcept {
   }
 }
 
-void Loop::reply(ConnectionId id, const Status& status, Bytes body, Descriptor lent) noexcept {
+void Loop::reply(ConnectionId id, const Status& status, Bytes body,
+                 store::LentSegment lent) noexcept {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   Connection& c = *found->second;
@@ -495,13 +497,19 @@ void Loop::output(ConnectionId id, Connection& c) {
   }
   const std::size_t size = c.reply_header->size() + c.reply.size();
   while (c.reply_sent < size) {
-    const bool lends = c.reply_sent == 0 && c.lent.is_open();
+    const bool lends = c.reply_sent == 0 && c.lent.is_there();
     const std::ptrdiff_t n =
         lends ? send_some(c.socket.fd(), *c.reply_header, c.reply, c.lent, MSG_DONTWAIT)
               : send_some(c.socket.fd(), *c.reply_header, c.reply, c.reply_sent, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       want_output(id, c, true);
       return;
+    }
+    // Too many are on their way to others already (ETOOMANYREFS), or the connection is broken,
+    // which shows again: who asked for it sees that it did not come.
+    if (n < 0 && lends) {
+      c.lent = {};
+      continue;
     }
     if (n < 0) {
       doom(id, c);
@@ -525,6 +533,9 @@ void Loop::want_output(ConnectionId id, Connection& c, bool wanted) {
 void Loop::doom(ConnectionId id, Connection& c) noexcept {
   if (c.doomed) return;
   c.doomed = true;
+  // Its other end sees at once that nothing comes any more, before anybody is answered what it
+  // should have been told first (AwaitWriter).
+  shutdown(c.socket.fd(), SHUT_RDWR);
   doomed_.push_back(id);
 }
 
@@ -545,7 +556,7 @@ void Loop::close_doomed() noexcept {
 
 }  // namespace
 
-void Responder::lend(Descriptor /*what*/) {
+void Responder::lend(store::LentSegment /*what*/) {
   reply(Status(Code::kUnsupported, "it is lent to processes of the same host only"), {});
 }
 

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "base/codec.h"
-#include "base/descriptor.h"
 #include "base/status.h"
 #include "hints/node.h"
 #include "service/client.h"
+#include "store/segment.h"
 
 namespace dedup::service {
 
@@ -37,8 +37,8 @@ class Responder {
   virtual ConnectionId connection() const = 0;
   // `body`: the encoded Reply; ignored if `status` is an error.
   virtual void reply(const Status& status, Bytes body) = 0;
-  // Ok, without a body, and a descriptor for who asked; kUnsupported to who is on another host.
-  virtual void lend(Descriptor what);
+  // Ok, without a body, and the segment for who asked; kUnsupported to who is on another host.
+  virtual void lend(store::LentSegment what);
 };
 
 class Handler {

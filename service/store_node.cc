@@ -286,8 +286,8 @@ Result<ChunksReply> StoreNode::on(const GetChunks& request) {
   });
 }
 
-Result<Descriptor> StoreNode::on(const LendSegment& request) {
-  return with_file(request.identity, [&](AttachedFile& file) -> Result<Descriptor> {
+Result<store::LentSegment> StoreNode::on(const LendSegment& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<store::LentSegment> {
     DEDUP_ASSIGN(const auto reader, file.store().segment(request.identity, request.number));
     return reader->lend();
   });

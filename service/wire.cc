@@ -222,19 +222,19 @@ std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std:
 }
 
 std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
-                         const Descriptor& lent, int flags) {
+                         const store::LentSegment& lent, int flags) {
   Control control;
   cmsghdr about{};
   about.cmsg_level = SOL_SOCKET;
   about.cmsg_type = SCM_RIGHTS;
   about.cmsg_len = CMSG_LEN(sizeof(int));
-  const int which = lent.fd();
+  const int which = lent.descriptor().fd();
   std::memcpy(control.bytes.data(), &about, sizeof about);
   std::memcpy(control.bytes.data() + CMSG_LEN(0), &which, sizeof which);
   return send_parts(fd, header, body, 0, control.bytes, flags);
 }
 
-std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, Descriptor& lent) {
+std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, store::LentSegment& lent) {
   Control control;
   iovec part{out.data(), out.size()};
   msghdr message{};
@@ -246,13 +246,17 @@ std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, Descriptor& lent) 
   do {
     n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
   } while (n < 0 && errno == EINTR);
-  if (n < 0 || message.msg_controllen < CMSG_LEN(sizeof(int))) return n;
+  if (n < 0 || message.msg_controllen < CMSG_LEN(0)) return n;
   cmsghdr about;
   std::memcpy(&about, control.bytes.data(), sizeof about);
-  if (about.cmsg_level == SOL_SOCKET && about.cmsg_type == SCM_RIGHTS) {
+  if (about.cmsg_level != SOL_SOCKET || about.cmsg_type != SCM_RIGHTS) return n;
+  // All that came is this process's to close, also if it is more than was agreed on: there is room
+  // for it since the kernel aligns what it gives.
+  const std::size_t end = std::min<std::size_t>(about.cmsg_len, message.msg_controllen);
+  for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= end; at += sizeof(int)) {
     int which;
-    std::memcpy(&which, control.bytes.data() + CMSG_LEN(0), sizeof which);
-    lent = Descriptor(which);
+    std::memcpy(&which, control.bytes.data() + at, sizeof which);
+    lent = store::LentSegment(Descriptor(which));
   }
   return n;
 }

@@ -29,6 +29,7 @@
 #include "base/descriptor.h"
 #include "base/status.h"
 #include "service/client.h"
+#include "store/segment.h"
 
 namespace dedup::service {
 
@@ -91,10 +92,11 @@ std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, int flags);
 // `header` and `body` from byte `sent` on, counted over both.
 std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
                          std::size_t sent, int flags);
-// The same over a connection within this host, with a descriptor, which goes with the first byte.
-std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, Descriptor& lent);
+// The same over a connection within this host, with a segment, which goes with the first byte. One
+// that cannot be received (this process has too many files open) is not there.
+std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, store::LentSegment& lent);
 std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
-                         const Descriptor& lent, int flags);
+                         const store::LentSegment& lent, int flags);
 
 // Addresses under which other hosts may reach this one, numeric: of all interfaces that are up,
 // without loopback and link-local ones, or only those that `wanted` (an interface's name or an

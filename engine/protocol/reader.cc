@@ -473,12 +473,7 @@ class WindowReader {
   bool log_gone_ = false;
 };
 
-}  // namespace
-
-namespace {
-
-// How the file is, if nobody of this job can write to it; null: somebody may. No other node is
-// asked.
+// How the file is, if nobody of this job can write to it; null: somebody may.
 std::shared_ptr<const FileView> settled_view(const JobFile& file) {
   if (file.writable || file.atomic || file.plain != nullptr) return nullptr;
   auto view = file.view();
@@ -573,10 +568,10 @@ Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
 
 Result<std::uint64_t> read_together(JobFile& file, const plan::Access& access) {
   // A lock is each rank's own, and whoever waits for it must not be waited for.
-  // What is open to be read has mostly nobody who writes, and then nobody need be asked; each rank
-  // finds out by itself.
   const bool is_alone = file.atomic || file.ranks().size() == 1;
-  if (is_alone || (!file.writable && file.plain == nullptr)) return read_access(file, access);
+  // Where nobody could write it is mostly still so, and then nobody need be asked, nor agree: each
+  // rank finds out by itself. All must go about it in the same way.
+  if (is_alone || (!file.had_writers && file.plain == nullptr)) return read_access(file, access);
   std::uint64_t size = 0;
   DEDUP_TRY(share_size(file, access.bytes, size));
   return access.bytes == 0 ? 0 : read_up_to(file, access, size);

@@ -4,28 +4,27 @@
 
 namespace dedup::engine {
 
+Settled::Settled(service::Client& client, const Id128& identity)
+    : identity_(identity), watch_(WriterWatch::of(client)) {}
+
 bool Settled::is(const Id128& attempt) {
   const std::lock_guard lock(mutex_);
-  if (writer_ && writer_->is_ready()) writer_.reset();
-  return writer_ ? attempt == attempt_ : ask(attempt);
-}
-
-// The order is to be told first, and it counts only if the node has heard of that before it says
-// that nobody can write. To be told takes a connection: so a look comes before.
-bool Settled::ask(const Id128& attempt) {
-  const Id128 ticket = Id128::random();
-  const auto look = [&] {
-    return client_.call(client_.self(), service::AskWriters{identity_, ticket});
-  };
-  const auto first = look();
-  if (!first.is_ok() || first->may_write || first->base != attempt) return false;
-  auto writer = client_.start(client_.self(), service::AwaitWriter{identity_, ticket});
-  const auto second = look();
-  if (!second.is_ok() || !second->is_awaited || second->base != attempt) return false;
-  blocks_.clear();
-  places_.clear();
-  writer_.emplace(std::move(writer));
-  attempt_ = attempt;
+  if (may_write_) return false;
+  if (!watched_ || !watch_->holds(watched_->since)) {
+    WriterWatch::Watched watched;
+    const WriterWatch::Answer answer = watch_->watch(identity_, watched);
+    may_write_ = answer == WriterWatch::Answer::kMayWrite;
+    watched_.reset();
+    if (answer != WriterWatch::Answer::kWatched) return false;
+    watched_ = watched;
+  }
+  if (watched_->base != attempt) return false;
+  // What is known of a generation stays true when others of this process's files change.
+  if (attempt_ != attempt) {
+    blocks_.clear();
+    places_.clear();
+    attempt_ = attempt;
+  }
   return true;
 }
 

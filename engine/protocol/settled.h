@@ -14,10 +14,10 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/protocol/base_recipe.h"
+#include "engine/protocol/writer_watch.h"
 #include "plan/block.h"
 #include "service/client.h"
 #include "service/known_places.h"
-#include "service/messages/store_node.h"
 
 namespace dedup::engine {
 
@@ -25,10 +25,10 @@ namespace dedup::engine {
 class Settled {
  public:
   // `client` must outlive it.
-  Settled(service::Client& client, const Id128& identity) : client_(client), identity_(identity) {}
+  Settled(service::Client& client, const Id128& identity);
 
-  // Whether nobody can write and `attempt` is the generation that is committed. The first time this
-  // process's own node is asked; from then on it has been asked to tell when somebody can.
+  // Whether nobody can write and `attempt` is the generation that is committed. Asks no other node,
+  // and its own the first time only.
   bool is(const Id128& attempt);
 
   // As BaseRecipe::read(), of that generation, which `recipe` is of. `blocks` ascend. More blocks
@@ -43,14 +43,12 @@ class Settled {
   static constexpr std::size_t kBytes = std::size_t{8} << 20;  // of blocks
   static constexpr std::uint64_t kAhead = 7;                   // blocks
 
-  bool ask(const Id128& attempt);
-
-  service::Client& client_;
-  Id128 identity_;
+  const Id128 identity_;
+  const std::shared_ptr<WriterWatch> watch_;
   std::mutex mutex_;
-  // Under way as long as nobody can write.
-  std::optional<service::Client::Pending<service::AwaitWriter>> writer_;
-  Id128 attempt_;  // since then
+  bool may_write_ = false;  // somebody, until all have closed the file
+  std::optional<WriterWatch::Watched> watched_;
+  Id128 attempt_;  // that blocks_ and places_ are of
   Lru<std::uint64_t, std::shared_ptr<const Block>> blocks_{kBytes};
   service::KnownPlaces places_;
 };

@@ -98,20 +98,21 @@ struct Attach {
   static constexpr Opcode kOpcode = Opcode::kAttach;
   using Reply = AttachReply;
 };
-// Answered when this job attaches the file for writing, at once if it has, or when it is detached.
-// Who has asked looks whether there is an answer (Client::Pending::is_ready): as long as there is
-// none nobody can have written, since who writes has attached the file so on all nodes before.
+// Answered when one of the files that AskWriters has named with this ticket is attached for writing
+// by this job, to read another generation, or detached. Who has asked looks whether there is an
+// answer (Client::Pending::is_ready): as long as there is none nobody can have written to any of
+// them, since who writes has attached the file so on all nodes before. One for all files of a
+// process: it keeps a connection for as long as it waits.
 struct AwaitWriter {
-  Id128 identity;
-  Id128 ticket;  // of the asker's choice
+  Id128 ticket;  // of the asker's choice, random
   static constexpr Opcode kOpcode = Opcode::kAwaitWriter;
   using Reply = Empty;
 };
-// What there is to know before. If the AwaitWriter of a ticket is waiting, the file is what
-// generation `base` is, until that is answered.
+// Whether somebody can write to a file. If not, and the AwaitWriter of the ticket is waiting, the
+// file is what generation `base` is until that is answered.
 struct AskWritersReply {
   bool may_write = true;    // at the moment somebody can
-  bool is_awaited = false;  // an AwaitWriter of the ticket is waiting
+  bool is_awaited = false;  // an AwaitWriter of the ticket is waiting, now for this file too
   Id128 base;               // attempt; zero: none
 };
 struct AskWriters {
@@ -293,9 +294,8 @@ struct GetChunks {
   static constexpr Opcode kOpcode = Opcode::kGetChunks;
   using Reply = ChunksReply;
 };
-// A segment's descriptor, to read it by (store::borrowed_segment); kUnsupported to who is on
-// another host. It is the asker's business to ask where chunks are each time: so nobody reads
-// around a service that has stopped.
+// A segment, for who asks to read it by himself (store::LentSegment): it comes with the reply.
+// kUnsupported to who is on another host, or if the store does not lend.
 struct LendSegment {
   Id128 identity;
   std::uint64_t number = 0;

@@ -404,15 +404,18 @@ Result<std::unique_ptr<SegmentFileReader>> SegmentFileReader::open(const std::st
   return of(std::move(file));
 }
 
-// Opened anew: who reads it somewhere else is no user of this one.
-Result<Descriptor> SegmentFileReader::lend() const {
+// Opened anew: who reads it somewhere else is no user of this one. Only what the kernel has open
+// can be lent: a file of another System means nothing to another process, or takes time there that
+// is this node's (doc/testing.md, "Pacing").
+Result<LentSegment> SegmentFileReader::lend() const {
   DEDUP_ASSIGN(fs::File file, fs::open_read(p_->file.path()));
-  return Descriptor(file.release());
+  if (&file.system() != &kernel()) return SegmentReader::lend();
+  return LentSegment(Descriptor(file.release()));
 }
 
-Result<std::shared_ptr<const SegmentReader>> borrowed_segment(Descriptor lent, std::string name) {
+Result<std::shared_ptr<const SegmentReader>> LentSegment::open(std::string name) && {
   DEDUP_ASSIGN(std::shared_ptr<const SegmentReader> reader,
-               SegmentFileReader::of(fs::File(system(), lent.release(), std::move(name))));
+               SegmentFileReader::of(fs::File(kernel(), descriptor_.release(), std::move(name))));
   return reader;
 }
 

@@ -1,9 +1,14 @@
 // Reading what another node of this host has: its service says where, and lends what it is in.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -15,6 +20,9 @@
 #include "service/messages/store_node.h"
 #include "service/neighbours.h"
 #include "service/server.h"
+#include "service/wire.h"
+#include "store/system.h"
+#include "test/hooks/forwarding_system.h"
 #include "test/hooks/names.h"
 #include "test/unit/store_helpers.h"
 #include "test/unit/temp_dir.h"
@@ -185,6 +193,134 @@ TEST_F(ServiceNeighbours, PlacesThatAreKnownAreNotAskedFor) {
   EXPECT_FALSE(places.locate(*client_, identity_, kHolder, names, around));
   places.clear();
   EXPECT_FALSE(places.locate(*client_, identity_, kHolder, first, around));
+}
+
+// A service that cannot lend is asked for chunks as before, and not again for what it has not.
+TEST_F(ServiceNeighbours, WhereNothingIsLentNothingIsRead) {
+  static store::ForwardingSystem other(store::kernel());  // outlives what it has opened
+  store::System& before = store::use_system(other);
+  // Of a file that is not the kernel's the store lends nothing.
+  EXPECT_EQ(read(*neighbours_).size(), chunks_.size());
+  store::use_system(before);
+  EXPECT_FALSE(neighbours_->has(kHolder));
+  EXPECT_TRUE(client_->is_neighbour(kHolder));
+  neighbours_->forget();
+  EXPECT_TRUE(neighbours_->has(kHolder));
+  EXPECT_TRUE(read(*neighbours_).empty());
+}
+
+TEST_F(ServiceNeighbours, WhatIsLentIsToBeReadOnly) {
+  const auto located = client_->call(kHolder, Locate{identity_, {chunks_[0].fingerprint}});
+  ASSERT_TRUE(located.is_ok());
+  const auto lent = client_->borrow(kHolder, LendSegment{identity_, located->locations[0].segment});
+  ASSERT_TRUE(lent.is_ok()) << lent.status().message();
+  EXPECT_EQ(fcntl(lent->descriptor().fd(), F_GETFL) & O_ACCMODE, O_RDONLY);
+  EXPECT_NE(fcntl(lent->descriptor().fd(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+// What was lent is the segment's until it is let go of, whatever becomes of its name.
+TEST_F(ServiceNeighbours, ReadsOnWhatWasRemovedMeanwhile) {
+  EXPECT_TRUE(read(*neighbours_).empty());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(temp_.path())) {
+    if (entry.path().extension() == ".seg") std::filesystem::remove(entry.path());
+  }
+  EXPECT_TRUE(read(*neighbours_).empty());
+  neighbours_->forget();
+  EXPECT_EQ(read(*neighbours_).size(), chunks_.size());
+}
+
+TEST_F(ServiceNeighbours, ReadsNothingOfASegmentThatWasCutOff) {
+  EXPECT_TRUE(read(*neighbours_).empty());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(temp_.path())) {
+    if (entry.path().extension() == ".seg") std::filesystem::resize_file(entry.path(), 100);
+  }
+  EXPECT_EQ(read(*neighbours_).size(), chunks_.size());
+}
+
+// ---- On the way --------------------------------------------------------------------------------
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++count;
+  }
+  return count;
+}
+
+class LentOnTheWay : public testing::Test {
+ protected:
+  void SetUp() override {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    from_ = Socket(ends[0]);
+    to_ = Socket(ends[1]);
+  }
+  // So many at once, of which the other end was told one.
+  void send(std::size_t count) {
+    const Descriptor what(memfd_create("segment", MFD_CLOEXEC));
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(4 * sizeof(int))> control{};
+    iovec part{&byte_, 1};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* const about = CMSG_FIRSTHDR(&message);
+    about->cmsg_level = SOL_SOCKET;
+    about->cmsg_type = SCM_RIGHTS;
+    about->cmsg_len = CMSG_LEN(count * sizeof(int));
+    for (std::size_t i = 0; i < count; ++i) {
+      const int fd = what.fd();
+      std::memcpy(CMSG_DATA(about) + i * sizeof fd, &fd, sizeof fd);
+    }
+    ASSERT_EQ(sendmsg(from_.fd(), &message, 0), 1);
+  }
+  bool arrives() {
+    store::LentSegment lent;
+    std::byte got{};
+    EXPECT_EQ(receive_some(to_.fd(), {&got, 1}, lent), 1);
+    EXPECT_EQ(got, byte_);
+    return lent.is_there();
+  }
+
+  Socket from_;
+  Socket to_;
+  std::byte byte_{42};
+};
+
+TEST_F(LentOnTheWay, NoneIsLeftOpen) {
+  const std::size_t before = open_descriptors();
+  for (std::size_t count = 1; count <= 4; ++count) {
+    send(count);
+    EXPECT_TRUE(arrives());
+    EXPECT_EQ(open_descriptors(), before) << count;
+  }
+  ASSERT_EQ(::send(from_.fd(), &byte_, 1, 0), 1);
+  EXPECT_FALSE(arrives());
+}
+
+TEST_F(LentOnTheWay, WhoHasTooManyFilesOpenGetsTheRest) {
+  send(1);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool has_arrived = arrives();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(has_arrived);
+  send(1);
+  EXPECT_TRUE(arrives());
+}
+
+TEST_F(LentOnTheWay, OtherUsersAreSeen) {
+  EXPECT_TRUE(is_own_user(to_.fd()));
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  // What a connection tells of its other end is who that was when it was made.
+  ASSERT_EQ(seteuid(65534), 0);
+  SetUp();
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_FALSE(is_own_user(to_.fd()));
 }
 
 }  // namespace

@@ -113,34 +113,50 @@ TEST_F(NodeHandlerTest, TellsWhenSomebodyCanWrite) {
   const auto is_awaited = [&](const Id128& ticket) {
     return decoded<AskWritersReply>(ask(AskWriters{identity, ticket})->body)->is_awaited;
   };
-  EXPECT_EQ(ask(AwaitWriter{identity, first})->answers, 1);  // it is not attached
-  EXPECT_FALSE(is_awaited(first));
+  const auto one = ask(AwaitWriter{first}, 7);
+  const auto two = ask(AwaitWriter{second}, 8);
+  EXPECT_FALSE(is_awaited(first));  // the file is not attached
   ASSERT_TRUE(ask(reading)->is_ok());
-  const auto one = ask(AwaitWriter{identity, first}, 7);
-  const auto two = ask(AwaitWriter{identity, second}, 8);
-  EXPECT_TRUE(one->waits() && two->waits());
   EXPECT_TRUE(is_awaited(first) && is_awaited(second));
   EXPECT_FALSE(is_awaited(Id128{{3}}));
+  EXPECT_EQ(ask(AwaitWriter{second}, 9)->code(), Code::kArgument);
   handler_->closed(7);
   EXPECT_FALSE(is_awaited(first));
   EXPECT_TRUE(is_awaited(second));
   ASSERT_TRUE(ask(reading)->is_ok());  // another reader
-  EXPECT_TRUE(two->waits());
+  EXPECT_TRUE(one->waits() && two->waits());
   ASSERT_TRUE(ask(attach())->is_ok());
   EXPECT_TRUE(two->is_ok());
   EXPECT_FALSE(is_awaited(second));
-  EXPECT_TRUE(ask(AwaitWriter{identity, first})->is_ok());  // at once
-  EXPECT_FALSE(is_awaited(first));
+  const auto three = ask(AwaitWriter{first});
+  EXPECT_FALSE(is_awaited(first));  // somebody can write
+  EXPECT_TRUE(three->waits());
 }
 
-TEST_F(NodeHandlerTest, TellsWhenAFileIsDetached) {
+TEST_F(NodeHandlerTest, TellsWhenAFileIsDetachedOrAnotherGeneration) {
   Attach reading = attach();
   reading.write = false;
+  const auto watched = [&] {
+    const Id128 ticket = Id128::random();
+    auto waiting = ask(AwaitWriter{ticket});
+    EXPECT_TRUE(
+        decoded<AskWritersReply>(ask(AskWriters{reading.identity, ticket})->body)->is_awaited);
+    EXPECT_TRUE(waiting->waits());
+    return waiting;
+  };
   ASSERT_TRUE(ask(reading)->is_ok());
-  const auto waiting = ask(AwaitWriter{reading.identity, Id128{{1}}});
-  EXPECT_TRUE(waiting->waits());
+  const auto until_other = watched();
+  reading.base = Id128{{4}};
+  ASSERT_TRUE(ask(reading)->is_ok());
+  EXPECT_TRUE(until_other->is_ok());
+  const auto until_gone = watched();
+  Attach other = reading;
+  other.identity = Id128{{77}};
+  ASSERT_TRUE(ask(other)->is_ok());
+  EXPECT_TRUE(ask(Detach{other.identity, false, {}})->is_ok());
+  EXPECT_TRUE(until_gone->waits());  // it was not asked about that one
   EXPECT_TRUE(ask(Detach{reading.identity, false, {}})->is_ok());
-  EXPECT_TRUE(waiting->is_ok());
+  EXPECT_TRUE(until_gone->is_ok());
 }
 
 TEST_F(NodeHandlerTest, LendsToNobodyElsewhere) {
