@@ -30,6 +30,13 @@ bench_programs_pieces_SOURCES = bench/programs/pieces.cc
 bench_programs_pieces_CPPFLAGS = $(bench_cppflags)
 bench_programs_pieces_LDADD = $(bench_libraries)
 
+# Not one of bench_programs: of what others have to install. REDSET is where.
+EXTRA_PROGRAMS += bench/programs/redset
+bench_programs_redset_SOURCES = bench/programs/redset.cc
+bench_programs_redset_CPPFLAGS = $(bench_cppflags) -isystem $(REDSET)/include
+bench_programs_redset_LDADD = $(bench_libraries) -L$(REDSET)/lib -lredset -lrankstr -lkvtree
+bench_programs_redset_LDFLAGS = -Wl,-rpath,$(REDSET)/lib
+
 bench_programs_recovery_SOURCES = bench/programs/recovery.cc
 bench_programs_recovery_CPPFLAGS = $(bench_cppflags) -D_GNU_SOURCE
 bench_programs_recovery_LDADD = $(bench_libraries)
@@ -74,5 +81,6 @@ bench_programs_beyond_count_LDADD = libdedup_core.la
 bench_programs_beyond_place_SOURCES = bench/programs/beyond/place.cc $(beyond_sources)
 bench_programs_beyond_place_LDADD = libdedup_core.la
 
-EXTRA_DIST += bench/hdf5-settings bench/hdf5_settings.c bench/run bench/plot bench/profile bench/README.md bench/performance.md \
+EXTRA_DIST += bench/hdf5-settings bench/hdf5_settings.c bench/run bench/plot bench/profile bench/README.md \
+  bench/performance.md bench/every_target.md \
   bench/harness bench/sections

@@ -15,6 +15,7 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/cached_file.cc \
   engine/protocol/displaced_file.cc \
   engine/protocol/fence.cc \
+  engine/protocol/at_my_nodes.h \
   engine/protocol/cached_file.h \
   engine/protocol/displaced_file.h \
   engine/protocol/fence.h \

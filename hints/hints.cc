@@ -35,8 +35,9 @@ std::string without_quotes(std::string text) {
 Status apply(const Source& source, std::string_view origin, bool only_changeable, Hints& into,
              Warnings& warnings) {
   for (const auto& [key, value] : source) {
-    if (!key.starts_with(kPrefix) || key.starts_with(kDriverPrefix)) continue;
     const Entry* entry = find(key);
+    const bool is_ours = key.starts_with(kPrefix) && !key.starts_with(kDriverPrefix);
+    if (entry == nullptr && !is_ours) continue;
     if (entry == nullptr) {
       warnings.push_back({key, "unknown hint " + key + " (from " + std::string(origin) +
                                    ") is ignored: see dedup(7) for the hints there are"});
@@ -44,6 +45,9 @@ Status apply(const Source& source, std::string_view origin, bool only_changeable
     }
     Hints checked = into;
     if (!entry->parse(value, checked)) {
+      // Programs give MPI's own hints to any driver: what means nothing is passed over, as by
+      // others.
+      if (!is_ours) continue;
       std::string from(origin);
       if (origin == kEnvironment) from += " (" + environment_name(*entry) + ")";
       return {Code::kInfoValue, key + ": value " + quoted(value) + " from " + from +
@@ -85,6 +89,7 @@ const Entry* find(std::string_view name) {
 }
 
 std::string environment_name(const Entry& entry) {
+  if (!entry.name.starts_with(kPrefix)) return {};
   std::string name(entry.name);
   std::ranges::transform(name, name.begin(),
                          [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
@@ -94,7 +99,8 @@ std::string environment_name(const Entry& entry) {
 Source environment_source() {
   Source source;
   for (const Entry& entry : table()) {
-    const char* value = std::getenv(environment_name(entry).c_str());
+    const std::string variable = environment_name(entry);
+    const char* value = variable.empty() ? nullptr : std::getenv(variable.c_str());
     if (value != nullptr && *value != '\0') source.emplace_back(entry.name, value);
   }
   return source;

@@ -52,7 +52,8 @@ struct Hints {
   Fsync fsync = Fsync::kCommit;
   Flush flush = Flush::kNone;
   FlushWait flush_wait = FlushWait::kWait;
-  std::uint64_t flush_rate = 0;  // bytes a second of a node; 0: no limit
+  std::uint64_t flush_rate = 0;     // bytes a second of a node; 0: no limit
+  std::uint64_t striping_unit = 0;  // bytes; 0: the file system says
   Flushed flushed = Flushed::kDrop;
   Fetch fetch = Fetch::kNone;
   Exchange exchange = Exchange::kSend;
@@ -77,7 +78,7 @@ enum class Agreement {
 
 // One row of the table.
 struct Entry {
-  std::string_view name;          // "dedup_replication"
+  std::string_view name;          // "dedup_replication"; or one of MPI's own hints
   std::string_view default_text;  // as documents show it
   std::string allowed;            // which values there are, for errors and documents
   std::string_view meaning;       // for documents; between backquotes: literal text
@@ -96,11 +97,11 @@ std::span<const std::string_view> variables();
 // The table's row of that name, or nullptr.
 const Entry* find(std::string_view name);
 
-// "DEDUP_REPLICATION" for "dedup_replication".
+// "DEDUP_REPLICATION" for "dedup_replication"; empty for MPI's own hints, which have none.
 std::string environment_name(const Entry& entry);
 
 // Keys and values; if a key is there twice, the last one counts. Keys that do not begin with
-// "dedup_" are not ours and are passed over.
+// "dedup_" and are not in the table are not ours and are passed over.
 using Source = std::vector<std::pair<std::string, std::string>>;
 
 // An unknown dedup_ hint. The caller prints the text once for each key and process.

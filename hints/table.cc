@@ -217,6 +217,14 @@ bool parse_generation(std::string_view text, Hints& into) {
   return true;
 }
 
+bool parse_striping_unit(std::string_view text, Hints& into) {
+  const auto number =
+      text.empty() ? std::optional<std::uint64_t>(0) : parse_number(text, 1, kTiB, false);
+  if (!number) return false;
+  into.striping_unit = *number;
+  return true;
+}
+
 bool parse_base(std::string_view text, Hints& into) {
   text = trim(text);
   if (text.starts_with("dedup:")) text.remove_prefix(6);
@@ -310,6 +318,12 @@ const std::vector<Entry>& entries() {
        "most bytes a second that a node writes in the background; 0: no limit", true,
        Agreement::kAll, parse_integer<&Hints::flush_rate, 0, kTiB, true>,
        print_integer<&Hints::flush_rate>},
+      {"striping_unit", "", "a whole number of bytes",
+       "MPI's own hint: what one writer writes to the real path begins and ends at multiples of "
+       "it; "
+       "without it, at those of the blocks that the file system tells of",
+       true, Agreement::kNone, parse_striping_unit,
+       [](const Hints& h) { return h.striping_unit == 0 ? "" : std::to_string(h.striping_unit); }},
       {"dedup_flushed", "drop", names(kFlushedChoices),
        "what the stores do with a file that is at its path as a plain one: `drop` it, or `keep` it "
        "as a cache until they need the room: then it is read from them, the next write-back writes "

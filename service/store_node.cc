@@ -65,10 +65,15 @@ auto StoreNode::with_writable(const Id128& identity, Work&& work)
 Result<std::shared_ptr<store::Store>> StoreNode::open_store(const std::string& store_template,
                                                             bool create) {
   const std::string directory = hints::expand_store(store_template, node_name_);
+  std::shared_ptr<store::Store>& known = stores_[directory];
+  if (known) {
+    // What there is to be made or finished was when it was opened first.
+    const auto again = opener_(directory, false);
+    if (again.is_ok() && (*again)->uuid() == known->uuid()) return known;
+  }
   auto opened = opener_(directory, create);
   if (!opened.is_ok()) return opened.status().with_context("node " + node_name_);
-  std::shared_ptr<store::Store>& known = stores_[directory];
-  if (!known || known->uuid() != (*opened)->uuid()) known = std::move(*opened);
+  known = std::move(*opened);
   return known;
 }
 

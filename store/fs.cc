@@ -270,15 +270,28 @@ std::string temporary_for(const std::string& path) {
   return path + ".tmp";
 }
 
-Status write_file_atomically(const std::string& path, std::span<const std::byte> data) {
+namespace {
+
+Status put_in_place(const std::string& path, std::span<const std::byte> data, bool flush) {
   const std::string temporary = temporary_for(path);
   DEDUP_TRY(remove_file(temporary));
-  DEDUP_TRY(write_new_file(temporary, data, true));
+  DEDUP_TRY(write_new_file(temporary, data, flush));
   if (const Status status = rename(temporary, path); !status.is_ok()) {
     static_cast<void>(remove_file(temporary));
     return status;
   }
+  return Status::ok();
+}
+
+}  // namespace
+
+Status write_file_atomically(const std::string& path, std::span<const std::byte> data) {
+  DEDUP_TRY(put_in_place(path, data, true));
   return sync_directory(directory_of(path));
+}
+
+Status replace_file(const std::string& path, std::span<const std::byte> data) {
+  return put_in_place(path, data, false);
 }
 
 Result<Info> info(const std::string& path) {

@@ -138,6 +138,8 @@ Status write_new_file(const std::string& path, std::span<const std::byte> data, 
 // temporary file beside it, flush, rename, flush of the directory. By one caller at a time; a
 // temporary file that a dead one left is replaced.
 Status write_file_atomically(const std::string& path, std::span<const std::byte> data);
+// The same without the flushes: after a loss of power it may be there with anything in it.
+Status replace_file(const std::string& path, std::span<const std::byte> data);
 std::string temporary_for(const std::string& path);
 
 // --- Directories and names ----------------------------------------------------------------------

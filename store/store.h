@@ -80,7 +80,8 @@ class Store {
   virtual Result<std::vector<Id128>> identities() const = 0;
 
   // --- Files ------------------------------------------------------------------------------------
-  // Makes the directories of a file and enters `path`; durable when it returns. Harmless if there.
+  // Makes the directories of a file and enters `path`. Harmless if there. Durable when a generation
+  // is that this object prepares with `flush`: before there is one, nothing of the file counts.
   virtual Status create_file(const Id128& identity, const std::string& path) = 0;
   // Enters another path of a file that is here, under which it was found; durable when it returns.
   virtual Status add_path(const Id128& identity, const std::string& path) = 0;

@@ -49,7 +49,7 @@ class Bench:
         return [r for r in self._records if r["section"] == (section or self.section)]
 
     def target(self, *, what, measured, limit, at_least=False, bound=None, medium, replication,
-               fsync, flush, cache, bytes_a_rank, **more):
+               fsync, flush, cache, bytes_a_rank, overview=None, papers=None, peer=None, **more):
         """Records a row of the table of targets (table_of_targets in harness/targets.py).
 
         measured: a summary (harness/statistics.py) of the ratio that the target is about;
@@ -57,13 +57,16 @@ class Bench:
         only. bound: the same ratio if only the measured hash, copy, store and link rates limited
         it. The rest is what the row names: medium "disk" or "tmpfs", fsync "commit" or "never",
         flush "none" or "close", cache "warm" or "-", and so on, "-" where it has no meaning.
+        overview: what it is called in the table that the page begins with, if it stands there;
+        papers, peer: the same ratio as the papers have it, and of another's software.
         """
         met = None
         if limit is not None:
             met = measured["median"] >= limit if at_least else measured["median"] <= limit
         self.record(kind="target", what=what, measured=measured, limit=limit, at_least=at_least,
                     met=met, bound=bound, medium=medium, replication=replication, fsync=fsync,
-                    flush=flush, cache=cache, bytes_a_rank=bytes_a_rank, **more)
+                    flush=flush, cache=cache, bytes_a_rank=bytes_a_rank, overview=overview,
+                    papers=papers, peer=peer, **more)
 
     # ---- Files --------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """doc/performance.md, from the prose of the templates and the records of a run.
 
-bench/performance.md is the beginning, bench/sections/NAME.md each section's part. In them stand:
+bench/performance.md is the beginning, bench/sections/NAME.md each section's part, bench/every_target.md the end. In them stand:
 
     {{machine}}        what the run was done on and with, as a table
+    {{overview}}       the rows that the page begins with
     {{targets}}        the table of targets, of all sections
     {{tables}}         all tables of the section; {{table N}} only the N-th, from 1
     {{figure NAME}}    one of its figures
@@ -50,6 +51,8 @@ class Document:
     def _of_run(self, what):
         if what == "machine":
             return machine_table(self._result)
+        if what == "overview":
+            return text.markdown_table(*targets.overview(self._result["records"]))
         if what == "targets":
             return text.markdown_table(*targets.table_of_targets(self._result["records"])[1:])
         return None
@@ -76,7 +79,7 @@ class Document:
             if found is None and section is not None:
                 found = self._of_section(section, what, name)
             if found is None:
-                raise KeyError(f"{match.group(0)} means nothing in {section or 'the beginning'}")
+                raise KeyError(f"{match.group(0)} means nothing in {section or 'the beginning or the end'}")
             return found
 
         return _PLACE.sub(put, template)

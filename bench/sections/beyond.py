@@ -105,8 +105,9 @@ def run(bench):
             ("ms of the busiest node's processor", 20, [1e3 * r["seconds"] for r in worst])):
         bench.target(
             what=f"counting 2^17 chunks on each of 2^15 nodes, simulated: {what}", limit=limit,
-            measured=statistics.summary([max(measured)]), bound="–", medium="–",
-            replication=REPLICATION, fsync="–", flush="–", cache="–", bytes_a_rank="–")
+            measured=statistics.summary([max(measured)]), medium="–",
+            replication=REPLICATION, fsync="–", flush="–", cache="–", bytes_a_rank="–",
+            overview=f"counting exactly, 2^15 nodes, simulated: {what}")
     bench.target(
         what="counting, simulated: largest over average load of nodes", limit=1.1, bound=1.0,
         measured=statistics.summary([max(r["load_over_average"] for r in bench.records()

@@ -40,7 +40,7 @@ def run(bench):
     bench.target(what="memory of a rank beyond what it takes with `ufs:`, as a share of what is "
                  "allowed: the worst of all accesses in pieces of 4 KiB and more", limit=1.0,
                  measured=statistics.summary([worst]), bound=None, medium="tmpfs", replication=2,
-                 fsync="commit", flush="none", cache="–", bytes_a_rank=each)
+                 fsync="commit", flush="none", cache="–", bytes_a_rank=each, overview="memory of a rank, to what is allowed")
 
 
 def tables(records):

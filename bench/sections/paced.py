@@ -80,7 +80,8 @@ def target(bench, profile, exchange, other, limit, per_byte):
                  measured=statistics.summary([m / ratio for m in measured["samples"]]),
                  bound=theirs["at_rates"] / mine["at_rates"] / ratio, medium=mine["medium"],
                  replication=REPLICATION, fsync="commit", flush="none", cache="–",
-                 bytes_a_rank=mine["bytes_a_rank"])
+                 bytes_a_rank=mine["bytes_a_rank"], papers=None if per_byte else limit,
+                 overview=None if per_byte else f"{other} to collective, paced, data like {PROFILES[profile]}, `{exchange}`")
 
 
 def run(bench):

@@ -17,6 +17,7 @@ STEPS = 10
 # Of the first step's time, by medium: what a step that changed nothing may take, and one of which a tenth is new.
 UNCHANGED = {"disk": 0.4, "tmpfs": 0.5}
 TENTH = 0.55
+OVERVIEW = ("changing-0", "scattered-10")
 
 
 def file_of(naming, step):
@@ -57,7 +58,9 @@ def measure(bench, site, naming, profile, copies, bytes_a_rank, repeats):
     about = {"medium": site.medium, "replication": copies, "fsync": "commit", "flush": "none", "cache": "–",
              "bytes_a_rank": bytes_a_rank}
     step = f"a time step (new: {CHANGES[profile]}), {naming}, {NODES} nodes of two ranks: "
-    bench.target(what=step + "write and close, of the first step's", limit=limit, measured=seconds, **about)
+    in_overview = naming == "numbered names" and copies == 2 and profile in OVERVIEW
+    bench.target(what=step + "write and close, of the first step's", limit=limit, measured=seconds, **about,
+                 overview=f"a time step, {naming}, new: {CHANGES[profile]}, to the first" if in_overview else None)
     for what, figure, limit in (
             ("chunks sent, of its data", "sent", 0 if profile == "changing-0" else (copies - 1) * 0.11),
             ("chunks stored, of its data", "stored", 0 if profile == "changing-0" else copies * 0.11),

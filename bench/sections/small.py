@@ -42,7 +42,8 @@ def many_files(bench, site, repeats):
         ratios = [mine["seconds"] / theirs["seconds"] for mine, theirs in zip(lines["dedup:"], lines["ufs:"])]
         bench.target(what=f"{files} files of 64 KiB, {how} of {RANKS}, created, written, closed, against `ufs:`: time",
                      measured=statistics.summary(ratios), limit=3, medium=site.medium, replication=1, fsync="never",
-                     flush="none", cache="warm", bytes_a_rank=files * 64 * KIB // RANKS)
+                     flush="none", cache="warm", bytes_a_rank=files * 64 * KIB // RANKS, peer=1,
+                     overview=f"many files of 64 KiB, {how}, to `ufs:`")
 
 
 def open_again(bench, site, repeats):
@@ -64,7 +65,7 @@ def open_again(bench, site, repeats):
         bench.target(what=f"a file of 1 MiB opened, a byte of it written, closed, {nodes} nodes: milliseconds of a processor, a node",
                      measured=statistics.summary([1e3 * line["processor_seconds"] / times / nodes for line in found]),
                      limit=1, medium=site.medium, replication=2, fsync="commit", flush="none", cache="warm",
-                     bytes_a_rank=(1 << 20) // nodes)
+                     bytes_a_rank=(1 << 20) // nodes, overview=f"open, a byte, close, {nodes} nodes: ms of a processor, a node")
 
 
 def tables(records):

@@ -42,10 +42,12 @@ def all_unique(bench, site, bytes_a_rank, repeats):
     found = measure(bench, site, "unique", WAYS, bytes_a_rank, repeats)
     for what, figure, limit in (("stored, of the data", "bytes_stored", 1.3), ("sent, of the data", "bytes_sent", 1.17)):
         bench.target(what=f"data without duplicates, `rs:8+2`, {NODES} nodes: {what}", limit=limit,
-                     measured=statistics.summary([share(found["rs:8+2"][0], figure)]), **about(site.medium, bytes_a_rank))
+                     measured=statistics.summary([share(found["rs:8+2"][0], figure)]), **about(site.medium, bytes_a_rank),
+                     overview=f"rs:8+2, no duplicates: {what}")
     seconds = {name: [line["write"]["total"] for line in lines] for name, lines in found.items()}
     bench.target(what=f"data without duplicates, `rs:8+2`, {NODES} nodes: write and close, of those with K = 3", limit=1,
-                 measured=statistics.ratio(seconds["rs:8+2"], seconds["K = 3"]), **about(site.medium, bytes_a_rank))
+                 measured=statistics.ratio(seconds["rs:8+2"], seconds["K = 3"]), **about(site.medium, bytes_a_rank),
+                 overview="rs:8+2, no duplicates: time, to K = 3")
 
 
 def like_applications(bench, site, bytes_a_rank):
@@ -55,7 +57,8 @@ def like_applications(bench, site, bytes_a_rank):
         stored = {way: share(lines[0], "bytes_stored") for way, lines in found.items()}
         for way, said in (("rs:8+2", "`rs:8+2`"), ("rs:8+2, all", "`rs:8+2`, duplicates in stripes, too")):
             bench.target(what=f"data like {name}'s, {said}, {NODES} nodes: stored, of what K = 3 stores", limit=0.45,
-                         measured=statistics.summary([stored[way] / stored["K = 3"]]), **about(site.medium, bytes_a_rank))
+                         measured=statistics.summary([stored[way] / stored["K = 3"]]), **about(site.medium, bytes_a_rank),
+                         overview=f"{said}, data like {name}'s: stored, to K = 3")
 
 
 def at_the_papers_rates(bench, site, bytes_a_rank, of_node):
@@ -76,7 +79,8 @@ def at_the_papers_rates(bench, site, bytes_a_rank, of_node):
         bench.target(what=f"data without duplicates, `rs:8+2`, {NODES} nodes, at the paper's rates, `dedup_exchange={exchange}`: "
                      "write and close, of those with K = 3", limit=0.6,
                      measured=statistics.ratio(seconds["rs:8+2"], seconds["K = 3"]),
-                     bound=at_rates["rs:8+2"] / at_rates["K = 3"], **about(site.medium, bytes_a_rank))
+                     bound=at_rates["rs:8+2"] / at_rates["K = 3"], **about(site.medium, bytes_a_rank),
+                     overview=f"rs:8+2, no duplicates, at the paper's rates, `{exchange}`: time, to K = 3")
 
 
 def degraded(bench, site, bytes_a_rank, repeats):
@@ -97,7 +101,8 @@ def degraded(bench, site, bytes_a_rank, repeats):
         bench.record(kind="degraded", what=what, nodes=NODES, medium=site.medium, bytes_a_rank=bytes_a_rank,
                      seconds=statistics.summary(seconds))
     bench.target(what=f"`rs:8+2`, {NODES} nodes, {LOST} lost: reading everything, of reading it with all nodes", limit=3,
-                 measured=statistics.ratio(after, whole), **about(site.medium, bytes_a_rank))
+                 measured=statistics.ratio(after, whole), **about(site.medium, bytes_a_rank),
+                 overview=f"reading everything with {LOST} of {NODES} nodes lost, to all there")
 
 
 def run(bench):

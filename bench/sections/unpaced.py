@@ -61,11 +61,11 @@ def measure(bench, medium, profile, bytes_a_rank, repeats):
                      [line["write"]["total"] for line in found["one chunk"]]))
     mine = collective(bench.records(), profile, medium)
     bench.target(what=f"mode collective, unpaced, data like {PROFILES[profile]}, {NODES} nodes of one "
-                 "rank: time, as a multiple of its bound", limit=1.25, bound=1.0,
+                 "rank: time, as a multiple of its bound", limit=2, bound=1.0,
                  measured=statistics.summary([s / mine["bound_seconds"]
                                               for s in mine["seconds"]["samples"]]),
                  medium=medium, replication=REPLICATION, fsync="commit", flush="none", cache="–",
-                 bytes_a_rank=bytes_a_rank)
+                 bytes_a_rank=bytes_a_rank, overview=f"collective, unpaced, data like {PROFILES[profile]}, to its bound")
 
 
 def run(bench):

@@ -5,6 +5,7 @@
 
 #include "base/fields.h"
 #include "base/warn.h"
+#include "engine/protocol/at_my_nodes.h"
 #include "engine/protocol/fence.h"
 #include "engine/protocol/kept_file.h"
 #include "engine/protocol/lost_nodes.h"
@@ -559,12 +560,8 @@ class FindAndAttach {
   }
 
   void detach() {
-    for (NodeIndex n = 0; n < file_.nodes(); ++n) {
-      // A node that could not be attached has nothing to detach.
-      if (speak_for(n)) {
-        (void)file_.client().call(n, service::Detach{decision_.info.identity, false, {}});
-      }
-    }
+    // A node that could not be attached has nothing to detach.
+    (void)at_my_nodes(file_, service::Detach{decision_.info.identity, false, {}});
     (void)file_.ranks().agree(Status::ok());
   }
 

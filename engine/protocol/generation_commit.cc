@@ -6,6 +6,7 @@
 
 #include "base/fields.h"
 #include "base/warn.h"
+#include "engine/protocol/at_my_nodes.h"
 #include "engine/protocol/displaced_file.h"
 #include "engine/protocol/failpoint.h"
 #include "engine/protocol/leases.h"
@@ -17,43 +18,6 @@
 
 namespace dedup::engine {
 namespace {
-
-// One request to each node that this rank speaks for; all at once.
-template <typename Request>
-class AtMyNodes {
- public:
-  AtMyNodes(const JobFile& file, const Request& request) {
-    for (NodeIndex n = 0; n < file.nodes(); ++n) {
-      if (file.ranks().speaks_for(n)) pending_.push_back(file.client().start(n, request));
-    }
-  }
-
-  // Calls each(reply) for the nodes that succeed. The first error.
-  template <typename Each>
-  Status wait(const Each& each) {
-    Status status;
-    for (auto& p : pending_) {
-      const auto reply = p.wait();
-      if (reply.is_ok()) {
-        each(*reply);
-      } else if (status.is_ok()) {
-        status = reply.status();
-      }
-    }
-    return status;
-  }
-  Status wait() {
-    return wait([](const auto&) {});
-  }
-
- private:
-  std::vector<service::Client::Pending<Request>> pending_;
-};
-
-template <typename Request>
-Status at_my_nodes(const JobFile& file, const Request& request) {
-  return AtMyNodes<Request>(file, request).wait();
-}
 
 store::StripeShape stripes_wanted(const hints::Hints& hints) {
   return {static_cast<std::uint8_t>(hints.stripe_data),

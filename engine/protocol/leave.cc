@@ -1,6 +1,7 @@
 #include "engine/protocol/leave.h"
 
 #include "base/fields.h"
+#include "engine/protocol/at_my_nodes.h"
 #include "engine/protocol/cached_file.h"
 #include "engine/protocol/delete_file.h"
 #include "engine/protocol/write_back.h"
@@ -16,13 +17,7 @@ Status release_nodes(const JobFile& file, bool drop, const service::FileInfo& in
   for (std::size_t i = file.nodes(); drop && i < info.stores.size(); ++i) {
     request.stores_left.push_back(info.stores[i].uuid);
   }
-  Status status;
-  for (NodeIndex n = 0; n < file.nodes(); ++n) {
-    if (!file.ranks().speaks_for(n)) continue;
-    const Status one = file.client().call(n, request).status();
-    if (status.is_ok()) status = one;
-  }
-  return status;
+  return at_my_nodes(file, request);
 }
 
 bool is_to_be_written_back(const service::CloseBeginReply& reply, Leaving leaving) {

@@ -30,7 +30,7 @@ Result<std::shared_ptr<LocalFile>> LocalFile::get(service::Client& client, const
   file = entry.lock();
   if (file) return file;
   file.reset(new LocalFile(client, identity, store_directory));
-  DEDUP_ASSIGN(file->store_, store::Store::open(store_directory, true));
+  DEDUP_ASSIGN(file->store_, store::Store::open(store_directory, false));
   entry = file;
   return file;
 }

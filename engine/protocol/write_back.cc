@@ -82,7 +82,10 @@ class Planner {
       DEDUP_TRY(target->resize(size_));
     }
     discard(copies);
-    DEDUP_ASSIGN(const std::uint64_t block, target->block_size());
+    std::uint64_t block = file_.hints.striping_unit;
+    if (block == 0) {
+      DEDUP_ASSIGN(block, target->block_size());
+    }
     plan.target.id = target->id();
     plan.handle = Id128::random();
     const std::uint64_t unit = plan::writing_unit(block);

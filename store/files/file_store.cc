@@ -197,22 +197,25 @@ Status FileStore::create_file(const Id128& identity, const std::string& path) {
     DEDUP_TRY(fs::make_directory(directory).status());
   }
   DEDUP_TRY(fs::open_or_create(layout_.file_lock(identity)).status());
-  DEDUP_TRY(fs::open_or_create(layout_.path_mark(identity, path_key(path))).status());
-  DEDUP_TRY(flush_together({}, {layout_.file(identity), layout_.files()}));
+  const std::string key = path_key(path);
+  DEDUP_TRY(fs::open_or_create(layout_.path_mark(identity, key)).status());
+  unflushed_names_[identity].insert(key);
   return add_to_path_entry(layout_, path, identity);
 }
 
 Status FileStore::add_path(const Id128& identity, const std::string& path) {
-  const std::string mark = layout_.path_mark(identity, path_key(path));
+  const std::string key = path_key(path);
+  const std::string mark = layout_.path_mark(identity, key);
   DEDUP_ASSIGN(const bool is_known, fs::exists(mark));
   if (is_known) return Status::ok();
   DEDUP_TRY(fs::open_or_create(mark).status());
-  DEDUP_TRY(fs::sync_directory(layout_.file(identity)));
-  return add_to_path_entry(layout_, path, identity);
+  DEDUP_TRY(add_to_path_entry(layout_, path, identity));
+  return flush_together({layout_.path_entry(key)}, {layout_.file(identity), layout_.paths()});
 }
 
 Result<std::uint64_t> FileStore::drop_file(const Id128& identity, std::unique_ptr<Lock>) {
   close_readers(identity);
+  unflushed_names_.erase(identity);
   DEDUP_ASSIGN(const auto attempts, attempt_ids(identity));
   for (const Id128& attempt : attempts) remove_copies(layout_, identity, attempt);
   std::uint64_t freed = 0;
@@ -271,7 +274,17 @@ Status FileStore::shorten_mark(const Id128& identity,
 }
 
 Result<std::unique_ptr<Store::Lock>> FileStore::lock_for_writing(const Id128& identity) {
-  auto lock = lock_path(layout_.file_lock(identity), true);
+  const std::string path = layout_.file_lock(identity);
+  auto lock = lock_path(path, true);
+  if (lock.status().code() == Code::kNotFound) {
+    // A loss of power may leave the directory of a file that was being created without it.
+    const auto made = fs::open_or_create(path);
+    if (made.status().code() == Code::kNoSuchFile) {
+      return Status(Code::kNoSuchFile, layout_.file(identity) + ": no such file in the store");
+    }
+    DEDUP_TRY(made.status());
+    lock = lock_path(path, true);
+  }
   if (lock.status().code() == Code::kNotFound) {
     return Status(Code::kNoSuchFile, layout_.file(identity) + ": no such file in the store");
   }

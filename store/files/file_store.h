@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -129,6 +130,9 @@ class FileStore final : public Store {
 
   Layout layout_;
   Id128 uuid_;
+  // Of the files that were created through this object and have no durable names yet: the keys of
+  // their path entries.
+  std::map<Id128, std::set<std::string>> unflushed_names_;
   struct OpenShard {
     Digest digest{};  // as checked when it was opened
     std::shared_ptr<const ShardFileReader> reader;

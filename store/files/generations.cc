@@ -276,9 +276,18 @@ Status FileStore::prepare(const CommitRecord& record, bool flush) {
   DEDUP_TRY(fs::write_new_file(path, record.encode(), false));
   if (!flush) return Status::ok();
   const std::string directory = layout_.generation(identity, record.attempt);
-  DEDUP_ASSIGN(const auto files, files_to_flush(directory));
-  return flush_together(files,
-                        {directory, layout_.generations(identity), layout_.segments(identity)});
+  DEDUP_ASSIGN(auto files, files_to_flush(directory));
+  std::vector<std::string> directories{directory, layout_.generations(identity),
+                                       layout_.segments(identity)};
+  const auto created = unflushed_names_.find(identity);
+  if (created != unflushed_names_.end()) {
+    for (const std::string& key : created->second) files.push_back(layout_.path_entry(key));
+    directories.insert(directories.end(),
+                       {layout_.file(identity), layout_.files(), layout_.paths()});
+  }
+  DEDUP_TRY(flush_together(files, directories));
+  unflushed_names_.erase(identity);
+  return Status::ok();
 }
 
 Status FileStore::commit(const Id128& identity, const Id128& attempt, bool flush) {

@@ -46,6 +46,7 @@ struct Layout {
 
   std::string store_file() const { return root + "/STORE"; }
   std::string paths() const { return root + "/paths"; }
+  std::string path_entry(const std::string& key) const { return paths() + "/" + key; }
   std::string marks() const { return root + "/marks"; }
   std::string files() const { return root + "/files"; }
   std::string mark(const Id128& identity) const { return marks() + "/" + identity.hex(); }

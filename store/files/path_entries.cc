@@ -42,7 +42,7 @@ Result<Entry> decode(std::span<const std::byte> bytes, const std::string& file) 
 
 // kNotFound if there is none.
 Result<Entry> load(const Layout& layout, const std::string& key) {
-  const std::string file = layout.paths() + "/" + key;
+  const std::string file = layout.path_entry(key);
   const auto bytes = fs::read_file(file);
   if (!bytes.is_ok()) {
     if (bytes.status().code() != Code::kNoSuchFile) return bytes.status();
@@ -117,12 +117,9 @@ Status add_to_path_entry(const Layout& layout, const std::string& path, const Id
   const std::string key = path_key(path);
   const bool sound = load(layout, key).is_ok();
   const bool listed = std::find(identities.begin(), identities.end(), identity) != identities.end();
-  if (listed && sound) {
-    DEDUP_TRY(fs::remove_file(fs::temporary_for(layout.paths() + "/" + key)));
-    return fs::sync_directory(layout.paths());
-  }
+  if (listed && sound) return fs::remove_file(fs::temporary_for(layout.path_entry(key)));
   if (!listed) identities.push_back(identity);
-  return fs::write_file_atomically(layout.paths() + "/" + key, encode({path, identities}));
+  return fs::replace_file(layout.path_entry(key), encode({path, identities}));
 }
 
 Status remove_from_path_entry(const Layout& layout, const std::string& key, const Id128& identity) {
@@ -134,7 +131,7 @@ Status remove_from_path_entry(const Layout& layout, const std::string& key, cons
     return code == Code::kNotFound || code == Code::kCorrupt ? Status::ok() : entry.status();
   }
   std::erase(entry->identities, identity);
-  const std::string file = layout.paths() + "/" + key;
+  const std::string file = layout.path_entry(key);
   if (!entry->identities.empty()) return fs::write_file_atomically(file, encode(*entry));
   DEDUP_TRY(fs::remove_file(file));
   return fs::sync_directory(layout.paths());

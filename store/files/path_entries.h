@@ -21,8 +21,10 @@ Result<std::vector<Id128>> read_path_entry(const Layout& layout, const std::stri
 Result<std::vector<std::string>> paths_of(const Layout& layout, const Id128& identity);
 // All paths that have an entry here; of damaged entries nothing is known.
 Result<std::vector<std::string>> list_paths(const Layout& layout);
-// Durable when they return; safe while other processes do the same.
+// Safe while other processes do the same. What is added is durable when the entry and the directory
+// of all entries have been flushed; until then a loss of power may leave a damaged entry.
 Status add_to_path_entry(const Layout& layout, const std::string& path, const Id128& identity);
+// Durable when it returns; otherwise as above.
 Status remove_from_path_entry(const Layout& layout, const std::string& key, const Id128& identity);
 
 }  // namespace dedup::store

@@ -33,7 +33,7 @@ void make_store() {
 }
 
 std::vector<std::string> files() {
-  return {kLayout.store_file(), kLayout.paths() + "/" + store::path_key(kPath),
+  return {kLayout.store_file(), kLayout.path_entry(store::path_key(kPath)),
           kLayout.mark(some_id(3)), kLayout.record(some_id(0), some_id(1))};
 }
 

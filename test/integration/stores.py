@@ -55,6 +55,29 @@ def fault_library(name="fault"):
     return path
 
 
+class Count:
+    """What processes read and write of a site's plain file while this is on; writers: what each of them wrote."""
+
+    def __init__(self, site):
+        self.site = site
+        self.to = site.root / "counted"
+        self.to.unlink(missing_ok=True)
+        library = fault_library("count_io")
+        site.variables.update(LD_PRELOAD=library, COUNT_DIRECTORY=site.path.parent, COUNT_TO=self.to)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for name in ("LD_PRELOAD", "COUNT_DIRECTORY", "COUNT_TO"):
+            del self.site.variables[name]
+        lines = self.to.read_text().splitlines() if self.to.exists() else []
+        counted = [[int(number) for number in line.split()] for line in lines]
+        self.read = sum(read for read, _ in counted)
+        self.writers = sorted(written for _, written in counted if written)
+        self.written = sum(self.writers)
+
+
 # ---- Scripts and models -------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from ctl import FINE, dedupctl
-from stores import Model, Script, fault_library, is_placeholder, noise, parts, shared_site
+from stores import Count, Model, Script, fault_library, is_placeholder, noise, parts, shared_site
 from test_write_back import files_in
 
 MIB = 1 << 20
@@ -25,27 +25,6 @@ def is_plain_alone(site, model):
     """The file is plain and whole, and nothing is beside it."""
     assert site.path.read_bytes() == bytes(model.content)
     assert [path.name for path in site.path.parent.iterdir()] == [site.path.name]
-
-
-class Count:
-    """What processes read and write of the plain file while this is on."""
-
-    def __init__(self, site):
-        self.site = site
-        self.to = site.root / "counted"
-        self.to.unlink(missing_ok=True)
-        library = fault_library("count_io")
-        site.variables.update(LD_PRELOAD=library, COUNT_DIRECTORY=site.path.parent, COUNT_TO=self.to)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for name in ("LD_PRELOAD", "COUNT_DIRECTORY", "COUNT_TO"):
-            del self.site.variables[name]
-        counted = [line.split() for line in self.to.read_text().splitlines()] if self.to.exists() else []
-        self.read = sum(int(read) for read, _ in counted)
-        self.written = sum(int(written) for _, written in counted)
 
 
 @pytest.mark.parametrize("flush", ["close", "background"])

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from stores import Model, Script, fault_library, is_placeholder, noise, parts, shared_site
+from stores import Count, Model, Script, fault_library, is_placeholder, noise, parts, shared_site
 
 HINTS = {"replication": 2, "flush": "close"}
 IN_STORES = {"replication": 2}
@@ -42,6 +42,18 @@ def test_the_whole_file_is_there(site, nodes, ranks, size):
     site.write(pieces, nodes, ranks, HINTS, mode="w")
     model.write(pieces)
     check_plain(site, model)
+
+
+@pytest.mark.parametrize("unit, written", [(None, [8, 16, 16]), (24, [16, 24]), (32, [8, 32])])
+def test_writers_keep_to_the_units_that_a_program_gives(site, unit, written):
+    model = Model(noise(1, 40 * MIB))
+    hints = site.root / "romio-hints"
+    hints.write_text("" if unit is None else f"striping_unit {unit * MIB}\n")
+    site.variables["ROMIO_HINTS"] = hints
+    with Count(site) as count:
+        site.write(parts(bytes(model.content), 3), 3, 3, HINTS)
+    check_plain(site, model)
+    assert count.writers == [each * MIB for each in written]
 
 
 def test_holes_and_sizes(site):

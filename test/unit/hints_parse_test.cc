@@ -184,7 +184,8 @@ TEST(HintsResolve, ChoicesAreExactWords) {
   EXPECT_EQ(with("dedup_log", "info")->log, Log::kInfo);
   for (const Entry& entry : table()) {
     const std::string name(entry.name);
-    if (name == "dedup_report") continue;  // any path will do
+    if (name == "dedup_report") continue;   // any path will do
+    if (name == "striping_unit") continue;  // nothing is refused
     expect_refused(name, "");
     expect_refused(name, "perhaps");
     expect_refused(name, "COLLECTIVE");
@@ -229,6 +230,19 @@ TEST(HintsResolve, AnOverriddenBadValueIsStillAnError) {
   EXPECT_FALSE(resolve({{"dedup_mode", "local"}}, {}, {{"dedup_mode", "fast"}}, warnings).is_ok());
 }
 
+TEST(HintsResolve, OfMpisOwnHintsWhatMeansNothingIsPassedOver) {
+  Warnings warnings;
+  const auto unit = [&](const std::string& value) {
+    const auto hints =
+        resolve({{"striping_unit", value}, {"striping_factor", "x"}}, {}, {}, warnings);
+    return hints.is_ok() ? hints->striping_unit : 77;
+  };
+  EXPECT_EQ(unit("1048576"), 1048576u);
+  for (const char* nothing : {"", "0", "x", "-1", "1M"}) EXPECT_EQ(unit(nothing), 0u) << nothing;
+  EXPECT_TRUE(warnings.empty());
+  for (const auto& [key, value] : describe(Hints{})) EXPECT_NE(key, "striping_unit");
+}
+
 TEST(HintsResolve, MessagesStayShortAndPrintable) {
   const auto result = with("dedup_mode", "a\nb\x01" + std::string(5000, 'z'));
   ASSERT_FALSE(result.is_ok());
@@ -239,7 +253,10 @@ TEST(HintsResolve, MessagesStayShortAndPrintable) {
 
 TEST(HintsEnvironment, ReadsTheTablesHintsOnly) {
   std::deque<ScopedVariable> unset;
-  for (const Entry& entry : table()) unset.emplace_back(environment_name(entry), "");
+  for (const Entry& entry : table()) {
+    const std::string variable = environment_name(entry);
+    if (!variable.empty()) unset.emplace_back(variable, "");
+  }
   const ScopedVariable replication("DEDUP_REPLICATION", "3");
   const ScopedVariable chunk_size("DEDUP_CHUNK_SIZE", "8K");
   const ScopedVariable empty("DEDUP_MODE", "");

@@ -30,6 +30,7 @@ Hints unusual() {
   hints.flush_wait = FlushWait::kLeave;
   hints.flushed = Flushed::kKeep;
   hints.fetch = Fetch::kOpen;
+  hints.striping_unit = 12345;
   hints.flush_rate = (std::uint64_t{7} << 20) + 1;
   hints.exchange = Exchange::kPut;
   hints.buffer = (std::uint64_t{5} << 30) + 1;
@@ -49,14 +50,14 @@ std::string default_text(const Entry& entry) {
 TEST(HintsTable, NamesAreDistinctAndDocumented) {
   std::set<std::string_view> names;
   for (const Entry& entry : table()) {
-    EXPECT_TRUE(entry.name.starts_with("dedup_")) << entry.name;
+    EXPECT_TRUE(entry.name.starts_with("dedup_") || entry.name == "striping_unit") << entry.name;
     EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
     EXPECT_FALSE(entry.meaning.empty()) << entry.name;
     EXPECT_FALSE(entry.allowed.empty()) << entry.name;
     EXPECT_LT(entry.allowed.size(), 100u) << "must fit into an MPI error message";
     EXPECT_EQ(find(entry.name), &entry);
   }
-  EXPECT_EQ(names.size(), 25u);
+  EXPECT_EQ(names.size(), 26u);
   EXPECT_EQ(find("dedup_unheard_of"), nullptr);
   EXPECT_EQ(find(""), nullptr);
 }
@@ -127,6 +128,7 @@ TEST(HintsResolve, StripesSayHowManyNodesDuplicatesAreOn) {
 TEST(HintsTable, EnvironmentNamesAreUpperCase) {
   EXPECT_EQ(environment_name(*find("dedup_chunk_size")), "DEDUP_CHUNK_SIZE");
   EXPECT_EQ(environment_name(*find("dedup_store")), "DEDUP_STORE");
+  EXPECT_EQ(environment_name(*find("striping_unit")), "");
 }
 
 TEST(HintsDescribe, RoundTripsThroughResolve) {
@@ -163,8 +165,8 @@ TEST(HintsDescribe, RandomHintsRoundTrip) {
   }
 }
 
-TEST(HintsDescribe, LeavesOutAnEmptyReportOnly) {
-  EXPECT_EQ(describe(Hints{}).size(), table().size() - 1);
+TEST(HintsDescribe, LeavesOutAnEmptyReportAndNoStripingUnitOnly) {
+  EXPECT_EQ(describe(Hints{}).size(), table().size() - 2);
   EXPECT_EQ(describe(unusual()).size(), table().size());
   for (const auto& [key, value] : describe(unusual())) EXPECT_FALSE(value.empty()) << key;
 }

@@ -206,6 +206,14 @@ TEST_F(StoreGenerations, WritingIsForOneJobAtATime) {
   EXPECT_EQ(code_in_child(take), kOk);  // a process that ended holds nothing
 }
 
+// A file that was being created when the power went.
+TEST_F(StoreGenerations, WhatHasNoLockFileCanBeLocked) {
+  const std::string lock = (dir_ / "s/files/") + identity_.hex() + "/lock";
+  ASSERT_EQ(std::remove(lock.c_str()), 0);
+  EXPECT_TRUE(store_->lock_for_writing(identity_).is_ok());
+  EXPECT_EQ(std::remove(lock.c_str()), 0);
+}
+
 TEST_F(StoreGenerations, APathIsCreatedByOneJobAtATime) {
   const std::string path = "/scratch/new";
   const Id128 mine = Id128::random();
