@@ -4,6 +4,8 @@ libdedup_core_la_SOURCES += \
   base/barrier.h \
   base/checksum.h \
   base/codec.h \
+  base/descriptor.cc \
+  base/descriptor.h \
   base/erasure.cc \
   base/erasure.h \
   base/fields.h \

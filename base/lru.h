@@ -44,6 +44,12 @@ class Lru {
     while (at != by_key_.end() && goes(at->first)) drop(at++);
   }
 
+  void clear() {
+    by_key_.clear();
+    entries_.clear();
+    weight_ = 0;
+  }
+
   std::size_t size() const { return entries_.size(); }
   std::size_t weight() const { return weight_; }
 

@@ -1,9 +1,10 @@
 # Sources of bench/: see the root Makefile.am for the variables. bench/run makes bench_programs; hdf5_settings
 # is compiled by the script that runs it.
-bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/rates \
-  bench/programs/frames bench/programs/losses bench/programs/recovery bench/programs/background \
-  bench/programs/small_files bench/programs/reduction bench/programs/beyond_reduce \
-  bench/programs/beyond_reduce_wide bench/programs/beyond_count bench/programs/beyond_place
+bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/pieces \
+  bench/programs/rates bench/programs/frames bench/programs/losses bench/programs/recovery \
+  bench/programs/background bench/programs/small_files bench/programs/reduction \
+  bench/programs/beyond_reduce bench/programs/beyond_reduce_wide bench/programs/beyond_count \
+  bench/programs/beyond_place
 EXTRA_PROGRAMS += $(bench_program_names)
 bench_programs: $(bench_program_names)
 .PHONY: bench_programs
@@ -24,6 +25,10 @@ bench_programs_checkpoint_LDADD = $(bench_libraries)
 bench_programs_partner_copy_SOURCES = bench/programs/partner_copy.cc
 bench_programs_partner_copy_CPPFLAGS = $(bench_cppflags) -D_GNU_SOURCE
 bench_programs_partner_copy_LDADD = $(bench_libraries)
+
+bench_programs_pieces_SOURCES = bench/programs/pieces.cc
+bench_programs_pieces_CPPFLAGS = $(bench_cppflags)
+bench_programs_pieces_LDADD = $(bench_libraries)
 
 # Not one of bench_programs: of what others have to install. REDSET is where.
 EXTRA_PROGRAMS += bench/programs/redset
@@ -76,5 +81,6 @@ bench_programs_beyond_count_LDADD = libdedup_core.la
 bench_programs_beyond_place_SOURCES = bench/programs/beyond/place.cc $(beyond_sources)
 bench_programs_beyond_place_LDADD = libdedup_core.la
 
-EXTRA_DIST += bench/hdf5-settings bench/hdf5_settings.c bench/run bench/plot bench/README.md bench/performance.md bench/every_target.md \
+EXTRA_DIST += bench/hdf5-settings bench/hdf5_settings.c bench/run bench/plot bench/profile bench/README.md \
+  bench/performance.md bench/every_target.md \
   bench/harness bench/sections

@@ -24,6 +24,10 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/keeping.h \
   engine/protocol/kept_file.cc \
   engine/protocol/kept_file.h \
+  engine/protocol/settled.cc \
+  engine/protocol/settled.h \
+  engine/protocol/writer_watch.cc \
+  engine/protocol/writer_watch.h \
   engine/protocol/file_view.cc \
   engine/protocol/file_view.h \
   engine/protocol/find_and_attach.cc \

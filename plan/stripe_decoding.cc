@@ -90,31 +90,43 @@ void StripeDecoding::go_on() {
 
 void StripeDecoding::begin_making() {
   longest_ = longest_unit(*units_);
+  find_lost();
   Group known;
   for (std::size_t i = 0; i < lost_.size(); ++i) {
-    if (stretch_of_lost(i).size() != 0) known.push_back(i);
+    if (stretches_[i].size() != 0) known.push_back(i);
   }
   if (!known.empty()) groups_.push_back(std::move(known));
   begin_next_group();
 }
 
-// Nothing: the units do not have it.
-StripeRebuild::Stretch StripeDecoding::stretch_of_lost(std::size_t number) const {
-  if (slot_ >= stripe_.nodes.size() || units_->size() != stripe_.data) return {};
-  if (stripe_.is_parity(slot_)) return {0, longest_};
+// Mostly they are asked for in the order in which they stand.
+void StripeDecoding::find_lost() {
+  stretches_.assign(lost_.size(), {});
+  if (slot_ >= stripe_.nodes.size() || units_->size() != stripe_.data) return;
+  if (stripe_.is_parity(slot_)) {
+    std::fill(stretches_.begin(), stretches_.end(), StripeRebuild::Stretch{0, longest_});
+    return;
+  }
   const UnitChunks& unit = (*units_)[slot_];
-  const auto at = std::find(unit.begin(), unit.end(), lost_[number]);
-  if (at == unit.end()) return {};
-  const auto place = static_cast<std::size_t>(at - unit.begin());
-  return stretch_of(unit, place, place + 1);
+  std::vector<std::uint32_t> begins{0};
+  for (const NamedChunk& chunk : unit) begins.push_back(begins.back() + chunk.length);
+  auto next = unit.begin();
+  for (std::size_t i = 0; i < lost_.size(); ++i) {
+    auto at = std::find(next, unit.end(), lost_[i]);
+    if (at == unit.end()) at = std::find(unit.begin(), unit.end(), lost_[i]);
+    if (at == unit.end()) continue;
+    const auto place = static_cast<std::size_t>(at - unit.begin());
+    stretches_[i] = {begins[place], begins[place + 1]};
+    next = at + 1;
+  }
 }
 
 void StripeDecoding::begin_next_group() {
   questions_.clear();
   if (groups_.empty()) return;
-  StripeRebuild::Stretch all = stretch_of_lost(groups_.front().front());
+  StripeRebuild::Stretch all = stretches_[groups_.front().front()];
   for (const std::size_t i : groups_.front()) {
-    const StripeRebuild::Stretch one = stretch_of_lost(i);
+    const StripeRebuild::Stretch one = stretches_[i];
     all = {std::min(all.begin, one.begin), std::max(all.end, one.end)};
   }
   rebuild_.emplace(*units_, stripe_.nodes.size(), slot_, all);
@@ -216,7 +228,7 @@ bool StripeDecoding::make_group(const std::optional<Bytes>& bytes) {
   const std::uint32_t begin = rebuild_->stretch().begin;
   for (const std::size_t i : groups_.front()) {
     if (!bytes || made_[i]) continue;
-    const StripeRebuild::Stretch at = stretch_of_lost(i);
+    const StripeRebuild::Stretch at = stretches_[i];
     const auto chunk = std::span(*bytes).subspan(at.begin - begin, at.size());
     const auto holds = check_.holds(lost_[i].fingerprint, chunk);
     if (holds.is_ok() && *holds) {

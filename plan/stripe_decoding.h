@@ -63,7 +63,7 @@ class StripeDecoding {
   bool begin_sum(StripeRebuild::Stretch stretch);
   bool sum_group();
   void next_group();
-  StripeRebuild::Stretch stretch_of_lost(std::size_t number) const;
+  void find_lost();
   std::vector<NamedChunk> needed_of(unsigned slot) const;
   bool can_give(unsigned slot) const;
   void gather();
@@ -75,6 +75,7 @@ class StripeDecoding {
   std::vector<NamedChunk> lost_;
   unsigned slot_;  // of what is lost
   std::optional<std::vector<UnitChunks>> units_;
+  std::vector<StripeRebuild::Stretch> stretches_;  // of lost_; empty: the units do not have it
   std::vector<std::optional<Bytes>> made_;
   std::vector<Question> questions_;
   unsigned next_;                                  // slot to be asked

@@ -37,6 +37,7 @@ class AttachedFile {
 
   // kReadOnly if the file is not attached for writing.
   Status check_writable() const;
+  const Id128& base() const { return chunks_.base(); }  // attempt; zero: none
   store::Store& store() { return *store_; }
   // Once a generation: frees what others do not need any more, and what nobody will ask for but in
   // the rarest case. False if there is nothing to be tried.

@@ -1,5 +1,6 @@
 #include "service/client.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -40,6 +41,7 @@ constexpr int kRepeats = 2;
 struct Connection {
   Socket socket;
   FrameMacs macs;
+  bool is_here = false;  // to a service on this host
 };
 
 // One, or why not and whether trying again may help.
@@ -52,6 +54,12 @@ struct Proven {
 // Whether a receive ended since nothing came in time.
 bool is_timeout(int error) {
   return error == EAGAIN || error == EWOULDBLOCK;
+}
+
+// Whether something has come, or the other end has gone.
+bool has_input(int fd) {
+  pollfd ready{fd, POLLIN, 0};
+  return poll(&ready, 1, 0) != 0;
 }
 
 // Proves the secret to the service and has it prove the same.
@@ -102,10 +110,12 @@ struct Reply {
   // so.
   std::string broken = {};
   int error = 0;
+  store::LentSegment lent = {};
 };
 
-// `why_stop`: asked whenever nothing has come for the connection's patience.
-Reply receive_reply(Connection& connection, const WhyStop& why_stop) {
+// `why_stop`: asked whenever nothing has come for the connection's patience. `may_lend`: the reply
+// may come with a descriptor.
+Reply receive_reply(Connection& connection, const WhyStop& why_stop, bool may_lend) {
   // Most replies fit here whole, header included: one call for all of it.
   std::array<std::byte, 16384> start;
   std::size_t have = 0;
@@ -116,7 +126,9 @@ Reply receive_reply(Connection& connection, const WhyStop& why_stop) {
     const bool in_body = have >= kHeaderSize;
     const auto space =
         in_body ? std::span(reply.body).subspan(filled) : std::span(start).subspan(have);
-    const std::ptrdiff_t n = receive_some(connection.socket.fd(), space, 0);
+    const std::ptrdiff_t n = may_lend && have == 0
+                                 ? receive_some(connection.socket.fd(), space, reply.lent)
+                                 : receive_some(connection.socket.fd(), space, 0);
     if (n < 0 && is_timeout(errno)) {
       std::string why = why_stop();
       if (why.empty()) continue;
@@ -176,16 +188,28 @@ class TcpTransport : public Transport {
   bool is_there(NodeIndex node) override {
     return index_is_local(node) || has_pulse_at(*nodes_[node]);
   }
+  bool is_neighbour(NodeIndex index) override {
+    if (index >= nodes() || index == self_) return false;
+    Node& node = *nodes_[index];
+    if (node.where == Where::kElsewhere || node.lost) return false;
+    if (node.where == Where::kHere && has_live_connection(node)) return true;
+    auto connection = connect(node);
+    if (!connection.is_ok()) return false;
+    give_back(node, *std::move(connection));
+    return node.where == Where::kHere;
+  }
   bool has_missed() const override { return has_missed_; }
   std::unique_ptr<Call> send(NodeIndex node, Opcode opcode, Bytes body) override;
 
  private:
   class TcpCall;
+  enum class Where { kUnknown, kHere, kElsewhere };
   // A node, and the connections to it that nobody uses at the moment.
   struct Node {
     Peer peer;
     std::string server_name;
-    std::atomic<std::size_t> best{0};  // the address that worked last
+    std::atomic<Where> where{Where::kUnknown};  // known with the first connection
+    std::atomic<std::size_t> best{0};           // the address that worked last
     // It gave no sign of life for as long as that may take. Then it is asked briefly: whoever
     // finishes without it should not wait as long again at every step.
     std::atomic<bool> lost{false};
@@ -232,6 +256,13 @@ class TcpTransport : public Transport {
     return connection;
   }
 
+  // Whether there is a connection that nobody uses, whose other end is still there.
+  static bool has_live_connection(Node& node) {
+    const std::lock_guard lock(node.mutex);
+    while (!node.idle.empty() && has_input(node.idle.back().socket.fd())) node.idle.pop_back();
+    return !node.idle.empty();
+  }
+
   void give_back(Node& node, Connection connection) {
     const std::lock_guard lock(node.mutex);
     // Kept for good: a lock that was asked for on a connection goes when the connection goes.
@@ -253,7 +284,32 @@ class TcpTransport : public Transport {
   // Sends a request; the connection that its reply will come on.
   Result<Connection> dispatch(Node& node, Opcode opcode, std::span<const std::byte> body);
 
+  Proven shake_hands_with(Node& node, Socket socket) const {
+    return shake_hands(std::move(socket), secret_, node.server_name,
+                       {patience_of(node), [&] { return why_stop(node); }});
+  }
+
+  // Within this host; none if it is on another one, or that is not to be had.
+  std::optional<Connection> connect_here(Node& node) const {
+    if (node.where == Where::kElsewhere) return std::nullopt;
+    Reached reached = reach_on_host(host_socket_name(secret_, node.server_name));
+    if (!reached.socket.is_open()) {
+      if (node.where == Where::kUnknown && !reached.again) node.where = Where::kElsewhere;
+      return std::nullopt;
+    }
+    Proven proven = shake_hands_with(node, std::move(reached.socket));
+    if (proven.connection) {
+      node.where = Where::kHere;
+      proven.connection->is_here = true;
+    }
+    return std::move(proven.connection);
+  }
+
   Result<Connection> connect(Node& node) const {
+    if (std::optional<Connection> here = connect_here(node)) {
+      node.lost = false;
+      return *std::move(here);
+    }
     const std::size_t count = node.peer.addresses.size();
     std::string causes;
     auto pause = kFirstPause;
@@ -272,8 +328,7 @@ class TcpTransport : public Transport {
         const bool is_there = reached.socket.is_open();
         Proven proven{{}, std::move(reached.error), reached.again};
         if (is_there) {
-          proven = shake_hands(std::move(reached.socket), secret_, node.server_name,
-                               {patience_of(node), [&] { return why_stop(node); }});
+          proven = shake_hands_with(node, std::move(reached.socket));
         }
         if (proven.connection) {
           node.best.store(at, std::memory_order_relaxed);
@@ -314,6 +369,10 @@ class TcpTransport::TcpCall : public Transport::Call {
     if (may_repeat(opcode)) body_ = std::move(body);
   }
   Result<Bytes> receive() override;
+  bool is_ready() override {
+    return !connection_.is_ok() || !connection_->is_here || has_input(connection_->socket.fd());
+  }
+  store::LentSegment take_lent() override { return std::move(lent_); }
 
  private:
   std::string why_stop() const {
@@ -328,6 +387,7 @@ class TcpTransport::TcpCall : public Transport::Call {
   Opcode opcode_;
   Bytes body_;
   Result<Connection> connection_;
+  store::LentSegment lent_;
 };
 
 // A request that was not sent, and why.
@@ -393,8 +453,10 @@ Result<Bytes> TcpTransport::TcpCall::receive() {
     DEDUP_TRY(connection_.status());
     Connection connection = std::move(*connection_);
     connection_ = Status(Code::kInternal, "a reply was read twice");
-    Reply reply = receive_reply(connection, [&] { return why_stop(); });
+    Reply reply = receive_reply(
+        connection, [&] { return why_stop(); }, opcode_ == Opcode::kLendSegment);
     if (reply.broken.empty()) {
+      lent_ = std::move(reply.lent);
       transport_.give_back(node_, std::move(connection));
       return to_result(std::move(reply));
     }

@@ -5,6 +5,9 @@
 // has been read, so several threads, and several requests to different nodes, may be under way at
 // once. Nothing here knows MPI. Thread-safe.
 //
+// To a service on the same host they are sockets of that host, not of the network, with the same
+// proofs and frames. It may lend what it has open: its neighbours then read it themselves.
+//
 // Nobody waits for ever for a node that is lost. A process that was killed closes its connections;
 // one that gives no answer for a while, its patience, is asked whether it runs at all (pulse.h),
 // and is waited for as long as it does.
@@ -27,6 +30,7 @@
 #include "hints/node.h"
 #include "plan/placement.h"
 #include "service/messages/request.h"
+#include "store/segment.h"
 
 namespace dedup::service {
 
@@ -53,6 +57,13 @@ class Transport {
     // Once: the reply's body, or the error that the service replied with or that kept the request
     // from it or the reply from here (kUnreachable, naming the node). What may be repeated was.
     virtual Result<Bytes> receive() = 0;
+    // Whether something has come: the reply, or the connection's end. False says that the service
+    // has not answered yet, not only that no answer was seen; so it is true where that cannot be
+    // told, which is over the network: what was sent may arrive later than what was sent after it
+    // to somebody else.
+    virtual bool is_ready() { return true; }
+    // Then: what came with it (Responder::lend).
+    virtual store::LentSegment take_lent() { return {}; }
   };
 
   virtual ~Transport() = default;
@@ -67,6 +78,8 @@ class Transport {
   virtual bool has_missed() const { return false; }
   // Without waiting; failures surface in receive().
   virtual std::unique_ptr<Call> send(NodeIndex node, Opcode opcode, Bytes body) = 0;
+  // Whether a node's process is on this host, and may lend it what it has open.
+  virtual bool is_neighbour(NodeIndex /*node*/) { return false; }
 };
 
 class Client {
@@ -85,6 +98,8 @@ class Client {
 
   // Asks whether a node's process runs, which a busy service's does. False after end().
   bool is_there(NodeIndex node) { return !has_ended() && transport_->is_there(node); }
+  // Whether a node's process, another one, is on this host, and may lend it what it has open.
+  bool is_neighbour(NodeIndex node) { return !has_ended() && transport_->is_neighbour(node); }
   // Whether some request could not be carried out since a node could not be reached. It may have
   // been for a moment only.
   bool has_missed() const { return has_ended() || transport_->has_missed(); }
@@ -115,6 +130,9 @@ class Client {
       }
     }
 
+    // See Transport::Call.
+    bool is_ready() { return client_->has_ended() || call_->is_ready(); }
+
    private:
     std::unique_ptr<Transport::Call> call_;
     const Client* client_;
@@ -130,6 +148,17 @@ class Client {
   template <typename Request>
   Result<typename Request::Reply> call(NodeIndex node, const Request& request) {
     return start(node, request).wait();
+  }
+
+  // For a request that a service answers with a segment. kIo if it did not arrive: too many files
+  // are open here, or on their way from there.
+  template <typename Request>
+  Result<store::LentSegment> borrow(NodeIndex node, const Request& request) {
+    const auto call = send(node, Request::kOpcode, encoded(request));
+    DEDUP_TRY(call->receive().status());
+    store::LentSegment lent = call->take_lent();
+    if (!lent.is_there()) return Status(Code::kIo, "what a service lent did not arrive");
+    return lent;
   }
 
  private:

@@ -15,6 +15,31 @@ std::string error_text(int error) {
   return std::generic_category().message(error);
 }
 
+namespace {
+
+Status make_blocking(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0) return {};
+  return Status(Code::kUnreachable, error_text(errno));
+}
+
+}  // namespace
+
+Reached reach_on_host(const std::string& name) {
+  sockaddr_un to;
+  socklen_t size;
+  host_address(name, to, size);
+  Socket s(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!s.is_open()) return {{}, error_text(errno), true};
+  if (connect(s.fd(), reinterpret_cast<const sockaddr*>(&to), size) != 0) {
+    return {{}, error_text(errno), errno != ECONNREFUSED};
+  }
+  if (!is_own_user(s.fd())) return {{}, "it is another user's", false};
+  const Status status = make_blocking(s.fd());
+  if (!status.is_ok()) return {{}, status.message(), true};
+  return {std::move(s), {}, false};
+}
+
 Reached reach(const std::string& address, std::uint16_t port, std::chrono::milliseconds within,
               std::chrono::seconds patience) {
   sockaddr_storage to;
@@ -35,10 +60,8 @@ Reached reach(const std::string& address, std::uint16_t port, std::chrono::milli
     if (n < 0 || getsockopt(s.fd(), SOL_SOCKET, SO_ERROR, &error, &error_size) != 0) error = errno;
     if (error != 0) return {{}, error_text(error), error == ETIMEDOUT};
   }
-  const int flags = fcntl(s.fd(), F_GETFL);
-  if (flags < 0 || fcntl(s.fd(), F_SETFL, flags & ~O_NONBLOCK) != 0) {
-    return {{}, error_text(errno), false};
-  }
+  const Status status = make_blocking(s.fd());
+  if (!status.is_ok()) return {{}, status.message(), false};
   const Status tuned = tune_connection(s.fd(), patience);
   if (!tuned.is_ok()) return {{}, tuned.message(), false};
   return {std::move(s), {}, false};

@@ -24,6 +24,10 @@ struct Reached {
 Reached reach(const std::string& address, std::uint16_t port, std::chrono::milliseconds within,
               std::chrono::seconds patience);
 
+// The same within this host, under a name of host_socket_name(). It does not wait: who is here
+// takes a connection at once. `again`: somebody is, but cannot take it now.
+Reached reach_on_host(const std::string& name);
+
 // Asked when nothing has come for a while: the empty string, to wait on, or why not.
 using WhyStop = std::function<std::string()>;
 

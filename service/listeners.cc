@@ -52,6 +52,19 @@ Status Listeners::add(const std::string& address) {
   return {};
 }
 
+Socket listen_on_host(const std::string& name) {
+  sockaddr_un at;
+  socklen_t size;
+  host_address(name, at, size);
+  Socket listener(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!listener.is_open() ||
+      bind(listener.fd(), reinterpret_cast<const sockaddr*>(&at), size) != 0 ||
+      ::listen(listener.fd(), SOMAXCONN) != 0) {
+    return {};
+  }
+  return listener;
+}
+
 Socket accept_connection(int listener) {
   int fd;
   do {

@@ -1,4 +1,5 @@
-// Sockets that listen for TCP connections at one port of several addresses.
+// Sockets that listen: for TCP connections at one port of several addresses, and for those of
+// processes of this host.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,10 @@ class Listeners {
   std::vector<Socket> sockets_;
   std::uint16_t port_ = 0;
 };
+
+// Listens for processes of this host, under a name of host_socket_name(); nonblocking. An invalid
+// socket if that cannot be.
+Socket listen_on_host(const std::string& name);
 
 // A connection that waits, or an invalid socket and errno. Never EINTR.
 Socket accept_connection(int listener);

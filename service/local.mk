@@ -28,6 +28,8 @@ libdedup_core_la_SOURCES += \
   service/frame_mac.h \
   service/index_writing.cc \
   service/index_writing.h \
+  service/known_places.cc \
+  service/known_places.h \
   service/live_chunks.cc \
   service/live_chunks.h \
   service/listeners.cc \
@@ -43,6 +45,8 @@ libdedup_core_la_SOURCES += \
   service/messages/request.cc \
   service/messages/request.h \
   service/messages/store_node.h \
+  service/neighbours.cc \
+  service/neighbours.h \
   service/node_commit.cc \
   service/node_commit.h \
   service/node_handler.cc \
@@ -77,6 +81,7 @@ service_unit_tests = \
   test/unit/service_file_home_test.cc \
   test/unit/service_frame_mac_test.cc \
   test/unit/service_messages_test.cc \
+  test/unit/service_neighbours_test.cc \
   test/unit/service_node_handler_test.cc \
   test/unit/service_pulse_test.cc \
   test/unit/service_restore_test.cc \

@@ -1,5 +1,6 @@
 #include "service/local_calls.h"
 
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -12,11 +13,13 @@ namespace dedup::service {
 // Guarded by the service's mutex.
 struct LocalCalls::Answer {
   std::condition_variable given;
+  std::atomic<bool> is_given = false;  // may be read without the mutex
   std::optional<Result<Bytes>> result;
   bool is_dropped = false;  // the handler let go of the request
 
   void give(Result<Bytes> what) {
     result = std::move(what);
+    is_given.store(true, std::memory_order_release);
     given.notify_all();
   }
 };
@@ -57,6 +60,8 @@ class LocalCalls::Call : public Transport::Call {
     (void)no_exceptions([&] { calls_.handler_->closed(id_); });
     calls_.after_();
   }
+
+  bool is_ready() override { return answer_ && answer_->is_given.load(std::memory_order_acquire); }
 
   Result<Bytes> receive() override {
     std::unique_lock lock(calls_.mutex_);

@@ -1,8 +1,10 @@
 // Takes requests apart for the three roles of a node.
+#include <iterator>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/fields.h"
@@ -42,8 +44,8 @@ class NodeHandler : public Handler {
                                                                             body, responder) ||
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
-        answer_one_of<Attach, Detach, Restore, Collect, OpenSegment>(*this, opcode, body,
-                                                                     responder) ||
+        answer_one_of<Attach, Detach, Restore, Collect, OpenSegment, LendSegment, AwaitWriter,
+                      AskWriters>(*this, opcode, body, responder) ||
         answer_one_of<Find, GetRecord, Adopt, Drop, Space, OpenLog, Look, Claim, Register, Release,
                       ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, RecallLease,
                       ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits, JoinStripes,
@@ -56,6 +58,9 @@ class NodeHandler : public Handler {
 
   void closed(ConnectionId connection) override {
     file_home_.closed(connection);
+    std::erase_if(awaiting_, [&](const auto& one) {
+      return one.second.responder->connection() == connection;
+    });
     const auto task = tasks_.find(connection);
     if (task == tasks_.end()) return;
     executor_.cancel(task->second);
@@ -66,12 +71,15 @@ class NodeHandler : public Handler {
 
   // Block homes know the files that are attached, too.
   Result<AttachReply> on(const Attach& request) {
+    const std::optional<Id128> before = store_node_.read_only_base(request.identity);
     DEDUP_ASSIGN(AttachReply reply, store_node_.on(request));
+    if (before != store_node_.read_only_base(request.identity)) end_awaiting(request.identity);
     block_homes_.attach(request.identity, request.base);
     spill(request.identity);
     return reply;
   }
   Result<Empty> on(const Detach& request) {
+    end_awaiting(request.identity);
     block_homes_.detach(request.identity);
     return store_node_.on(request);
   }
@@ -93,11 +101,51 @@ class NodeHandler : public Handler {
         request.in_background ? Executor::Precedence::kBackground : Executor::Precedence::kCommit,
         request.bytes_per_second);
   }
+  void on(const AwaitWriter& request, std::unique_ptr<Responder> responder) {
+    const auto [waiting, is_new] = awaiting_.try_emplace(request.ticket);
+    if (is_new) {
+      waiting->second.responder = std::move(responder);
+    } else {
+      responder->reply(Status(Code::kArgument, "a ticket that is in use"), {});
+    }
+  }
+  Result<AskWritersReply> on(const AskWriters& request) {
+    AskWritersReply reply;
+    const std::optional<Id128> base = store_node_.read_only_base(request.identity);
+    if (!base) return reply;
+    reply.may_write = false;
+    reply.base = *base;
+    const auto waiting = awaiting_.find(request.ticket);
+    reply.is_awaited = waiting != awaiting_.end();
+    if (reply.is_awaited) waiting->second.files.insert(request.identity);
+    return reply;
+  }
+  void on(const LendSegment& request, std::unique_ptr<Responder> responder) {
+    Result<store::LentSegment> lent = store_node_.on(request);
+    if (lent.is_ok()) {
+      responder->lend(*std::move(lent));
+    } else {
+      responder->reply(lent.status(), {});
+    }
+  }
 
  private:
   void spill(const Id128& identity) {
     auto task = store_node_.spill(identity);
     if (task) executor_.add(std::move(task), Executor::Precedence::kBackground);
+  }
+
+  // A process that wants to know when somebody can write to one of these.
+  struct Awaiting {
+    std::unique_ptr<Responder> responder;
+    std::unordered_set<Id128> files;
+  };
+  void end_awaiting(const Id128& identity) {
+    for (auto it = awaiting_.begin(); it != awaiting_.end();) {
+      const bool ends = it->second.files.contains(identity);
+      if (ends) it->second.responder->reply({}, {});
+      it = ends ? awaiting_.erase(it) : std::next(it);
+    }
   }
 
   // Whether the opcode is one of these requests'; if so, it is answered, or will be.
@@ -142,6 +190,7 @@ class NodeHandler : public Handler {
   NodeIndex self_;
   Executor& executor_;
   std::unordered_map<ConnectionId, Executor::Ticket> tasks_;  // the last one of each
+  std::unordered_map<Id128, Awaiting> awaiting_;              // by their tickets
   FileHome file_home_;
   BlockHomes block_homes_;
   StoreNode store_node_;

@@ -16,6 +16,7 @@
 #include <new>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 
@@ -46,6 +47,7 @@ constexpr int kPauseMilliseconds = 50;
 struct Connection {
   Socket socket;
   std::optional<FrameMacs> macs;  // once the secret is proven
+  bool is_here = false;           // its other end is a process of this host
   bool doomed = false;
   bool busy = false;          // a request was handed to the handler, its reply is not sent yet
   bool wants_output = false;  // registered for it
@@ -61,7 +63,14 @@ struct Connection {
   std::optional<HeaderBytes> reply_header;  // none: it cannot be made
   Bytes reply;
   std::size_t reply_sent = 0;  // header and body
+  store::LentSegment lent;     // goes with it
 };
+
+// DEDUP_SAME_HOST=network: processes of one host go about it as if they were on several.
+bool shares_host() {
+  const char* const wanted = std::getenv("DEDUP_SAME_HOST");
+  return wanted == nullptr || std::string_view(wanted) != "network";
+}
 
 // All that happens in the service thread, while it holds the mutex; who asks the handler elsewhere
 // holds it, too.
@@ -80,6 +89,7 @@ class Loop {
     // What the handler still answers while it is destroyed finds nobody, and nobody comes who would
     // wait for an answer.
     listeners_ = {};
+    host_listener_ = {};
     connections_.clear();
     local_.end();
     handler_.reset();
@@ -100,7 +110,12 @@ class Loop {
     [[maybe_unused]] const ssize_t n = write(waker_.fd(), &one, sizeof one);
   }
   // Nothing is thrown: what cannot be sent for lack of memory ends its connection.
-  void reply(ConnectionId id, const Status& status, Bytes body) noexcept;
+  void reply(ConnectionId id, const Status& status, Bytes body,
+             store::LentSegment lent = {}) noexcept;
+  bool is_here(ConnectionId id) const {
+    const auto found = connections_.find(id);
+    return found != connections_.end() && found->second->is_here;
+  }
   // A request will not be answered by the handler.
   void dropped(ConnectionId id) noexcept;
 
@@ -114,10 +129,10 @@ class Loop {
   Status watch(int fd, std::uint64_t id, std::uint32_t events, int operation);
   void event(ConnectionId id, std::uint32_t what);
   void woken();
-  void accept_some(int listener);
+  void accept_some(const Socket& listener);
   bool make_room_for_descriptor();
   void doom_oldest_unproven();
-  void admit(Socket socket);
+  void admit(Socket socket, bool is_here);
   void input(ConnectionId id, Connection& c);
   void handshake(ConnectionId id, Connection& c, std::span<const std::byte> in);
   void frame(ConnectionId id, Connection& c, std::span<const std::byte> in);
@@ -131,6 +146,7 @@ class Loop {
   Secret secret_;
   std::chrono::seconds patience_;
   Listeners listeners_;
+  Socket host_listener_;  // for processes of this host; not open: they come like others
   Socket waker_;
   Socket poller_;
   std::vector<std::string> addresses_;
@@ -166,6 +182,11 @@ class LoopResponder : public Responder {
     answered_ = true;
     loop_->reply(id_, status, std::move(body));
   }
+  void lend(store::LentSegment what) override {
+    if (answered_ || !loop_->is_here(id_)) return Responder::lend(std::move(what));
+    answered_ = true;
+    loop_->reply(id_, {}, {}, std::move(what));
+  }
 
  private:
   Loop* loop_;
@@ -200,6 +221,7 @@ Status Loop::listen(bool loopback_only) {
     DEDUP_ASSIGN(listeners_, std::move(listeners));
   }
   name_ = server_name(addresses_, port());
+  if (shares_host()) host_listener_ = listen_on_host(host_socket_name(secret_, name_));
   waker_ = Socket(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   poller_ = Socket(epoll_create1(EPOLL_CLOEXEC));
   if (!waker_.is_open() || !poller_.is_open()) {
@@ -212,9 +234,11 @@ Status Loop::listen(bool loopback_only) {
 
 bool Loop::watch_listeners(std::uint32_t events, int operation) {
   const auto& sockets = listeners_.sockets();
-  return std::all_of(sockets.begin(), sockets.end(), [&](const Socket& listener) {
+  const auto is_watched = [&](const Socket& listener) {
     return watch(listener.fd(), kListener, events, operation).is_ok();
-  });
+  };
+  return std::all_of(sockets.begin(), sockets.end(), is_watched) &&
+         (!host_listener_.is_open() || is_watched(host_listener_));
 }
 
 void Loop::run() {
@@ -254,7 +278,8 @@ void Loop::woken() {
 
 void Loop::event(ConnectionId id, std::uint32_t what) {
   if (id == kListener) {
-    for (const Socket& listener : listeners_.sockets()) accept_some(listener.fd());
+    for (const Socket& listener : listeners_.sockets()) accept_some(listener);
+    if (host_listener_.is_open()) accept_some(host_listener_);
     return;
   }
   // Gone if an earlier event of this round closed it.
@@ -283,11 +308,11 @@ void Loop::doom_oldest_unproven() {
   close_doomed();
 }
 
-void Loop::accept_some(int listener) {
+void Loop::accept_some(const Socket& listener) {
   for (int i = 0; i < kAcceptBatch; ++i) {
-    Socket socket = accept_connection(listener);
+    Socket socket = accept_connection(listener.fd());
     if (socket.is_open()) {
-      admit(std::move(socket));
+      admit(std::move(socket), &listener == &host_listener_);
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
@@ -301,16 +326,19 @@ void Loop::accept_some(int listener) {
   }
 }
 
-void Loop::admit(Socket socket) {
+void Loop::admit(Socket socket, bool is_here) {
   const ConnectionId id = next_id_++;
   auto c = std::make_unique<Connection>();
   c->socket = std::move(socket);
+  c->is_here = is_here;
   c->nonce = make_nonce();
   std::array<std::byte, kHelloSize> hello;
   std::memcpy(hello.data(), kMagic, kMagicSize);
   std::memcpy(hello.data() + kMagicSize, c->nonce.data(), c->nonce.size());
   // Always fits into the buffer of a new connection.
-  if (!tune_connection(c->socket.fd(), patience_).is_ok() ||
+  const bool is_ready =
+      is_here ? is_own_user(c->socket.fd()) : tune_connection(c->socket.fd(), patience_).is_ok();
+  if (!is_ready ||
       send_some(c->socket.fd(), {}, hello, kHeaderSize, 0) !=
           static_cast<std::ptrdiff_t>(hello.size()) ||
       !watch(c->socket.fd(), id, EPOLLIN, EPOLL_CTL_ADD).is_ok()) {
@@ -432,12 +460,14 @@ void Loop::dropped(ConnectionId id) noexcept {
   }
 }
 
-void Loop::reply(ConnectionId id, const Status& status, Bytes body) noexcept {
+void Loop::reply(ConnectionId id, const Status& status, Bytes body,
+                 store::LentSegment lent) noexcept {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   Connection& c = *found->second;
   const bool sent = no_exceptions([&] {
                       begin_reply(c, status, std::move(body));
+                      c.lent = std::move(lent);
                       output(id, c);
                     }).is_ok();
   if (!sent) doom(id, c);
@@ -467,11 +497,19 @@ void Loop::output(ConnectionId id, Connection& c) {
   }
   const std::size_t size = c.reply_header->size() + c.reply.size();
   while (c.reply_sent < size) {
+    const bool lends = c.reply_sent == 0 && c.lent.is_there();
     const std::ptrdiff_t n =
-        send_some(c.socket.fd(), *c.reply_header, c.reply, c.reply_sent, MSG_DONTWAIT);
+        lends ? send_some(c.socket.fd(), *c.reply_header, c.reply, c.lent, MSG_DONTWAIT)
+              : send_some(c.socket.fd(), *c.reply_header, c.reply, c.reply_sent, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       want_output(id, c, true);
       return;
+    }
+    // Too many are on their way to others already (ETOOMANYREFS), or the connection is broken,
+    // which shows again: who asked for it sees that it did not come.
+    if (n < 0 && lends) {
+      c.lent = {};
+      continue;
     }
     if (n < 0) {
       doom(id, c);
@@ -482,6 +520,7 @@ void Loop::output(ConnectionId id, Connection& c) {
   want_output(id, c, false);
   c.busy = false;
   c.reply = {};
+  c.lent = {};
 }
 
 void Loop::want_output(ConnectionId id, Connection& c, bool wanted) {
@@ -494,6 +533,9 @@ void Loop::want_output(ConnectionId id, Connection& c, bool wanted) {
 void Loop::doom(ConnectionId id, Connection& c) noexcept {
   if (c.doomed) return;
   c.doomed = true;
+  // Its other end sees at once that nothing comes any more, before anybody is answered what it
+  // should have been told first (AwaitWriter).
+  shutdown(c.socket.fd(), SHUT_RDWR);
   doomed_.push_back(id);
 }
 
@@ -513,6 +555,10 @@ void Loop::close_doomed() noexcept {
 }
 
 }  // namespace
+
+void Responder::lend(store::LentSegment /*what*/) {
+  reply(Status(Code::kUnsupported, "it is lent to processes of the same host only"), {});
+}
 
 struct Server::Private {
   Private(const Secret& secret, std::chrono::seconds patience, std::unique_ptr<Handler> handler)

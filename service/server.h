@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "hints/node.h"
 #include "service/client.h"
+#include "store/segment.h"
 
 namespace dedup::service {
 
@@ -36,6 +37,8 @@ class Responder {
   virtual ConnectionId connection() const = 0;
   // `body`: the encoded Reply; ignored if `status` is an error.
   virtual void reply(const Status& status, Bytes body) = 0;
+  // Ok, without a body, and the segment for who asked; kUnsupported to who is on another host.
+  virtual void lend(store::LentSegment what);
 };
 
 class Handler {

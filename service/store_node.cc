@@ -183,6 +183,12 @@ Result<AttachReply> StoreNode::on(const Attach& request) {
   return reply;
 }
 
+std::optional<Id128> StoreNode::read_only_base(const Id128& identity) const {
+  const auto it = files_.find(identity);
+  if (it == files_.end() || it->second.check_writable().is_ok()) return std::nullopt;
+  return it->second.base();
+}
+
 Result<Empty> StoreNode::on(const Detach& request) {
   if (!request.drop && !files_.contains(request.identity)) return Empty{};
   auto reply = with_file(request.identity, [&](AttachedFile& file) {
@@ -307,6 +313,13 @@ Result<LocateReply> StoreNode::on(const Locate& request) {
 Result<ChunksReply> StoreNode::on(const GetChunks& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<ChunksReply> {
     return file.chunks().read(request.chunks);
+  });
+}
+
+Result<store::LentSegment> StoreNode::on(const LendSegment& request) {
+  return with_file(request.identity, [&](AttachedFile& file) -> Result<store::LentSegment> {
+    DEDUP_ASSIGN(const auto reader, file.store().segment(request.identity, request.number));
+    return reader->lend();
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -39,6 +40,8 @@ class StoreNode {
   Result<GetRecordReply> on(const GetRecord& request);
   // An error leaves what was attached before as it was.
   Result<AttachReply> on(const Attach& request);
+  // The generation that the file is, if this job has it attached for reading only.
+  std::optional<Id128> read_only_base(const Id128& identity) const;
   // The file is detached whatever the reply. Harmless if it is not attached, unless `drop` is set.
   Result<Empty> on(const Detach& request);
   Result<Empty> on(const Adopt& request);
@@ -55,6 +58,7 @@ class StoreNode {
   Result<Empty> on(const Distrust& request);
   Result<LocateReply> on(const Locate& request);
   Result<ChunksReply> on(const GetChunks& request);
+  Result<store::LentSegment> on(const LendSegment& request);
   Result<PutReply> on(const PutChunks& request);
   // kNotFound if the log is gone or was cleared there.
   Result<BytesReply> on(const ReadLog& request);

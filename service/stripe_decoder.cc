@@ -52,7 +52,28 @@ plan::StripeDecoding StripeDecoder::decode(const plan::StripeUnit& stripe,
   return decoding;
 }
 
-// From all nodes at the same time.
+bool StripeDecoder::read_near(plan::StripeDecoding& decoding, std::size_t question, NodeIndex node,
+                              std::span<const NamedChunk> chunks) {
+  std::size_t bytes = 0;
+  for (const NamedChunk& chunk : chunks) bytes += chunk.length;
+  if (bytes > part_bytes_) {
+    part_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    part_bytes_ = bytes;
+  }
+  std::vector<store::ChunkTarget> targets;
+  std::vector<std::span<const std::byte>> read;
+  std::byte* next = part_.get();
+  for (const NamedChunk& chunk : chunks) {
+    targets.push_back({chunk.fingerprint, {next, chunk.length}});
+    read.emplace_back(next, chunk.length);
+    next += chunk.length;
+  }
+  if (!neighbours_->read(node, targets).empty()) return false;
+  decoding.take(question, read);
+  return true;
+}
+
+// From all nodes at the same time, but for those whose stores this process reads itself.
 void StripeDecoder::answer(plan::StripeDecoding& decoding) {
   struct Asked {
     std::size_t question;
@@ -60,16 +81,30 @@ void StripeDecoder::answer(plan::StripeDecoding& decoding) {
     Client::Pending<GetChunks> pending;
   };
   std::vector<Asked> asked;
+  std::vector<std::pair<std::size_t, std::vector<NamedChunk>>> near;
+  const auto node_of = [&](std::size_t q) {
+    return decoding.stripe().nodes[decoding.questions()[q].slot];
+  };
+  const auto ask = [&](std::size_t q, std::vector<NamedChunk> chunks) {
+    auto pending = services_.start(node_of(q), GetChunks{identity_, chunks});
+    asked.push_back({q, std::move(chunks), std::move(pending)});
+  };
   for (std::size_t q = 0; q < decoding.questions().size(); ++q) {
-    const NodeIndex node = decoding.stripe().nodes[decoding.questions()[q].slot];
+    const NodeIndex node = node_of(q);
     std::vector<NamedChunk> chunks = decoding.questions()[q].chunks;
     if (chunks[0].length == 0) {
       const auto length = length_of(node, chunks[0].fingerprint);
       if (!length) continue;
       chunks[0].length = *length;
     }
-    auto pending = services_.start(node, GetChunks{identity_, chunks});
-    asked.push_back({q, std::move(chunks), std::move(pending)});
+    if (neighbours_ != nullptr && neighbours_->has(node)) {
+      near.emplace_back(q, std::move(chunks));
+    } else {
+      ask(q, std::move(chunks));
+    }
+  }
+  for (auto& [q, chunks] : near) {
+    if (!read_near(decoding, q, node_of(q), chunks)) ask(q, std::move(chunks));
   }
   for (Asked& one : asked) {
     const auto reply = one.pending.wait();

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,14 +16,16 @@
 #include "plan/placement.h"
 #include "plan/stripe_decoding.h"
 #include "service/client.h"
+#include "service/neighbours.h"
 
 namespace dedup::service {
 
 class StripeDecoder {
  public:
-  // `services` must outlive it.
-  StripeDecoder(Client& services, const Id128& identity)
-      : services_(services), identity_(identity) {}
+  // `neighbours`: through whom what is on this host is read; null: all is asked for. Both must
+  // outlive it.
+  StripeDecoder(Client& services, const Id128& identity, Neighbours* neighbours = nullptr)
+      : services_(services), identity_(identity), neighbours_(neighbours) {}
 
   // A chunk of a unit that is lost, and where it goes.
   struct Target {
@@ -44,9 +47,15 @@ class StripeDecoder {
   std::optional<std::uint32_t> length_of(NodeIndex node, const Fingerprint& name);
   plan::StripeDecoding decode(const plan::StripeUnit& stripe, std::vector<NamedChunk> lost);
   void answer(plan::StripeDecoding& decoding);
+  // Whether a question could be answered by reading the node's store.
+  bool read_near(plan::StripeDecoding& decoding, std::size_t question, NodeIndex node,
+                 std::span<const NamedChunk> chunks);
 
   Client& services_;
   Id128 identity_;
+  Neighbours* neighbours_;
+  std::unique_ptr<std::byte[]> part_;  // of a stripe, as it was read
+  std::size_t part_bytes_ = 0;
   Id128 known_;  // the stripe that units_ is of
   std::vector<plan::UnitChunks> units_;
 };

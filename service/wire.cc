@@ -111,15 +111,6 @@ std::optional<FrameHeader> decode_header(std::span<const std::byte, kHeaderSize>
   return header;
 }
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-Socket::~Socket() {
-  if (fd_ >= 0) close(fd_);
-}
-
 bool parse_address(const std::string& text, std::uint16_t port, sockaddr_storage& out,
                    socklen_t& size) {
   out = {};
@@ -138,6 +129,29 @@ bool parse_address(const std::string& text, std::uint16_t port, sockaddr_storage
     return true;
   }
   return false;
+}
+
+std::string host_socket_name(const Secret& secret, const std::string& server_name) {
+  Proof name;
+  if (!make_keyed(secret, "dedup socket", {}, {}, server_name, name)) return {};
+  Id128 half;
+  std::copy_n(name.begin(), half.bytes.size(), half.bytes.begin());
+  return "dedup-" + half.hex();
+}
+
+void host_address(const std::string& name, sockaddr_un& out, socklen_t& size) {
+  out = {};
+  out.sun_family = AF_UNIX;
+  // Behind a zero: it is no name of a file.
+  const std::size_t length = std::min(name.size(), sizeof out.sun_path - 1);
+  std::memcpy(out.sun_path + 1, name.data(), length);
+  size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+}
+
+bool is_own_user(int fd) {
+  ucred other{};
+  socklen_t size = sizeof other;
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
 }
 
 Status tune_connection(int fd, std::chrono::seconds patience) {
@@ -167,8 +181,11 @@ std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, int flags) {
   return n;
 }
 
-std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
-                         std::size_t sent, int flags) {
+namespace {
+
+// sendmsg of header and body from byte `sent` on; `control`: what else goes with it.
+std::ptrdiff_t send_parts(int fd, const HeaderBytes& header, std::span<const std::byte> body,
+                          std::size_t sent, std::span<std::byte> control, int flags) {
   iovec parts[2];
   std::size_t count = 0;
   const auto add = [&](std::span<const std::byte> part, std::size_t skip) {
@@ -183,10 +200,64 @@ std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std:
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = count;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
   ssize_t n;
   do {
     n = sendmsg(fd, &message, flags | MSG_NOSIGNAL);
   } while (n < 0 && errno == EINTR);
+  return n;
+}
+
+// Room for one descriptor beside what is sent.
+struct Control {
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes{};
+};
+
+}  // namespace
+
+std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
+                         std::size_t sent, int flags) {
+  return send_parts(fd, header, body, sent, {}, flags);
+}
+
+std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
+                         const store::LentSegment& lent, int flags) {
+  Control control;
+  cmsghdr about{};
+  about.cmsg_level = SOL_SOCKET;
+  about.cmsg_type = SCM_RIGHTS;
+  about.cmsg_len = CMSG_LEN(sizeof(int));
+  const int which = lent.descriptor().fd();
+  std::memcpy(control.bytes.data(), &about, sizeof about);
+  std::memcpy(control.bytes.data() + CMSG_LEN(0), &which, sizeof which);
+  return send_parts(fd, header, body, 0, control.bytes, flags);
+}
+
+std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, store::LentSegment& lent) {
+  Control control;
+  iovec part{out.data(), out.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes.data();
+  message.msg_controllen = control.bytes.size();
+  ssize_t n;
+  do {
+    n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0 || message.msg_controllen < CMSG_LEN(0)) return n;
+  cmsghdr about;
+  std::memcpy(&about, control.bytes.data(), sizeof about);
+  if (about.cmsg_level != SOL_SOCKET || about.cmsg_type != SCM_RIGHTS) return n;
+  // All that came is this process's to close, also if it is more than was agreed on: there is room
+  // for it since the kernel aligns what it gives.
+  const std::size_t end = std::min<std::size_t>(about.cmsg_len, message.msg_controllen);
+  for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= end; at += sizeof(int)) {
+    int which;
+    std::memcpy(&which, control.bytes.data() + at, sizeof which);
+    lent = store::LentSegment(Descriptor(which));
+  }
   return n;
 }
 

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <array>
 #include <chrono>
@@ -25,8 +26,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/status.h"
 #include "service/client.h"
+#include "store/segment.h"
 
 namespace dedup::service {
 
@@ -66,25 +69,19 @@ HeaderBytes encode_header(const FrameHeader& header);
 // Nothing if it was damaged on its way.
 std::optional<FrameHeader> decode_header(std::span<const std::byte, kHeaderSize> bytes);
 
-// A file descriptor, closed when destroyed.
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int fd) : fd_(fd) {}
-  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept;
-  ~Socket();
-
-  int fd() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
+using Socket = Descriptor;
 
 // Where a numeric address and a port lead to; false if it is none.
 bool parse_address(const std::string& text, std::uint16_t port, sockaddr_storage& out,
                    socklen_t& size);
+
+// What a service is called by processes of its own host, as a socket of the abstract namespace:
+// only who knows the secret can tell. Empty if it cannot be computed.
+std::string host_socket_name(const Secret& secret, const std::string& server_name);
+// Where such a name leads to.
+void host_address(const std::string& name, sockaddr_un& out, socklen_t& size);
+// Whether the other end of such a connection is of this user.
+bool is_own_user(int fd);
 
 // No delay for small messages, and an error within about `patience` when the other host has
 // vanished.
@@ -95,6 +92,11 @@ std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, int flags);
 // `header` and `body` from byte `sent` on, counted over both.
 std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
                          std::size_t sent, int flags);
+// The same over a connection within this host, with a segment, which goes with the first byte. One
+// that cannot be received (this process has too many files open) is not there.
+std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, store::LentSegment& lent);
+std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
+                         const store::LentSegment& lent, int flags);
 
 // Addresses under which other hosts may reach this one, numeric: of all interfaces that are up,
 // without loopback and link-local ones, or only those that `wanted` (an interface's name or an

@@ -15,32 +15,48 @@ constexpr std::size_t kStretchBytes = std::size_t{512} << 10;
 constexpr std::size_t kFirstGuess = 8;
 constexpr std::size_t kLeastGuess = 2;  // the one that was looked up, and one more
 
-// The positions in `which` where stretches begin: wherever chunks are not wanted one after the
-// other, a stretch is long enough, or the numbers of chunks without a header do not go on.
+// Finds out where stretches begin: wherever chunks are not wanted one after the other, a stretch is
+// long enough, or the numbers of chunks without a header do not go on.
+class Stretches {
+ public:
+  // Whether one begins with the next chunk. `follows`: it is wanted after the one before.
+  bool begins_with(const Fingerprint& name, std::size_t bytes, bool follows) {
+    const bool single = is_single(name);
+    const std::uint64_t own_number = single ? number_of_single(name) : 0;
+    const bool goes_on = follows && count_ != 0 && count_ < kStretch &&
+                         bytes_ + bytes <= kStretchBytes &&
+                         (!single || (numbered_ && own_number == number_ + 1));
+    if (!goes_on) {
+      count_ = 0;
+      bytes_ = 0;
+      numbered_ = false;
+    }
+    ++count_;
+    bytes_ += bytes;
+    if (single) {
+      numbered_ = true;
+      number_ = own_number;
+    }
+    return !goes_on;
+  }
+
+ private:
+  std::size_t count_ = 0;
+  std::size_t bytes_ = 0;
+  // Of the stretch's last chunk without a header, if it has one.
+  bool numbered_ = false;
+  std::uint64_t number_ = 0;
+};
+
+// Their positions in `which`.
 std::vector<std::size_t> begins_of_stretches(std::span<const ChunkTarget> chunks,
                                              const std::vector<std::size_t>& which) {
   std::vector<std::size_t> begins;
-  std::size_t bytes = 0;
-  // Of the stretch's last chunk without a header, if it has one.
-  bool numbered = false;
-  std::uint64_t number = 0;
+  Stretches stretches;
   for (std::size_t k = 0; k < which.size(); ++k) {
     const ChunkTarget& chunk = chunks[which[k]];
-    const bool single = is_single(chunk.fingerprint);
-    const std::uint64_t own_number = single ? number_of_single(chunk.fingerprint) : 0;
-    bytes += chunk.out.size();
-    const bool goes_on = k != 0 && which[k] == which[k - 1] + 1 && k - begins.back() < kStretch &&
-                         bytes <= kStretchBytes &&
-                         (!single || (numbered && own_number == number + 1));
-    if (!goes_on) {
-      begins.push_back(k);
-      bytes = chunk.out.size();
-      numbered = false;
-    }
-    if (single) {
-      numbered = true;
-      number = own_number;
-    }
+    const bool follows = k != 0 && which[k] == which[k - 1] + 1;
+    if (stretches.begins_with(chunk.fingerprint, chunk.out.size(), follows)) begins.push_back(k);
   }
   return begins;
 }
@@ -50,6 +66,17 @@ void give_seal(const ChunkTarget& chunk, const ChunkSeal& seal) {
 }
 
 }  // namespace
+
+std::vector<Fingerprint> firsts_of_stretches(std::span<const NamedChunk> chunks) {
+  std::vector<Fingerprint> firsts;
+  Stretches stretches;
+  for (const NamedChunk& chunk : chunks) {
+    if (stretches.begins_with(chunk.fingerprint, chunk.length, true)) {
+      firsts.push_back(chunk.fingerprint);
+    }
+  }
+  return firsts;
+}
 
 std::vector<std::size_t> ChunkReader::read(std::span<const ChunkTarget> chunks) {
   Positions left(chunks.size());

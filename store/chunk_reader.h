@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "base/piece.h"
 #include "base/types.h"
 #include "store/segment.h"
 
@@ -30,6 +31,9 @@ struct ChunkTarget {
   std::span<std::byte> out;
   ChunkSeal* seal = nullptr;  // if it is wanted
 };
+
+// Those of chunks that are wanted one after the other which would be looked up.
+std::vector<Fingerprint> firsts_of_stretches(std::span<const NamedChunk> chunks);
 
 // One thread.
 class ChunkReader {

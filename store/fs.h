@@ -37,6 +37,8 @@ class File {
   System& system() const { return *system_; }
   int fd() const { return fd_; }
   const std::string& path() const { return path_; }
+  // The descriptor, for somebody else to close.
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   System* system_ = nullptr;

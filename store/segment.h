@@ -14,9 +14,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "base/descriptor.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "base/worker.h"
@@ -69,6 +72,25 @@ struct ChunkSeal {
 ChunkSeal seal_of(const SegmentChunk& chunk);
 // Whether these are the bytes that were sealed, or, without a header, named so.
 bool holds(const ChunkSeal& seal, const SegmentChunk& chunk);
+
+class SegmentReader;
+
+// Leave to read one segment, and nothing else, wherever it is and even if it is removed meanwhile.
+// It is a value that goes to another process of this host: what it consists of is known to the
+// store, and to who carries it there (service/wire.h).
+class LentSegment {
+ public:
+  LentSegment() = default;  // nothing
+  explicit LentSegment(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+  bool is_there() const { return descriptor_.is_open(); }
+  const Descriptor& descriptor() const { return descriptor_; }
+  // Takes it. `name`: what to call the segment in messages. kCorrupt if it is none.
+  Result<std::shared_ptr<const SegmentReader>> open(std::string name) &&;
+
+ private:
+  Descriptor descriptor_;
+};
 
 // Appends chunks to one segment. One thread, one process.
 class SegmentWriter {
@@ -125,6 +147,9 @@ class SegmentReader {
                                      std::span<const Fingerprint> fingerprints,
                                      std::span<const std::span<std::byte>> outs,
                                      std::span<ChunkSeal> seals = {}) const = 0;
+  // For another process of this host, which need not reach the store. kUnsupported if the store
+  // does not lend.
+  virtual Result<LentSegment> lend() const;
 };
 
 }  // namespace dedup::store

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,8 @@ namespace {
 
 // ReadShard's limit: a block takes at most about 64 KiB of a reply.
 constexpr std::size_t kBlocksAtOnce = service::kPayload / (std::size_t{64} << 10);
+// Requests under way at the same time.
+constexpr std::size_t kPartsAtOnce = 8;
 
 // Whether a node that answers like that does not have the recipe, or has a bad copy of it.
 bool is_gone(const Status& status) {
@@ -62,52 +65,74 @@ std::string BaseRecipe::place_of(std::uint64_t block) const {
   return range_text(begin, std::min(kBlockSpan, size - begin));
 }
 
-Status BaseRecipe::read_from(NodeIndex node, const service::ReadShard& request,
-                             std::span<const std::size_t> where,
-                             std::vector<BaseBlock>& out) const {
-  DEDUP_ASSIGN(service::ReadShardReply reply, client_->call(node, request));
+Status BaseRecipe::take(Result<service::ReadShardReply> reply, const Part& part,
+                        std::vector<BaseBlock>& out) const {
+  DEDUP_TRY(reply.status());
   const auto are_asked_for = [](const store::EncodedBlock& block, std::uint64_t number) {
     return block.number == number;
   };
-  if (!std::equal(reply.blocks.begin(), reply.blocks.end(), request.blocks.begin(),
-                  request.blocks.end(), are_asked_for)) {
+  if (!std::equal(reply->blocks.begin(), reply->blocks.end(), part.request.blocks.begin(),
+                  part.request.blocks.end(), are_asked_for)) {
     return {Code::kCorrupt, "a node answered with other blocks"};
   }
-  for (std::size_t i = 0; i < where.size(); ++i) {
-    BaseBlock& to = out[where[i]];
-    to.encoded = std::move(reply.blocks[i]);
+  for (std::size_t i = 0; i < part.where.size(); ++i) {
+    BaseBlock& to = out[part.where[i]];
+    to.encoded = std::move(reply->blocks[i]);
     DEDUP_ASSIGN(to.block, service::open_base_block(to.encoded, *store_of_));
   }
   return {};
 }
 
-Status BaseRecipe::read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
-                              std::span<const std::size_t> where,
-                              std::vector<BaseBlock>& out) const {
-  service::ReadShard request{identity_, record_->attempt, shard, record_->shards[shard].digest, {}};
-  for (const std::size_t i : where) request.blocks.push_back(blocks[i]);
-  Status why;
-  for (const NodeIndex node : nodes_of(shard)) {
-    const Status status = read_from(node, request, where, out);
-    if (status.is_ok()) return status;
-    why = weightier(why, status);
+std::vector<BaseRecipe::Part> BaseRecipe::parts_of(std::span<const std::uint64_t> blocks) const {
+  std::map<std::uint32_t, std::vector<std::size_t>> by_shard;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    by_shard[static_cast<std::uint32_t>(blocks[i] % record_->shards.size())].push_back(i);
   }
-  return lost(shard, request.blocks.front(), why);
+  std::vector<Part> parts;
+  for (const auto& [shard, wanted] : by_shard) {
+    for (std::size_t k = 0; k < wanted.size(); ++k) {
+      if (k % kBlocksAtOnce == 0) {
+        parts.push_back(
+            {{identity_, record_->attempt, shard, record_->shards[shard].digest, {}}, {}});
+      }
+      parts.back().request.blocks.push_back(blocks[wanted[k]]);
+      parts.back().where.push_back(wanted[k]);
+    }
+  }
+  return parts;
+}
+
+// The first node of each is asked at the same time as the others'.
+Status BaseRecipe::fetch_parts(std::span<const Part> parts, std::vector<BaseBlock>& out) const {
+  std::vector<std::vector<NodeIndex>> nodes;
+  std::vector<std::optional<service::Client::Pending<service::ReadShard>>> pending(parts.size());
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    nodes.push_back(nodes_of(parts[p].request.shard));
+    if (!nodes[p].empty()) pending[p] = client_->start(nodes[p].front(), parts[p].request);
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const Part& part = parts[p];
+    Status why;
+    bool is_here = false;
+    for (std::size_t n = 0; n < nodes[p].size() && !is_here; ++n) {
+      auto reply = n == 0 ? pending[p]->wait() : client_->call(nodes[p][n], part.request);
+      const Status status = take(std::move(reply), part, out);
+      is_here = status.is_ok();
+      if (!is_here) why = weightier(why, status);
+    }
+    if (!is_here) return lost(part.request.shard, part.request.blocks.front(), why);
+  }
+  return {};
 }
 
 Result<std::vector<BaseRecipe::BaseBlock>> BaseRecipe::fetch(
     std::span<const std::uint64_t> blocks) const {
   std::vector<BaseBlock> out(blocks.size());
-  const std::size_t shards = record_->shards.size();
-  std::map<std::uint32_t, std::vector<std::size_t>> by_shard;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    by_shard[static_cast<std::uint32_t>(blocks[i] % shards)].push_back(i);
-  }
-  for (const auto& [shard, wanted] : by_shard) {
-    for (std::size_t at = 0; at < wanted.size(); at += kBlocksAtOnce) {
-      const std::size_t count = std::min(kBlocksAtOnce, wanted.size() - at);
-      DEDUP_TRY(read_shard(shard, blocks, std::span(wanted).subspan(at, count), out));
-    }
+  const std::vector<Part> parts = parts_of(blocks);
+  for (std::span<const Part> rest = parts; !rest.empty();) {
+    const std::size_t now = std::min(rest.size(), kPartsAtOnce);
+    DEDUP_TRY(fetch_parts(rest.first(now), out));
+    rest = rest.subspan(now);
   }
   return out;
 }

@@ -42,12 +42,16 @@ class BaseRecipe {
   Result<std::vector<std::uint64_t>> list(std::uint32_t shard) const;
 
  private:
-  // Those at the positions `where` of `blocks`, which are of one shard.
-  Status read_shard(std::uint32_t shard, std::span<const std::uint64_t> blocks,
-                    std::span<const std::size_t> where, std::vector<BaseBlock>& out) const;
+  // What is asked for at once: blocks of one shard, and at which positions they are wanted.
+  struct Part {
+    service::ReadShard request;
+    std::vector<std::size_t> where;
+  };
+  std::vector<Part> parts_of(std::span<const std::uint64_t> blocks) const;
+  Status fetch_parts(std::span<const Part> parts, std::vector<BaseBlock>& out) const;
   // What one node gives; kCorrupt if it is not what was asked for.
-  Status read_from(NodeIndex node, const service::ReadShard& request,
-                   std::span<const std::size_t> where, std::vector<BaseBlock>& out) const;
+  Status take(Result<service::ReadShardReply> reply, const Part& part,
+              std::vector<BaseBlock>& out) const;
   // Nodes of this job that have the shard, this process's own first.
   std::vector<NodeIndex> nodes_of(std::uint32_t shard) const;
   Status lost(std::uint32_t shard, std::uint64_t block, const Status& why) const;

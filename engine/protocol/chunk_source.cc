@@ -24,26 +24,38 @@ constexpr std::size_t kTogether = 128;
 // This node's store, read by this process itself.
 class OwnStore : public store::ChunkReader {
  public:
-  OwnStore(service::Client& client, LocalFile& local, const Id128& identity)
-      : client_(client), local_(local), identity_(identity) {}
+  OwnStore(LocalFile& local, const service::Neighbours::Locate& locate)
+      : local_(local), locate_(locate) {}
 
  private:
   std::optional<std::vector<store::ChunkLocation>> locate(
       std::span<const Fingerprint> fingerprints) override {
-    const service::Locate request{identity_, {fingerprints.begin(), fingerprints.end()}};
-    const auto reply = client_.call(client_.self(), request);
-    if (!reply.is_ok()) return std::nullopt;
-    return reply->locations;
+    return locate_(fingerprints);
   }
   std::shared_ptr<const store::SegmentReader> segment(std::uint64_t number) override {
     const auto reader = local_.segment(number);
     return reader.is_ok() ? *reader : nullptr;
   }
 
-  service::Client& client_;
   LocalFile& local_;
-  const Id128& identity_;
+  const service::Neighbours::Locate& locate_;
 };
+
+// `read` reads chunks of one store and returns the positions of those that it does not have. These
+// are left in `which`.
+template <typename Read>
+void read_directly(std::span<const WantedChunk> wanted, std::vector<std::size_t>& which,
+                   const Read& read) {
+  if (which.empty()) return;
+  std::vector<store::ChunkTarget> targets;
+  targets.reserve(which.size());
+  for (const std::size_t i : which) {
+    targets.push_back({wanted[i].fingerprint, {wanted[i].out, wanted[i].length}, wanted[i].seal});
+  }
+  std::vector<std::size_t> failed = read(targets);
+  for (std::size_t& position : failed) position = which[position];
+  which = std::move(failed);
+}
 
 }  // namespace
 
@@ -80,7 +92,7 @@ std::vector<std::size_t> ChunkSource::make_from_stripes(std::span<const WantedCh
     const plan::StripeUnit* const stripe = wanted[i].placement->stripe();
     (stripe == nullptr ? left : by_unit[*stripe]).push_back(i);
   }
-  service::StripeDecoder decoder(*client_, identity_);
+  service::StripeDecoder decoder(*client_, identity_, &local_->neighbours());
   for (const auto& [stripe, chunks] : by_unit) {
     std::vector<service::StripeDecoder::Target> targets;
     for (const std::size_t i : chunks) {
@@ -97,14 +109,36 @@ std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wan
   std::vector<std::size_t> left;
   std::vector<std::size_t> own;
   if (const auto self = by_node.extract(client_->self())) own = std::move(self.mapped());
-  // All nodes read at the same time, each for one request of this rank.
+  // All nodes read at the same time, each for one request of this rank. Of those on this host only
+  // what it could not read itself is asked for.
   std::deque<Asked> asked;
   std::map<NodeIndex, std::span<const std::size_t>> rest;
-  for (const auto& [node, which] : by_node) {
-    asked.push_back(ask_service(node, wanted, rest[node] = which));
+  const auto ask = [&](NodeIndex node, std::span<const std::size_t> which) {
+    if (!which.empty()) asked.push_back(ask_service(node, wanted, rest[node] = which));
+  };
+  service::Neighbours& neighbours = local_->neighbours();
+  std::vector<ByNode::iterator> near;
+  for (auto it = by_node.begin(); it != by_node.end(); ++it) {
+    if (neighbours.has(it->first)) {
+      near.push_back(it);
+    } else {
+      ask(it->first, it->second);
+    }
   }
-  if (!own.empty()) try_own_store(wanted, own);
+  const auto places_at = [this](NodeIndex node) {
+    return [this, node](std::span<const Fingerprint> names) { return locate(node, names); };
+  };
+  read_directly(wanted, own, [&](std::span<const store::ChunkTarget> targets) {
+    const service::Neighbours::Locate locate = places_at(client_->self());
+    return OwnStore(*local_, locate).read(targets);
+  });
   left.insert(left.end(), own.begin(), own.end());
+  for (const auto it : near) {
+    read_directly(wanted, it->second, [&](std::span<const store::ChunkTarget> targets) {
+      return neighbours.read(it->first, targets, places_at(it->first));
+    });
+    ask(it->first, it->second);
+  }
   for (; !asked.empty(); asked.pop_front()) {
     Asked& one = asked.front();
     const auto reply = one.pending.wait();
@@ -116,16 +150,10 @@ std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wan
   return left;
 }
 
-void ChunkSource::try_own_store(std::span<const WantedChunk> wanted,
-                                std::vector<std::size_t>& which) const {
-  std::vector<store::ChunkTarget> targets;
-  targets.reserve(which.size());
-  for (const std::size_t i : which) {
-    targets.push_back({wanted[i].fingerprint, {wanted[i].out, wanted[i].length}, wanted[i].seal});
-  }
-  std::vector<std::size_t> failed = OwnStore(*client_, *local_, identity_).read(targets);
-  for (std::size_t& position : failed) position = which[position];
-  which = std::move(failed);
+std::optional<std::vector<store::ChunkLocation>> ChunkSource::locate(
+    NodeIndex node, std::span<const Fingerprint> fingerprints) const {
+  if (!around_) return service::locate_at(*client_, identity_, node, fingerprints);
+  return local_->settled().places().locate(*client_, identity_, node, fingerprints, *around_);
 }
 
 ChunkSource::Asked ChunkSource::ask_service(NodeIndex node, std::span<const WantedChunk> wanted,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,13 +27,18 @@ struct WantedChunk {
   store::ChunkSeal* seal = nullptr;            // as what it was read from has it, if it is wanted
 };
 
-// Reads chunks: from this node's store directly, from others through their services; if the nodes
+// Reads chunks: from this node's store directly, and from those of other nodes of this host; from
+// others through their services. If the nodes
 // that should have a chunk do not, every other node of the job is asked. Every chunk is checked by
 // its checksum where it is read.
 class ChunkSource {
  public:
   ChunkSource(service::Client& client, LocalFile& local, const Id128& identity)
       : client_(&client), local_(&local), identity_(identity) {}
+  // Of a file that is settled: places that are known are not asked for. `around` must outlive it.
+  ChunkSource(service::Client& client, LocalFile& local, const Id128& identity,
+              service::KnownPlaces::Around around)
+      : client_(&client), local_(&local), identity_(identity), around_(around) {}
 
   // Fills in every chunk that can be had. Returns the positions in `wanted` of those that cannot.
   std::vector<std::size_t> fetch(std::span<const WantedChunk> wanted) const;
@@ -55,8 +61,6 @@ class ChunkSource {
   // Those that cannot be made from the rest of their stripes; `which` ascends.
   std::vector<std::size_t> make_from_stripes(std::span<const WantedChunk> wanted,
                                              std::vector<std::size_t> which) const;
-  // Those that it did not give are left in `which`.
-  void try_own_store(std::span<const WantedChunk> wanted, std::vector<std::size_t>& which) const;
   // As many of `which` as are asked for at once; they are taken from its front.
   Asked ask_service(NodeIndex node, std::span<const WantedChunk> wanted,
                     std::span<const std::size_t>& which) const;
@@ -64,9 +68,14 @@ class ChunkSource {
                           const Result<service::ChunksReply>& reply,
                           std::vector<std::size_t>& left);
 
+  // Where chunks are on a node of which this process reads the store itself.
+  std::optional<std::vector<store::ChunkLocation>> locate(
+      NodeIndex node, std::span<const Fingerprint> fingerprints) const;
+
   service::Client* client_;
   LocalFile* local_;
   Id128 identity_;
+  std::optional<service::KnownPlaces::Around> around_;  // if the file is settled
 };
 
 }  // namespace dedup::engine

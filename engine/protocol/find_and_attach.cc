@@ -72,6 +72,7 @@ class FindAndAttach {
     }
     DEDUP_TRY(status);
     DEDUP_TRY(file_.ranks().share(end));
+    file_.had_writers = decision_.info.writable;
     DEDUP_ASSIGN(FileView view, FileView::from(decision_.info));
     file_.set_view(std::move(view));
     return Status::ok();

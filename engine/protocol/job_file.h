@@ -47,6 +47,7 @@ struct JobFile {
   bool atomic = false;
   bool heals = false;              // opened to be healed: its content stays as it is
   bool fetches = false;            // its plain file is to be cached, and stays at its path
+  bool had_writers = true;         // when it was opened: somebody in the job could write; likewise
   bool may_miss_nodes = false;     // some node of the job may be lost: the same on all ranks
   OnLoss on_loss = OnLoss::kGoOn;  // the same on all ranks
   // This rank changed the file through this handle since the last commit.

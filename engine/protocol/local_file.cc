@@ -36,7 +36,11 @@ Result<std::shared_ptr<LocalFile>> LocalFile::get(service::Client& client, const
 }
 
 LocalFile::LocalFile(service::Client& client, const Id128& identity, StorePlace place)
-    : client_(&client), identity_(identity), place_(std::move(place)) {}
+    : client_(&client),
+      identity_(identity),
+      place_(std::move(place)),
+      neighbours_(client, identity),
+      settled_(client, identity) {}
 
 LocalFile::~LocalFile() {
   const std::lock_guard lock(registry_mutex);
@@ -151,6 +155,7 @@ bool LocalFile::has_tiers() const {
 }
 
 void LocalFile::forget_segments() {
+  neighbours_.forget();
   const std::lock_guard lock(mutex_);
   store_->close_readers(identity_);
 }

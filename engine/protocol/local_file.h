@@ -13,7 +13,9 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/protocol/own_leases.h"
+#include "engine/protocol/settled.h"
 #include "service/client.h"
+#include "service/neighbours.h"
 #include "store/log.h"
 #include "store/segment.h"
 #include "store/store.h"
@@ -76,6 +78,10 @@ class LocalFile {
   Result<std::unique_ptr<store::SegmentWriter>> create_segment(std::uint64_t number,
                                                                store::SegmentUse use);
   bool has_tiers() const;
+  // The same of other nodes of this host.
+  service::Neighbours& neighbours() { return neighbours_; }
+  // What this process knows as long as nobody can write.
+  Settled& settled() { return settled_; }
   // A commit may have removed segments: forget what is open.
   void forget_segments();
 
@@ -98,6 +104,9 @@ class LocalFile {
   std::uint64_t log_number_ = 0;
   std::vector<LoggedRun> runs_;  // in the order of writing
   std::size_t sealed_ = 0;       // of them
+
+  service::Neighbours neighbours_;
+  Settled settled_;
 };
 
 }  // namespace dedup::engine

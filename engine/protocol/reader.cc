@@ -48,10 +48,12 @@ struct Span {
 // Reads window after window, each into the memory that the one before has left.
 class WindowReader {
  public:
-  explicit WindowReader(JobFile& file) : file_(file) {}
+  // `settled`: how the file is, if nobody can write; null: somebody may.
+  WindowReader(JobFile& file, std::shared_ptr<const FileView> settled)
+      : file_(file), settled_(std::move(settled)) {}
 
   Status read(std::span<const plan::Fragment> fragments) {
-    view_ = file_.view();
+    view_ = settled_ ? settled_ : file_.view();
     fragments_ = fragments;
     in_order_ = std::adjacent_find(fragments_.begin(), fragments_.end(),
                                    [](const plan::Fragment& a, const plan::Fragment& b) {
@@ -61,13 +63,15 @@ class WindowReader {
     for (int attempt = 1;; ++attempt) {
       log_gone_ = false;
       const Id128 before = view_->base();
-      Status status = resolve();
+      Status status = settled_ ? resolve_settled() : resolve();
       if (status.is_ok()) status = fetch();
       if (status.is_ok()) break;
       if (attempt == kAttempts || !file_.refresh_view().is_ok()) return status;
       view_ = file_.view();
+      // By now somebody may write.
+      const bool was_settled = std::exchange(settled_, nullptr) != nullptr;
       // Nothing changed: asking again would give the same answer, unless it was a log that went.
-      if (view_->base() == before && !log_gone_) return status;
+      if (view_->base() == before && !log_gone_ && !was_settled) return status;
       file_.local->forget_segments();
     }
     copy_out();
@@ -100,6 +104,26 @@ class WindowReader {
       open = std::move(left.leased);
       if (!left.need_base.empty()) DEDUP_TRY(install_bases(left.need_base, open));
       if (!left.own_base.empty()) DEDUP_TRY(lay_over_bases(left.own_base, open));
+    }
+    build_spans();
+    return Status::ok();
+  }
+
+  // Without asking the homes.
+  Status resolve_settled() {
+    std::vector<std::uint64_t> blocks;
+    for (const ByteRange& range : ranges_) blocks.push_back(range.offset / kBlockSpan);
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
+    const std::uint64_t in_file = (view_->committed->record.size + kBlockSpan - 1) / kBlockSpan;
+    DEDUP_ASSIGN(blocks_,
+                 file_.local->settled().read(base_recipe(), view_->base(), blocks, in_file));
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      while (blocks[at] != ranges_[i].offset / kBlockSpan) ++at;
+      const auto begin = static_cast<std::uint32_t>(ranges_[i].offset % kBlockSpan);
+      const auto end = static_cast<std::uint32_t>(begin + ranges_[i].length);
+      resolved_[i] = {};
+      resolved_[i].content = plan::slice(*blocks_[at], begin, end);
     }
     build_spans();
     return Status::ok();
@@ -367,14 +391,18 @@ class WindowReader {
       chunk.out = next;
       next += chunk.length;
     }
-    const ChunkSource source(file_.client(), *file_.local, file_.identity());
-    const std::vector<std::size_t> lost = source.fetch(wanted_);
+    const std::vector<std::size_t> lost = source().fetch(wanted_);
     if (!lost.empty()) return lost_chunks(lost);
     for (Span& span : spans_) {
       if (span.piece == nullptr) continue;
       span.bytes = wanted_[span.chunk].out + span.piece->chunk_offset;
     }
     return Status::ok();
+  }
+
+  ChunkSource source() const {
+    if (settled_) return {file_.client(), *file_.local, file_.identity(), blocks_};
+    return {file_.client(), *file_.local, file_.identity()};
   }
 
   // Names the file, the first contiguous range that is lost, and the stores that had it.
@@ -428,6 +456,8 @@ class WindowReader {
   }
 
   JobFile& file_;
+  std::shared_ptr<const FileView> settled_;
+  std::vector<std::shared_ptr<const Block>> blocks_;  // that the window is in, if it is settled
   std::shared_ptr<const FileView> view_;
   std::span<const plan::Fragment> fragments_;
   bool in_order_ = false;  // by their places in the file, none twice there
@@ -443,9 +473,13 @@ class WindowReader {
   bool log_gone_ = false;
 };
 
-}  // namespace
-
-namespace {
+// How the file is, if nobody of this job can write to it; null: somebody may.
+std::shared_ptr<const FileView> settled_view(const JobFile& file) {
+  if (file.writable || file.atomic || file.plain != nullptr) return nullptr;
+  auto view = file.view();
+  if (!view->committed || !file.local->settled().is(view->base())) return nullptr;
+  return view;
+}
 
 // What the stores cannot give of a cached file: the plain file at its path has all of it, as long
 // as nobody in the job may write to it. `why`: else.
@@ -464,10 +498,11 @@ Status read_where_it_is(const JobFile& file, std::span<const plan::Fragment> fra
 }
 
 // Reads what of `access` is before `size`.
-Result<std::uint64_t> read_up_to(JobFile& file, const plan::Access& access, std::uint64_t size) {
+Result<std::uint64_t> read_up_to(JobFile& file, const plan::Access& access, std::uint64_t size,
+                                 std::shared_ptr<const FileView> settled = nullptr) {
   plan::FragmentWalk walk(access);
   std::uint64_t read = 0;
-  WindowReader reader(file);
+  WindowReader reader(file, std::move(settled));
   std::vector<plan::Fragment> fragments;
   bool at_end = false;
   while (!at_end) {
@@ -523,13 +558,20 @@ Result<std::uint64_t> read_access(JobFile& file, const plan::Access& access) {
     DEDUP_ASSIGN(JobLock lock, JobLock::take(file, service::LockKind::kAtomic));
     atomic.emplace(std::move(lock));
   }
+  if (auto settled = settled_view(file)) {
+    const std::uint64_t size = settled->committed->record.size;
+    return read_up_to(file, access, size, std::move(settled));
+  }
   DEDUP_ASSIGN(const std::uint64_t size, file_size(file));
   return read_up_to(file, access, size);
 }
 
 Result<std::uint64_t> read_together(JobFile& file, const plan::Access& access) {
   // A lock is each rank's own, and whoever waits for it must not be waited for.
-  if (file.atomic || file.ranks().size() == 1) return read_access(file, access);
+  const bool is_alone = file.atomic || file.ranks().size() == 1;
+  // Where nobody could write it is mostly still so, and then nobody need be asked, nor agree: each
+  // rank finds out by itself. All must go about it in the same way.
+  if (is_alone || (!file.had_writers && file.plain == nullptr)) return read_access(file, access);
   std::uint64_t size = 0;
   DEDUP_TRY(share_size(file, access.bytes, size));
   return access.bytes == 0 ? 0 : read_up_to(file, access, size);

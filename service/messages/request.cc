@@ -22,6 +22,8 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kRestore:
     case Opcode::kPutWritten:
     case Opcode::kListWritten:
+    case Opcode::kLendSegment:
+    case Opcode::kAskWriters:
     case Opcode::kPutCached:
       return true;
     default:
@@ -34,7 +36,7 @@ bool waits_for_others(Opcode opcode) {
 }
 
 bool is_handled_at_once(Opcode opcode) {
-  return opcode == Opcode::kRestore || opcode == Opcode::kPrepare;
+  return opcode == Opcode::kRestore || opcode == Opcode::kPrepare || opcode == Opcode::kAwaitWriter;
 }
 
 }  // namespace dedup::service

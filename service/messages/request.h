@@ -93,6 +93,9 @@ enum class Opcode : std::uint8_t {
   kListWritten,
   kPutCached,
   kGetRecord,
+  kLendSegment,
+  kAskWriters,
+  kAwaitWriter,
 };
 
 // Whether a request may be made again when it is not known if it was carried out: it changes
@@ -100,8 +103,8 @@ enum class Opcode : std::uint8_t {
 bool may_repeat(Opcode opcode);
 
 // Whether a request to the service of the own process is handled when it is sent, not when it is
-// waited for: what is done beside the service, and what its sender should not go on without in
-// vain.
+// waited for: what is done beside the service, what its sender should not go on without in vain,
+// and what nobody waits for.
 bool is_handled_at_once(Opcode opcode);
 
 // Whether a request is answered when its turn comes, which is when other ranks' ends: these may be

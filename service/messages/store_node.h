@@ -98,6 +98,29 @@ struct Attach {
   static constexpr Opcode kOpcode = Opcode::kAttach;
   using Reply = AttachReply;
 };
+// Answered when one of the files that AskWriters has named with this ticket is attached for writing
+// by this job, to read another generation, or detached. Who has asked looks whether there is an
+// answer (Client::Pending::is_ready): as long as there is none nobody can have written to any of
+// them, since who writes has attached the file so on all nodes before. One for all files of a
+// process: it keeps a connection for as long as it waits.
+struct AwaitWriter {
+  Id128 ticket;  // of the asker's choice, random
+  static constexpr Opcode kOpcode = Opcode::kAwaitWriter;
+  using Reply = Empty;
+};
+// Whether somebody can write to a file. If not, and the AwaitWriter of the ticket is waiting, the
+// file is what generation `base` is until that is answered.
+struct AskWritersReply {
+  bool may_write = true;    // at the moment somebody can
+  bool is_awaited = false;  // an AwaitWriter of the ticket is waiting, now for this file too
+  Id128 base;               // attempt; zero: none
+};
+struct AskWriters {
+  Id128 identity;
+  Id128 ticket;
+  static constexpr Opcode kOpcode = Opcode::kAskWriters;
+  using Reply = AskWritersReply;
+};
 // Ends it: uncommitted state, logs and attempts are dropped, locks released. `drop`: the whole file
 // goes, and a mark stays that names `stores_left` (stores of the record that were not there).
 struct Detach {
@@ -270,6 +293,14 @@ struct GetChunks {
   std::vector<NamedChunk> chunks;  // at most kPayload bytes of them
   static constexpr Opcode kOpcode = Opcode::kGetChunks;
   using Reply = ChunksReply;
+};
+// A segment, for who asks to read it by himself (store::LentSegment): it comes with the reply.
+// kUnsupported to who is on another host, or if the store does not lend.
+struct LendSegment {
+  Id128 identity;
+  std::uint64_t number = 0;
+  static constexpr Opcode kOpcode = Opcode::kLendSegment;
+  using Reply = Empty;
 };
 // The service stores these chunks (those it does not hold) in a segment of its own, if none was
 // damaged since it was sealed (kCorrupt).

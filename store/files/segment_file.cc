@@ -473,11 +473,32 @@ SegmentFileReader::SegmentFileReader(std::unique_ptr<Private> p) : p_(std::move(
 SegmentFileReader::~SegmentFileReader() = default;
 
 Result<std::unique_ptr<SegmentFileReader>> SegmentFileReader::open(const std::string& path) {
+  DEDUP_ASSIGN(fs::File file, fs::open_read(path));
+  return of(std::move(file));
+}
+
+// Opened anew: who reads it somewhere else is no user of this one. Only what the kernel has open
+// can be lent: a file of another System means nothing to another process, or takes time there that
+// is this node's (doc/testing.md, "Pacing").
+Result<LentSegment> SegmentFileReader::lend() const {
+  DEDUP_ASSIGN(fs::File file, fs::open_read(p_->file.path()));
+  if (&file.system() != &kernel()) return SegmentReader::lend();
+  return LentSegment(Descriptor(file.release()));
+}
+
+Result<std::shared_ptr<const SegmentReader>> LentSegment::open(std::string name) && {
+  DEDUP_ASSIGN(std::shared_ptr<const SegmentReader> reader,
+               SegmentFileReader::of(fs::File(kernel(), descriptor_.release(), std::move(name))));
+  return reader;
+}
+
+Result<std::unique_ptr<SegmentFileReader>> SegmentFileReader::of(fs::File file) {
   auto p = std::make_unique<Private>();
-  DEDUP_ASSIGN(p->file, fs::open_read(path));
+  p->file = std::move(file);
   std::array<std::byte, format::kFileHeaderSize> header;
   DEDUP_TRY(fs::read_at(p->file, 0, header));
-  DEDUP_ASSIGN(const auto about, format::check_file_header(header, format::kSegment, path));
+  DEDUP_ASSIGN(const auto about,
+               format::check_file_header(header, format::kSegment, p->file.path()));
   p->number = about.number;
   p->salt = about.salt;
   return std::unique_ptr<SegmentFileReader>(new SegmentFileReader(std::move(p)));

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "store/fs.h"
 #include "store/segment.h"
 
 namespace dedup::store {
@@ -52,6 +53,7 @@ class SegmentFileWriter final : public SegmentWriter {
 class SegmentFileReader final : public SegmentReader {
  public:
   static Result<std::unique_ptr<SegmentFileReader>> open(const std::string& path);
+  static Result<std::unique_ptr<SegmentFileReader>> of(fs::File file);
   ~SegmentFileReader() override;
 
   Status read_run(std::span<const ChunkLocation> locations,
@@ -61,6 +63,7 @@ class SegmentFileReader final : public SegmentReader {
   std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
                              std::span<const std::span<std::byte>> outs,
                              std::span<ChunkSeal> seals = {}) const override;
+  Result<LentSegment> lend() const override;
 
   // Whether its file has no name any more: it was moved, or removed.
   bool is_gone() const;

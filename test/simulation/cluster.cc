@@ -411,6 +411,7 @@ class DirectTransport final : public service::Transport {
       if (!request_->reply) return Status(Code::kInternal, "a request that is never answered");
       return std::move(*request_->reply);
     }
+    bool is_ready() override { return request_->reply.has_value(); }
 
    private:
     DirectTransport& transport_;

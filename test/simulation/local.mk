@@ -35,6 +35,7 @@ simulation_tests_SOURCES = \
   test/simulation/rank_grid_test.cc \
   test/simulation/replacement_test.cc \
   test/simulation/requests_test.cc \
+  test/simulation/settled_test.cc \
   test/simulation/sharing_test.cc \
   test/simulation/simulation_test.cc \
   test/simulation/stripe_maker_test.cc \

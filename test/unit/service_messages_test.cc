@@ -357,7 +357,8 @@ using Requests =
          OpenSegment, OpenLog, Look, Claim, Register, Release, ForgetSegment, Distrust, Locate,
          GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, WriteIndex,
          Prepare, Commit, Abort, Collect, RecallLease, Restore, ListShares, MakeUnits, ListUnits,
-         JoinStripes, FindPlacements, PutWritten, ListWritten, PutCached>;
+         JoinStripes, FindPlacements, PutWritten, ListWritten, PutCached, LendSegment, AwaitWriter,
+         AskWriters>;
 
 // Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
 template <typename Message>
@@ -467,7 +468,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 65u);
+  EXPECT_EQ(all.size(), 68u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

@@ -421,6 +421,43 @@ static void random_operations_on(const char* name, uint64_t seed, int with_self)
   barrier();
 }
 
+static void readers_hear_of_a_writer(const char* name) {
+  /* Who has a file open that nobody writes to asks nobody while it reads; then somebody writes. */
+  const MPI_Offset bytes = 3 * 4096 * 100 + 7;
+  MPI_File file = open_all(name, kCreate);
+  if (rank == 0) write_as(file, 0, 1, bytes);
+  close_file(&file);
+  MPI_File reader = open_all(name, MPI_MODE_RDONLY);
+  for (int i = 0; i < 3; ++i) CHECK_WRITER(reader, 1000 * i, 1, 5000);
+  CHECK_INT(size_of(reader), bytes);
+  for (uint64_t round = 2; round < 6; ++round) {
+    const int writer = (int)round % ranks;
+    MPI_File own = MPI_FILE_NULL;
+    barrier();
+    if (rank == writer) {
+      MPI(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_WRONLY, MPI_INFO_NULL, &own));
+      write_as(own, 2000, round, 3000);
+      write_as(own, bytes, round, (MPI_Offset)round * 10);
+    }
+    barrier();
+    CHECK_WRITER(reader, 2000, round, 3000);
+    CHECK_WRITER(reader, 0, 1, 2000);
+    CHECK_WRITER(reader, bytes, round, (MPI_Offset)round * 10);
+    barrier();
+    if (rank == writer) close_file(&own);
+    barrier();
+    CHECK_WRITER(reader, 2000, round, 3000);
+    CHECK_WRITER(reader, 5000, 1, bytes - 5000);
+    /* Now nobody has it open but readers of what was committed last. */
+    if (round == 4) {
+      close_file(&reader);
+      reader = open_all(name, MPI_MODE_RDONLY);
+      CHECK_WRITER(reader, 2000, round, 3000);
+    }
+  }
+  close_file(&reader);
+}
+
 static void random_operations(const char* name) {
   random_operations_on(name, 1, 0);
 }
@@ -442,7 +479,7 @@ static const struct check_case kCases[] = {
     CASE(shrink_and_extend),      CASE(preallocation),
     CASE(many_small_writes),      CASE(through_own_handles),
     CASE(random_operations),      CASE(random_operations_on_two_handles),
-    CASE(more_random_operations),
+    CASE(more_random_operations), CASE(readers_hear_of_a_writer),
 };
 
 int main(int argc, char** argv) {
