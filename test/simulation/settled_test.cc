@@ -155,11 +155,10 @@ TEST_P(Settled, AnotherFilesWriterCostsTwoRequests) {
   const auto writer = open_to(true, 1);
   write(*writer, 90);
   read(*second, 90);
-  for (int i = 0; i < 20; ++i) {
-    read(*first, 1);
-    EXPECT_FALSE(counts.contains(Opcode::kReadShard));
-    if (counts.empty()) break;
-  }
+  // The request that waits may come after the question whether it does: then homes are asked.
+  for (int i = 0; i == 0 || (asks_homes() && i < 20); ++i) read(*first, 1);
+  EXPECT_FALSE(counts.contains(Opcode::kReadShard) || counts.contains(Opcode::kLocate));
+  read(*first, 1);
   EXPECT_TRUE(counts.empty());
   ASSERT_TRUE(engine::leave(*first).is_ok());
   read(*second, 90);

@@ -237,6 +237,61 @@ TEST_F(ServiceNeighbours, ReadsNothingOfASegmentThatWasCutOff) {
   EXPECT_EQ(read(*neighbours_).size(), chunks_.size());
 }
 
+// ---- Being told of a writer ---------------------------------------------------------------------
+
+// A process that has a file open to read, of a node that somebody else opens it on.
+class ServiceAwaitWriter : public ServiceNeighbours {
+ protected:
+  Attach attach_other(bool write) const {
+    Attach attach;
+    attach.identity = other_;
+    attach.path = "/g";
+    attach.store_template = temp_ / "store-%n";
+    attach.write = write;
+    attach.create = true;
+    return attach;
+  }
+  const Id128 other_{{8}};
+};
+
+// Whoever hears that somebody has opened the file for writing finds that he was told before.
+TEST_F(ServiceAwaitWriter, IsToldBeforeWhoOpensIt) {
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(client_->call(kHolder, attach_other(false)).is_ok());
+    const Id128 ticket = Id128::random();
+    auto told = client_->start(kHolder, AwaitWriter{ticket});
+    // Both are on their way at once: the service may take the later one first.
+    bool is_awaited = false;
+    while (!is_awaited) {
+      const auto reply = client_->call(kHolder, AskWriters{other_, ticket});
+      ASSERT_TRUE(reply.is_ok() && !reply->may_write);
+      is_awaited = reply->is_awaited;
+    }
+    EXPECT_FALSE(told.is_ready());
+    ASSERT_TRUE(client_->call(kHolder, attach_other(true)).is_ok());
+    EXPECT_TRUE(told.is_ready());
+    EXPECT_TRUE(told.wait().is_ok());
+    ASSERT_TRUE(client_->call(kHolder, Detach{other_, false, {}}).is_ok());
+  }
+}
+
+TEST_F(ServiceAwaitWriter, IsToldOfAServiceThatHasStopped) {
+  auto told = client_->start(kHolder, AwaitWriter{Id128::random()});
+  EXPECT_FALSE(told.is_ready());
+  server_->stop();
+  EXPECT_TRUE(told.is_ready());
+}
+
+// What comes over the network may come after what was sent later to somebody else.
+TEST_F(ServiceAwaitWriter, NothingIsTakenForAnAnswerThatWouldBeLate) {
+  setenv("DEDUP_SAME_HOST", "network", 1);
+  auto server = Server::start(kSecret, true, make_node_handler("n0", kHolder, 2, executor_));
+  unsetenv("DEDUP_SAME_HOST");
+  ASSERT_TRUE(server.is_ok());
+  Client client({{"n0", (*server)->addresses(), (*server)->port()}, {"n1", {}, 0}}, 1, kSecret);
+  EXPECT_TRUE(client.start(kHolder, AwaitWriter{Id128::random()}).is_ready());
+}
+
 // ---- On the way --------------------------------------------------------------------------------
 
 std::size_t open_descriptors() {
