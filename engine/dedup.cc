@@ -80,6 +80,9 @@ void dedup_abbreviate(const char* text, char* out, size_t size) {
 void dedup_job_begin(void) {
   engine::Job::begin();
 }
+int dedup_job_of(MPI_Comm comm, dedup_error* error) {
+  return engine::guarded(error, [&] { return engine::Job::be_in_one(comm); });
+}
 void dedup_job_end(void) {
   engine::Job::end();
 }

@@ -40,8 +40,13 @@ void dedup_abbreviate(const char* text, char* out, size_t size);
  * reported by dedup_open: a program that opens no dedup: file must not notice. */
 void dedup_job_begin(void);
 
-/* Right before MPI_Finalize: a barrier over the job's ranks (MPI_COMM_WORLD's, or those that have
- * begun a job anew), then the service ends. */
+/* For who comes in later than MPI_Init, before dedup_open, dedup_delete and the like: the files of
+ * comm's ranks are opened in one job, the largest that all of them are in already or else a new one
+ * of theirs. Collective over comm. */
+int dedup_job_of(MPI_Comm comm, dedup_error* error);
+
+/* Right before MPI_Finalize: a barrier over the ranks of each job that this one is in, then their
+ * services end. */
 void dedup_job_end(void);
 
 /* ---- Opening and closing -------------------------------------------------------------------- */
