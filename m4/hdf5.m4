@@ -18,9 +18,7 @@ AC_DEFUN([DEDUP_HDF5_DRIVER], [
 # Any MPI. Where DEDUP_MPICH has been here, its MPICH.
 AC_DEFUN([_DEDUP_HDF5_MPI], [
   AS_IF([test -z "$MPI_LIBS"], [
-    AC_PATH_PROGS([MPICC], [mpicc])
-    AS_IF([test -z "$MPICC"],
-      [AC_MSG_ERROR([MPI not found: there is no mpicc in PATH. Set MPICC to the compiler wrapper of the MPI that HDF5 was built with])])
+    DEDUP_MPICC([mpicc], [MPI not found: there is no mpicc in PATH. Set MPICC to the compiler wrapper of the MPI that HDF5 was built with])
     DEDUP_MPI_FLAGS([MPICH's or Open MPI's])
   ])
 ])

@@ -11,10 +11,7 @@ AC_DEFUN([DEDUP_MPICH], [
   AC_SUBST([ROMIO_SOURCE])
   AC_SUBST([MPICH_INSTALLED_VERSION])
   AS_IF([test "$2" = yes], [
-    AS_IF([test -n "$MPICC"], [MPICC=`command -v "$MPICC"`],
-      [AC_PATH_PROGS([MPICC], [mpicc.mpich mpicc])])
-    AS_IF([test -z "$MPICC"],
-      [AC_MSG_ERROR([MPICH not found: there is no mpicc in PATH. Debian: apt-get install mpich libmpich-dev. Elsewhere: set MPICC])])
+    DEDUP_MPICC([mpicc.mpich mpicc], [MPICH not found: there is no mpicc in PATH. Debian: apt-get install mpich libmpich-dev. Elsewhere: set MPICC])
     DEDUP_MPI_FLAGS([MPICH's])
     _DEDUP_MPICH_VERSIONS
     _DEDUP_MPICH_SOURCE([$1])
@@ -22,6 +19,12 @@ AC_DEFUN([DEDUP_MPICH], [
   AS_VERSION_COMPARE([${MPICH_INSTALLED_VERSION:-0}], [4.1],
     [dedup_stand_ins=yes], [dedup_stand_ins=no], [dedup_stand_ins=no])
   AM_CONDITIONAL([LARGE_COUNT_STAND_INS], [test $dedup_stand_ins = yes])
+])
+
+# DEDUP_MPICC(NAMES, ERROR): MPICC becomes an absolute path: of what it says, or else of the first of NAMES.
+AC_DEFUN([DEDUP_MPICC], [
+  AS_IF([test -n "$MPICC"], [MPICC=`command -v "$MPICC"`], [AC_PATH_PROGS([MPICC], [$1])])
+  AS_IF([test -z "$MPICC"], [AC_MSG_ERROR([$2])])
 ])
 
 # DEDUP_MPI_FLAGS(WHOSE): asks $MPICC, which is said to be WHOSE, for MPI_CPPFLAGS and MPI_LIBS.
