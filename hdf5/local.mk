@@ -40,9 +40,14 @@ hdf5_libhdf5_dedup_la_DEPENDENCIES = libdedup_hdf5_config.la libdedup_engine.la 
 endif
 
 # The driver alone, where programs of a build tree find it.
-.PHONY: hdf5-driver
-hdf5-driver: $(hdf5plugin_LTLIBRARIES)
+hdf5-plugin: $(hdf5plugin_LTLIBRARIES)
 	@for f in $(hdf5plugin_LTLIBRARIES); do \
 	  $(MKDIR_P) lib/hdf5/plugin; so=$${f%.la}.so; so=$${so##*/}; from=$${f%/*}/.libs/$$so; \
 	  test lib/hdf5/plugin/$$so -ef $$from || $(LN_S) -f ../../../$$from lib/hdf5/plugin/$$so; \
 	done
+
+# It alone: what else there is to install is of no use without MPICH's.
+if BUILD_HDF5_DRIVER
+install-hdf5-plugin: install-hdf5pluginLTLIBRARIES install-includeHEADERS
+	@rm -f $(DESTDIR)$(hdf5plugindir)/libhdf5_dedup.la
+endif
