@@ -102,7 +102,7 @@ static void free_file(ADIO_File fd) {
 
 static int open_engine(ADIO_File fd, int access_mode, dedup_error* error) {
   struct ad_dedup_file* file = ad_dedup(fd);
-  char* path = ad_dedup_absolute_path(fd->filename);
+  char* path = dedup_absolute_path(fd->filename);
   const int error_class = dedup_open(fd->comm, path != NULL ? path : "", access_mode, file->info,
                                      ADIOI_syshints, &file->engine, error);
   free(path);
@@ -182,7 +182,7 @@ static void ADIOI_DEDUP_Delete(const char* filename, int* error_code) {
     PMPI_Info_create(&hints);
     ADIOI_process_system_hints(&self, hints);
   }
-  char* path = ad_dedup_absolute_path(filename);
+  char* path = dedup_absolute_path(filename);
   const int entered = dedup_cs_suspend();
   const int error_class = dedup_delete(path != NULL ? path : "", hints, &error);
   dedup_cs_resume(entered);

@@ -65,13 +65,8 @@ MPI_Offset ad_dedup_data_byte(ADIO_File fd, MPI_Offset file_byte);
 /* A type that is `bytes` bytes long and has no holes; `store` keeps its one piece. */
 dedup_flat ad_dedup_contiguous(MPI_Offset bytes, MPI_Offset store[2]);
 
-/* ---- Paths (ad_dedup_path.c) ------------------------------------------------------------------
+/* ---- Names ------------------------------------------------------------------------------------
  */
-
-/* The absolute path of a file name without prefix: links in the directory part resolved where it
- * exists, without . and .. and double slashes. Empty if the name
- * is. From malloc; NULL if memory is short or the working directory is gone. */
-char* ad_dedup_absolute_path(const char* name);
 
 /* Whether the driver is meant by this name, which may be NULL: by its prefix, or by the
  * environment. In romio_wrap.c. */

@@ -19,7 +19,6 @@ libdedup_adio_la_SOURCES = \
   adio/ad_dedup.c \
   adio/ad_dedup.h \
   adio/ad_dedup_io.c \
-  adio/ad_dedup_path.c \
   adio/ad_dedup_view.c \
   adio/beside.c \
   adio/flatten.c \

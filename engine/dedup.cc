@@ -2,9 +2,13 @@
 
 #include "engine/dedup.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "engine/c_interface.h"
@@ -13,6 +17,7 @@
 #include "engine/commit.h"
 #include "engine/fetch.h"
 #include "engine/mpi/agreement.h"
+#include "engine/mpi/datatype.h"
 #include "engine/mpi/job.h"
 #include "engine/open_handle.h"
 #include "engine/protocol/delete_file.h"
@@ -74,6 +79,9 @@ void dedup_abbreviate(const char* text, char* out, size_t size) {
 
 void dedup_job_begin(void) {
   engine::Job::begin();
+}
+int dedup_job_of(MPI_Comm comm, dedup_error* error) {
+  return engine::guarded(error, [&] { return engine::Job::be_in_one(comm); });
 }
 void dedup_job_end(void) {
   engine::Job::end();
@@ -148,6 +156,26 @@ int dedup_set_info(dedup_file* file, MPI_Info info, dedup_error* error) {
     file->open->hints = *updated;
     return Status::ok();
   });
+}
+
+int dedup_get_pieces(MPI_Datatype datatype, dedup_pieces* pieces) {
+  const auto copied = [](const std::vector<MPI_Offset>& numbers) {
+    const std::size_t bytes = numbers.size() * sizeof(MPI_Offset);
+    auto* const copy = static_cast<MPI_Offset*>(std::malloc(std::max<std::size_t>(bytes, 1)));
+    if (copy == nullptr) throw std::bad_alloc();
+    std::copy(numbers.begin(), numbers.end(), copy);
+    return std::unique_ptr<MPI_Offset, decltype(&std::free)>(copy, &std::free);
+  };
+  *pieces = {0, nullptr, nullptr};
+  try {
+    const auto list = engine::PieceList::of(datatype);
+    auto offsets = copied(list.offsets());
+    auto lengths = copied(list.lengths());
+    *pieces = {static_cast<MPI_Count>(list.offsets().size()), offsets.release(), lengths.release()};
+    return 1;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 int dedup_write(dedup_file* file, const dedup_access* access, enum dedup_how how,

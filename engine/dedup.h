@@ -1,8 +1,9 @@
-/* The engine's C interface: all that adio/ knows of the engine, and all the engine gives to it.
+/* The engine's C interface: all that the drivers, adio/ and hdf5/, know of the engine, and all the
+ * engine gives to them.
  *
- * Plain C, because mpl's headers, which come with ROMIO's, do not compile as C++. No ROMIO type
- * appears here. No function throws; each that can fail returns an MPI error class (MPI_SUCCESS if
- * all is well) and fills in *error.
+ * Plain C, because mpl's headers, which come with ROMIO's, do not compile as C++. No type of ROMIO
+ * or HDF5 appears here. No function throws; each that can fail returns an MPI error class
+ * (MPI_SUCCESS if all is well) and fills in *error.
  *
  * Thread-safety: calls on different files may run in different threads at once. Two calls on one
  * dedup_file at once must both be ones that MPI allows at once on one handle (independent reads and
@@ -19,7 +20,7 @@
 extern "C" {
 #endif
 
-typedef struct dedup_file dedup_file; /* an open file on one rank: one per MPI_File */
+typedef struct dedup_file dedup_file; /* an open file on one rank: one per MPI_File, or H5FD_t */
 
 /* What went wrong: text in UTF-8, cut at the end if it is longer than the array. */
 typedef struct {
@@ -39,18 +40,28 @@ void dedup_abbreviate(const char* text, char* out, size_t size);
  * reported by dedup_open: a program that opens no dedup: file must not notice. */
 void dedup_job_begin(void);
 
-/* Right before MPI_Finalize: a barrier over the job's ranks (MPI_COMM_WORLD's, or those that have
- * begun a job anew), then the service ends. */
+/* For who comes in later than MPI_Init, before dedup_open, dedup_delete and the like: the files of
+ * comm's ranks are opened in one job, the largest that all of them are in already or else a new one
+ * of theirs. Collective over comm. */
+int dedup_job_of(MPI_Comm comm, dedup_error* error);
+
+/* Right before MPI_Finalize: a barrier over the ranks of each job that this one is in, then their
+ * services end. */
 void dedup_job_end(void);
 
 /* ---- Opening and closing -------------------------------------------------------------------- */
 
+/* The absolute path of a file name without prefix: links in the directory part resolved where it
+ * exists, without . and .. and double slashes. Empty if the name is. From malloc; NULL if memory is
+ * short or the working directory is gone. */
+char* dedup_absolute_path(const char* name);
+
 /* Collective over comm, which stays the caller's and must live until dedup_close returns. `path`:
  * the file's name without its prefix. `amode`: MPI_MODE_… flags as the program gave them. `info`:
- * the program's hints (MPI_INFO_NULL if none). `hints_file`: ROMIO's system hints (from
- * ROMIO_HINTS), as an info (MPI_INFO_NULL if none). On failure *file is NULL, and all ranks return
- * the same error class. If a node of the job is lost, the ranks of comm begin a job of their nodes:
- * files that are open in the job before are errors from then on. */
+ * the program's hints (MPI_INFO_NULL if none). `hints_file`: the system's hints (from ROMIO_HINTS,
+ * or HDF5_DRIVER_CONFIG), as an info (MPI_INFO_NULL if none). On failure *file is NULL, and all
+ * ranks return the same error class. If a node of the job is lost, the ranks of comm begin a job of
+ * their nodes: files that are open in the job before are errors from then on. */
 int dedup_open(MPI_Comm comm, const char* path, int amode, MPI_Info info, MPI_Info hints_file,
                dedup_file** file, dedup_error* error);
 
@@ -109,6 +120,16 @@ typedef struct {
   dedup_flat memtype;
   MPI_Offset bytes;
 } dedup_access;
+
+/* A datatype's pieces, of one repetition, in the order of the data, none of them empty, neighbours
+ * joined: for a dedup_flat. Both arrays are from malloc. Zero, and an empty list, if memory is
+ * short. Any thread. */
+typedef struct {
+  MPI_Count count;
+  MPI_Offset* offsets;
+  MPI_Offset* lengths;
+} dedup_pieces;
+int dedup_get_pieces(MPI_Datatype datatype, dedup_pieces* pieces);
 
 enum dedup_how {
   DEDUP_INDEPENDENT = 0, /* communicates with services only: also right for nonblocking and split

@@ -119,6 +119,8 @@ libdedup_mpi_la_SOURCES = \
   engine/mpi/comm_ranks.h \
   engine/mpi/counts.cc \
   engine/mpi/counts.h \
+  engine/mpi/datatype.cc \
+  engine/mpi/datatype.h \
   engine/mpi/hooks.cc \
   engine/mpi/hooks.h \
   engine/mpi/job.cc \
@@ -163,6 +165,7 @@ libdedup_dump_la_SOURCES = \
   engine/dump/twins.h
 
 libdedup_engine_la_SOURCES += \
+  engine/absolute_path.cc \
   engine/admin.cc \
   engine/admin.h \
   engine/c_interface.cc \

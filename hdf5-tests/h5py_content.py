@@ -3,6 +3,7 @@
 usage: h5py_content.py create|append|check-created|check-appended|modes FILE
 """
 
+import os
 import sys
 
 import h5py
@@ -14,6 +15,9 @@ from mpi4py import MPI
 COLUMNS, ROWS, OLD_ROWS, ALL_ROWS, PATCHED, FEW = 300, 211, 67, 193, 13, 9
 
 comm = MPI.COMM_WORLD
+
+# What h5py calls it. It has no name for a driver that took the place of HDF5's own.
+DRIVER = os.environ.get("H5PY_CONTENT_DRIVER", "mpio")
 
 
 def open_file(name, mode):
@@ -48,7 +52,7 @@ def check_rows(dataset, stage, begin, end):
 
 def create(name):
     with open_file(name, "w") as file:
-        assert file.driver == "mpio"
+        assert file.driver == DRIVER
         file.attrs["title"] = "written by h5py"
         file.attrs["numbers"] = np.arange(5.0)
         grid = file.create_group("grid/inner")

@@ -127,7 +127,7 @@ Result<Hints> resolve(const Source& info, const Source& hints_file, const Source
                       Warnings& warnings) {
   Hints hints;
   DEDUP_TRY(apply(environment, kEnvironment, false, hints, warnings));
-  DEDUP_TRY(apply(hints_file, "ROMIO's hints file", false, hints, warnings));
+  DEDUP_TRY(apply(hints_file, "ROMIO's hints file or HDF5_DRIVER_CONFIG", false, hints, warnings));
   DEDUP_TRY(apply(info, "MPI_Info", false, hints, warnings));
   if (hints.stripe_parities == 0) return hints;
   if (!hints.replication_is_given) hints.replication = hints.stripe_parities + 1;

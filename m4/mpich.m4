@@ -4,18 +4,15 @@
 # Substitutes MPICC, MPI_CPPFLAGS, MPI_LIBS, MPICH_SOURCE, ROMIO_SOURCE,
 # MPICH_INSTALLED_VERSION, and the conditional LARGE_COUNT_STAND_INS.
 AC_DEFUN([DEDUP_MPICH], [
-  AC_ARG_VAR([MPICC], [MPICH's C compiler wrapper])
+  AC_ARG_VAR([MPICC], [MPICH's C compiler wrapper, or for the HDF5 driver alone that of HDF5's MPI])
   AC_SUBST([MPI_CPPFLAGS])
   AC_SUBST([MPI_LIBS])
   AC_SUBST([MPICH_SOURCE])
   AC_SUBST([ROMIO_SOURCE])
   AC_SUBST([MPICH_INSTALLED_VERSION])
   AS_IF([test "$2" = yes], [
-    AS_IF([test -n "$MPICC"], [MPICC=`command -v "$MPICC"`],
-      [AC_PATH_PROGS([MPICC], [mpicc.mpich mpicc])])
-    AS_IF([test -z "$MPICC"],
-      [AC_MSG_ERROR([MPICH not found: there is no mpicc in PATH. Debian: apt-get install mpich libmpich-dev. Elsewhere: set MPICC])])
-    _DEDUP_MPICH_FLAGS
+    DEDUP_MPICC([mpicc.mpich mpicc], [MPICH not found: there is no mpicc in PATH. Debian: apt-get install mpich libmpich-dev. Elsewhere: set MPICC])
+    DEDUP_MPI_FLAGS([MPICH's])
     _DEDUP_MPICH_VERSIONS
     _DEDUP_MPICH_SOURCE([$1])
   ])
@@ -24,12 +21,19 @@ AC_DEFUN([DEDUP_MPICH], [
   AM_CONDITIONAL([LARGE_COUNT_STAND_INS], [test $dedup_stand_ins = yes])
 ])
 
-AC_DEFUN([_DEDUP_MPICH_FLAGS], [
+# DEDUP_MPICC(NAMES, ERROR): MPICC becomes an absolute path: of what it says, or else of the first of NAMES.
+AC_DEFUN([DEDUP_MPICC], [
+  AS_IF([test -n "$MPICC"], [MPICC=`command -v "$MPICC"`], [AC_PATH_PROGS([MPICC], [$1])])
+  AS_IF([test -z "$MPICC"], [AC_MSG_ERROR([$2])])
+])
+
+# DEDUP_MPI_FLAGS(WHOSE): asks $MPICC, which is said to be WHOSE, for MPI_CPPFLAGS and MPI_LIBS.
+AC_DEFUN([DEDUP_MPI_FLAGS], [
   AC_MSG_CHECKING([what $MPICC adds to a command line])
   dedup_show=`$MPICC -show 2>/dev/null`
   AS_IF([test -z "$dedup_show"],
     [AC_MSG_RESULT([unknown])
-     AC_MSG_ERROR([$MPICC does not understand -show, so it is not MPICH's. Set MPICC])])
+     AC_MSG_ERROR([$MPICC does not understand -show, so it is not $1. Set MPICC])])
   MPI_CPPFLAGS=
   MPI_LIBS=
   # All of -Wl: "-Wl,-rpath -Wl,DIR" is two words.

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <string_view>
@@ -25,12 +27,13 @@
 namespace dedup::engine {
 namespace {
 
-// The job, or why there is none. Never destroyed: a program that ends without MPI_Finalize has its
-// service until the process is gone, since files are closed on the way there, on this node and on
-// others.
+// This process's jobs, or why there is none. Never destroyed: a program that ends without
+// MPI_Finalize has its service until the process is gone, since files are closed on the way there,
+// on this node and on others.
 struct State {
   std::mutex mutex;
-  std::shared_ptr<Job> job;
+  std::shared_ptr<Job> job;                // the one in which files are opened
+  std::vector<std::shared_ptr<Job>> jobs;  // all, in the order in which they began
   Status why_not{Code::kUnsupported,
                  "MPI_Init did not go through libromio-dedup.so: start the program with "
                  "dedup-mpiexec, or link or preload the library before MPICH's"};
@@ -116,6 +119,7 @@ constexpr const char* kEnded =
 struct Job::Private {
   // Freed by end(), not with the job: open files may have it for longer than MPI is there.
   MPI_Comm ranks = MPI_COMM_NULL;
+  int size = 0;                             // of it
   service::Executor executor;               // of the server
   std::unique_ptr<service::Server> server;  // on the lowest rank of each node
   std::mutex mutex;
@@ -132,6 +136,7 @@ Status Job::start(MPI_Comm comm, Turn turn) {
   int size;
   PMPI_Comm_rank(ranks, &rank);
   PMPI_Comm_size(ranks, &size);
+  p_->size = size;
   int world_rank;
   int world_size;
   PMPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
@@ -175,10 +180,10 @@ Status Job::start(MPI_Comm comm, Turn turn) {
   }
   broadcast_value(ranks, 0, common);
   id_ = common.id;
+  if (world_.is_zero()) world_ = id_;
   if (turn == Turn::kFirst) {
-    world_ = id_;
     decide_yielding(host.comm);
-    set_speaker("rank " + std::to_string(rank) + (name.empty() ? "" : " on " + name));
+    set_speaker("rank " + std::to_string(world_rank) + (name.empty() ? "" : " on " + name));
     if (rank == 0) {
       for (const hints::Warning& warning : hints::unknown_variables(environ)) warn(warning.text);
     }
@@ -254,20 +259,60 @@ void Job::stop(const std::string& why) {
 }
 
 void Job::begin() {
-  State& now = state();
-  if (now.job) return;
+  if (state().job) return;
+  Status status = begin_on(MPI_COMM_WORLD, Turn::kFirst);
+  if (status.is_ok()) return;
+  int rank;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  // What the user set is told at once, and not only when a file is opened.
+  if (rank == 0 && status.code() == Code::kArgument) say_error(status.message());
+  state().why_not = std::move(status);
+}
+
+Status Job::begin_on(MPI_Comm comm, Turn turn) {
   std::shared_ptr<Job> job(new Job(Id128{}));
-  Status status = job->start(MPI_COMM_WORLD, Turn::kFirst);
-  if (status.is_ok()) {
-    now.job = std::move(job);
-  } else {
-    int rank;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const Status status = job->start(comm, turn);
+  if (!status.is_ok()) {
     PMPI_Comm_free(&job->p_->ranks);
-    // What the user set is told at once, and not only when a file is opened.
-    if (rank == 0 && status.code() == Code::kArgument) say_error(status.message());
-    now.why_not = std::move(status);
+    return status;
   }
+  const std::lock_guard lock(state().mutex);
+  state().jobs.push_back(job);
+  state().job = std::move(job);
+  return Status::ok();
+}
+
+bool Job::works() const {
+  return client_->standing().is_ok();
+}
+
+Status Job::be_in_one(MPI_Comm comm) {
+  const CommRanks ranks(comm);
+  std::vector<std::shared_ptr<Job>> mine;
+  {
+    const std::lock_guard lock(state().mutex);
+    std::ranges::copy_if(state().jobs, std::back_inserter(mine), &Job::works);
+  }
+  // Of those of rank 0, largest first, the first one that all are in. Behind them: who is in any.
+  std::ranges::stable_sort(mine, std::greater(), [](const auto& job) { return job->p_->size; });
+  std::vector<Id128> ids;
+  for (const auto& job : mine) ids.push_back(job->id());
+  Bytes message = encoded(ids);
+  broadcast(comm, 0, message);
+  const auto first = decoded<std::vector<Id128>>(message).value_or(std::vector<Id128>{});
+  std::vector<std::uint64_t> in;
+  for (const Id128& id : first) in.push_back(std::ranges::count(mine, id, &Job::id));
+  in.push_back(mine.empty() ? 0 : 1);
+  ranks.sum(in);
+  const auto everybody = static_cast<std::uint64_t>(ranks.size());
+  const auto found = std::find(in.begin(), in.end() - 1, everybody);
+  if (found == in.end() - 1) {
+    return begin_on(comm, in.back() == everybody ? Turn::kLater : Turn::kFirst);
+  }
+  const Id128& id = first[static_cast<std::size_t>(found - in.begin())];
+  const std::lock_guard lock(state().mutex);
+  state().job = *std::ranges::find(mine, id, &Job::id);
+  return Status::ok();
 }
 
 Status Job::begin_anew(MPI_Comm comm) {
@@ -276,26 +321,30 @@ Status Job::begin_anew(MPI_Comm comm) {
   before->stop(kEnded);
   // Its communicator stays as it is: to free it takes all its ranks, of which some are lost.
   std::shared_ptr<Job> job(new Job(before->world_));
-  const Status status = job->start(comm, Turn::kAnew);
+  const Status status = job->start(comm, Turn::kLater);
   if (!status.is_ok()) {
     PMPI_Comm_free(&job->p_->ranks);
     return status;
   }
   const std::lock_guard lock(state().mutex);
+  std::ranges::replace(state().jobs, before, job);
   state().job = std::move(job);
   return Status::ok();
 }
 
+// One after the other as they began, which was the same order on all ranks of each two of them.
 void Job::end() {
   State& now = state();
   if (!now.job) return;
-  if (now.job->client_->standing().is_ok()) {
-    now.job->finish_write_back();
+  for (const std::shared_ptr<Job>& job : now.jobs) {
+    if (!job->works()) continue;
+    job->finish_write_back();
     // Nobody's service ends while somebody may still ask it.
-    PMPI_Barrier(now.job->p_->ranks);
-    now.job->stop("MPI_Finalize was called");
-    PMPI_Comm_free(&now.job->p_->ranks);
+    PMPI_Barrier(job->p_->ranks);
+    job->stop("MPI_Finalize was called");
+    PMPI_Comm_free(&job->p_->ranks);
   }
+  now.jobs.clear();
   now.job.reset();
   now.why_not = Status(Code::kUnsupported, "MPI_Finalize was called");
 }

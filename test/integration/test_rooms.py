@@ -26,6 +26,7 @@ ROOMS = {
                MPI],
     "bench/data/": ["base/"],
     "adio/": ["engine/dedup.h", MPI],
+    "hdf5/": ["engine/dedup.h", MPI],
 }
 
 

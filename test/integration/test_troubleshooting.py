@@ -12,7 +12,7 @@ pytestmark = only_dedup
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "doc" / "troubleshooting.md").read_text(encoding="utf-8")
-ROOMS = ("base", "hints", "store", "service", "engine", "adio", "tools")
+ROOMS = ("base", "hints", "store", "service", "engine", "adio", "hdf5", "tools")
 OTHERS = ("iofstypeunsupported",)  # MPICH's
 
 

@@ -224,7 +224,8 @@ TEST(HintsResolve, MessagesNameWhereTheValueCameFrom) {
   const auto file = resolve({}, {{"dedup_replication", "x"}}, {}, warnings);
   ASSERT_FALSE(file.is_ok());
   EXPECT_EQ(file.status().message(),
-            "dedup_replication: value \"x\" from ROMIO's hints file is not allowed; allowed: 1 to "
+            "dedup_replication: value \"x\" from ROMIO's hints file or HDF5_DRIVER_CONFIG is not "
+            "allowed; allowed: 1 to "
             "16");
   const auto environment = resolve({}, {}, {{"dedup_mode", "fast"}}, warnings);
   ASSERT_FALSE(environment.is_ok());
