@@ -33,6 +33,9 @@ namespace {
 constexpr Secret kSecret = {4, 5, 6};
 constexpr NodeIndex kHolder = 0;
 
+// Made before any service has a thread that may use it, and outlives what it has opened.
+store::ForwardingSystem other_system(store::kernel());
+
 struct Chunk {
   Fingerprint fingerprint;
   Bytes data;
@@ -197,8 +200,7 @@ TEST_F(ServiceNeighbours, PlacesThatAreKnownAreNotAskedFor) {
 
 // A service that cannot lend is asked for chunks as before, and not again for what it has not.
 TEST_F(ServiceNeighbours, WhereNothingIsLentNothingIsRead) {
-  static store::ForwardingSystem other(store::kernel());  // outlives what it has opened
-  store::System& before = store::use_system(other);
+  store::System& before = store::use_system(other_system);
   // Of a file that is not the kernel's the store lends nothing.
   EXPECT_EQ(read(*neighbours_).size(), chunks_.size());
   store::use_system(before);

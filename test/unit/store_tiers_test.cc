@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,30 +33,40 @@ using test::random_id;
 constexpr std::uint64_t kMiB = 1 << 20;
 
 // A file system, of which a directory may be full: its segments get nothing but what was taken for
-// them before.
+// them before. Threads may use it at once.
 class FullDirectory final : public ForwardingSystem {
  public:
   using ForwardingSystem::ForwardingSystem;
   int open(const char* path, int flags, mode_t mode) override {
     const int fd = ForwardingSystem::open(path, flags, mode);
+    const std::lock_guard lock(mutex_);
     if (fd >= 0 && std::string(path).starts_with(directory)) taken_[fd] = 0;
     return fd;
   }
   int close(int fd) override {
-    taken_.erase(fd);
+    {
+      const std::lock_guard lock(mutex_);
+      taken_.erase(fd);
+    }
     return ForwardingSystem::close(fd);
   }
   ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) override {
     off_t end = offset;
     for (int i = 0; i < count; ++i) end += static_cast<off_t>(parts[i].iov_len);
-    const auto taken = taken_.find(fd);
-    if (is_full && taken != taken_.end() && end > taken->second) return refuse();
+    {
+      const std::lock_guard lock(mutex_);
+      const auto taken = taken_.find(fd);
+      if (is_full && taken != taken_.end() && end > taken->second) return refuse();
+    }
     return ForwardingSystem::pwritev(fd, parts, count, offset);
   }
   int reserve(int fd, off_t offset, off_t bytes) override {
-    const auto taken = taken_.find(fd);
-    if (is_full && taken != taken_.end()) return refuse();
-    if (taken != taken_.end()) taken->second = offset + bytes;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto taken = taken_.find(fd);
+      if (is_full && taken != taken_.end()) return refuse();
+      if (taken != taken_.end()) taken->second = offset + bytes;
+    }
     return ForwardingSystem::reserve(fd, offset, bytes);
   }
 
@@ -68,6 +79,7 @@ class FullDirectory final : public ForwardingSystem {
     return -1;
   }
 
+  std::mutex mutex_;
   std::map<int, off_t> taken_;  // up to where, by open file in the directory
 };
 
