@@ -12,6 +12,7 @@ bench_programs: $(bench_program_names)
 EXTRA_LTLIBRARIES += libdedup_bench.la
 libdedup_bench_la_SOURCES = \
   bench/programs/common.h \
+  bench/programs/options.h \
   bench/programs/source.cc \
   bench/programs/source.h
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "bench/data/data.h"
-#include "bench/programs/common.h"
+#include "bench/programs/options.h"
 #include "bench/programs/source.h"
 
 namespace dedup::bench {
@@ -213,15 +213,7 @@ int run(Options options) {
 
 int main(int argc, char** argv) {
   using namespace dedup::bench;
-  return run_program(argc, argv, rank, ranks, [&] {
-    Options options;
-    CLI::App app("Writes a file as a checkpoint is written, reads it back, and compares.");
-    declare(app, options);
-    try {
-      app.parse(argc, argv);
-      return run(options);
-    } catch (const CLI::ParseError& error) {
-      return rank == 0 ? app.exit(error) : error.get_exit_code();
-    }
-  });
+  return run_with_options<Options>(
+      argc, argv, rank, ranks,
+      "Writes a file as a checkpoint is written, reads it back, and compares.", declare, run);
 }

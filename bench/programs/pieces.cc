@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/programs/common.h"
+#include "bench/programs/options.h"
 
 namespace dedup::bench {
 namespace {
@@ -125,15 +125,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace dedup::bench;
-  return run_program(argc, argv, rank, ranks, [&] {
-    Options options;
-    CLI::App app("Writes a file in many calls and reads it back in as many.");
-    declare(app, options);
-    try {
-      app.parse(argc, argv);
-      return run(options);
-    } catch (const CLI::ParseError& error) {
-      return rank == 0 ? app.exit(error) : error.get_exit_code();
-    }
-  });
+  return run_with_options<Options>(argc, argv, rank, ranks,
+                                   "Writes a file in many calls and reads it back in as many.",
+                                   declare, run);
 }
