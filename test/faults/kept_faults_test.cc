@@ -7,9 +7,7 @@
 
 #include "service/messages/store_node.h"
 #include "store/kept.h"
-#include "test/faults/memory_system.h"
-#include "test/hooks/faulty_system.h"
-#include "test/unit/store_job.h"
+#include "test/faults/faulty_job.h"
 
 namespace dedup::test {
 namespace {
@@ -20,21 +18,11 @@ using Order = MemorySystem::Order;
 
 constexpr std::size_t kKeep = 3;  // the newest counted
 
-class KeptWorld : public service::StoreJob {
+class KeptWorld : public FaultyJob {
  public:
-  KeptWorld() : StoreJob("/n1/store", "/shared/ckpt") {
-    memory_.mount("/n1");
-    memory_.mount("/shared");
-    memory_.set_process(process_);
+  KeptWorld() : FaultyJob("/n1/store", "/shared/ckpt", {"/n1"}) {
     ::setenv("DEDUP_TEST_WORTH_KEEPING", "1", 1);
-    faulty_.on_failed_sync = [this](int fd) { memory_.fail_sync(fd); };
   }
-  ~KeptWorld() {
-    node_.reset();
-    store::use_system(before_);
-  }
-
-  store::FaultPlan& plan() { return plan_; }
 
   // A generation of some chunks of the one before, and new ones.
   Status next() {
@@ -53,17 +41,6 @@ class KeptWorld : public service::StoreJob {
     ++certain_;
     return node_->on(service::Collect{identity_, record.attempt}).status();
   }
-
-  // The process dies, and the disk loses power if `choose` says what becomes of the rest.
-  void end_process(const Choose& choose, Order order) {
-    node_.reset();
-    plan_.set(Fault::kNone, 0);
-    memory_.kill(process_);
-    memory_.set_process(++process_);
-    if (choose) memory_.crash("/n1", choose, order);
-    node_ = new_node();
-  }
-  void settle() { memory_.settle("/n1"); }
 
   // What the next job finds, and leaves after a commit of its own; empty if all is right.
   std::string check() {
@@ -134,11 +111,6 @@ class KeptWorld : public service::StoreJob {
     return "";
   }
 
-  MemorySystem memory_;
-  store::FaultPlan plan_;
-  store::FaultySystem faulty_{memory_, plan_};
-  store::System& before_ = store::use_system(faulty_);
-  int process_ = 1;
   std::vector<Generation> generations_;  // that were committed, or may have been
   std::uint64_t certain_ = 0;            // so many of them were
 };
@@ -159,28 +131,12 @@ bool run(Fault fault, std::uint64_t n, const Choose& choose, Order order) {
   return struck && !testing::Test::HasFailure();
 }
 
-void run_all(Fault fault, const Choose& choose, Order order) {
-  for (std::uint64_t n = 1; run(fault, n, choose, order); ++n) continue;
-}
-
 TEST(KeptFaults, NoneIsLostIfACallFails) {
-  for (auto fault = Fault::kIo; fault != Fault::kDead;
-       fault = static_cast<Fault>(static_cast<int>(fault) + 1)) {
-    run_all(fault, nullptr, Order::kAny);
-    run_all(fault, lose_all(), Order::kAny);
-  }
+  run_with_failing_calls(run);
 }
 
 TEST(KeptFaults, NoneIsLostIfTheProcessIsKilled) {
-  for (const Fault fault : {Fault::kDead, Fault::kDeadShort}) {
-    run_all(fault, nullptr, Order::kAny);
-    run_all(fault, lose_all(), Order::kAny);
-    run_all(fault, keep_all(), Order::kAny);
-    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
-      run_all(fault, choose_randomly(seed), Order::kInOrder);
-      run_all(fault, choose_randomly(seed), Order::kAny);
-    }
-  }
+  run_with_killed_processes(run);
 }
 
 }  // namespace

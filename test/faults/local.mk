@@ -11,6 +11,7 @@ libdedup_memory_la_SOURCES = \
 check_PROGRAMS += fault_tests
 TESTS += fault_tests
 fault_tests_SOURCES = \
+  test/faults/faulty_job.h \
   test/faults/faulty_system_test.cc \
   test/faults/kept_faults_test.cc \
   test/faults/memory_system_test.cc \

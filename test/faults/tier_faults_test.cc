@@ -8,9 +8,7 @@
 #include "service/messages/store_node.h"
 #include "store/files/layout.h"
 #include "store/kept.h"
-#include "test/faults/memory_system.h"
-#include "test/hooks/faulty_system.h"
-#include "test/unit/store_job.h"
+#include "test/faults/faulty_job.h"
 
 namespace dedup::test {
 namespace {
@@ -22,22 +20,9 @@ using Order = MemorySystem::Order;
 constexpr const char* kFast = "/m1";
 constexpr const char* kSlow = "/n1";
 
-class TierWorld : public service::StoreJob {
+class TierWorld : public FaultyJob {
  public:
-  TierWorld() : StoreJob("/m1/fast:/n1/store", "/shared/ckpt") {
-    for (const char* const disk : {kFast, kSlow, "/shared"}) memory_.mount(disk);
-    memory_.set_process(process_);
-    faulty_.on_failed_sync = [this](int fd) { memory_.fail_sync(fd); };
-  }
-  ~TierWorld() {
-    node_.reset();
-    store::use_system(before_);
-  }
-
-  store::FaultPlan& plan() { return plan_; }
-  void settle() {
-    for (const char* const disk : {kFast, kSlow}) memory_.settle(disk);
-  }
+  TierWorld() : FaultyJob("/m1/fast:/n1/store", "/shared/ckpt", {kFast, kSlow}) {}
 
   // What has a faster tier as it comes up again after a reboot; before, it had nothing.
   Status lose_fast() {
@@ -91,19 +76,6 @@ class TierWorld : public service::StoreJob {
       DEDUP_ASSIGN(const store::Store::Mover::Moved moved, mover->step());
       if (moved.done) return Status::ok();
     }
-  }
-
-  // The process dies, and the disks lose power if `choose` says what becomes of the rest.
-  void end_process(const Choose& choose, Order order) {
-    node_.reset();
-    plan_.set(Fault::kNone, 0);
-    memory_.kill(process_);
-    memory_.set_process(++process_);
-    if (choose) {
-      memory_.crash(kFast, choose, order);
-      memory_.crash(kSlow, choose, order);
-    }
-    node_ = new_node();
   }
 
   // What the next job finds; and that everything can be moved down then, and nothing is left above.
@@ -176,11 +148,6 @@ class TierWorld : public service::StoreJob {
     return "";
   }
 
-  MemorySystem memory_;
-  store::FaultPlan plan_;
-  store::FaultySystem faulty_{memory_, plan_};
-  store::System& before_ = store::use_system(faulty_);
-  int process_ = 1;
   std::vector<std::vector<Chunk>> generations_;  // that were committed, or may have been
   std::uint64_t begun_ = 0;                      // commits
   std::uint64_t certain_ = 0;                    // so many of them were
@@ -189,7 +156,7 @@ class TierWorld : public service::StoreJob {
 enum class What { kCommit, kMove, kMoveShared, kAdopt };
 
 // `choose`: what the disks lose; null: they keep their power. False if there was no n-th call.
-bool run(What what, Fault fault, std::uint64_t n, const Choose& choose, Order order) {
+bool run_one(What what, Fault fault, std::uint64_t n, const Choose& choose, Order order) {
   TierWorld world;
   const bool moves = what == What::kMove || what == What::kMoveShared;
   const bool kept = what == What::kMoveShared;
@@ -220,29 +187,17 @@ bool run(What what, Fault fault, std::uint64_t n, const Choose& choose, Order or
 
 class TierFaults : public testing::TestWithParam<What> {
  protected:
-  static void run_all(Fault fault, const Choose& choose, Order order) {
-    for (std::uint64_t n = 1; run(GetParam(), fault, n, choose, order); ++n) continue;
+  static bool run(Fault fault, std::uint64_t n, const Choose& choose, Order order) {
+    return run_one(GetParam(), fault, n, choose, order);
   }
 };
 
 TEST_P(TierFaults, NothingIsLostIfACallFails) {
-  for (auto fault = Fault::kIo; fault != Fault::kDead;
-       fault = static_cast<Fault>(static_cast<int>(fault) + 1)) {
-    run_all(fault, nullptr, Order::kAny);
-    run_all(fault, lose_all(), Order::kAny);
-  }
+  run_with_failing_calls(run);
 }
 
 TEST_P(TierFaults, NothingIsLostIfTheProcessIsKilled) {
-  for (const Fault fault : {Fault::kDead, Fault::kDeadShort}) {
-    run_all(fault, nullptr, Order::kAny);
-    run_all(fault, lose_all(), Order::kAny);
-    run_all(fault, keep_all(), Order::kAny);
-    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
-      run_all(fault, choose_randomly(seed), Order::kInOrder);
-      run_all(fault, choose_randomly(seed), Order::kAny);
-    }
-  }
+  run_with_killed_processes(run);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TierFaults,
