@@ -2,7 +2,7 @@
 # is compiled by the script that runs it.
 bench_program_names = bench/programs/checkpoint bench/programs/partner_copy bench/programs/pieces \
   bench/programs/rates bench/programs/frames bench/programs/losses bench/programs/recovery \
-  bench/programs/background bench/programs/small_files bench/programs/reduction \
+  bench/programs/background bench/programs/small_files bench/programs/rounds bench/programs/reduction \
   bench/programs/beyond_reduce bench/programs/beyond_reduce_wide bench/programs/beyond_count \
   bench/programs/beyond_place
 EXTRA_PROGRAMS += $(bench_program_names)
@@ -13,6 +13,7 @@ EXTRA_LTLIBRARIES += libdedup_bench.la
 libdedup_bench_la_SOURCES = \
   bench/programs/common.h \
   bench/programs/options.h \
+  bench/programs/processor.h \
   bench/programs/source.cc \
   bench/programs/source.h
 
@@ -57,6 +58,9 @@ bench_programs_rates_LDADD = $(bench_libraries)
 # Without MPI.
 bench_programs_frames_SOURCES = bench/programs/frames.cc
 bench_programs_frames_LDADD = libdedup_core.la
+
+bench_programs_rounds_SOURCES = bench/programs/rounds.cc
+bench_programs_rounds_CPPFLAGS = $(AM_CPPFLAGS) $(CLI11_CFLAGS)
 
 bench_programs_losses_SOURCES = bench/programs/losses.cc
 bench_programs_losses_LDADD = libdedup_core.la

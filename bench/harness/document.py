@@ -3,6 +3,7 @@
 bench/performance.md is the beginning, bench/sections/NAME.md each section's part, bench/every_target.md the end. In them stand:
 
     {{machine}}        what the run was done on and with, as a table
+    {{runs}}           when, and at which commit
     {{overview}}       the rows that the page begins with
     {{targets}}        the table of targets, of all sections
     {{tables}}         all tables of the section; {{table N}} only the N-th, from 1
@@ -26,11 +27,16 @@ def machine_table(result):
         device = medium.get("block_device", "")
         rows.append([name, f"{medium['filesystem']} on {medium['device']}"
                      + (f" ({device})" if device else "")])
-    rows += [[name, value] for name, value in versions.items() if value]
-    rows += [["begun", result["parameters"]["started"]],
-             ["load before", ", ".join(f"{x:.2f}" for x in result["parameters"]["load_before"])],
-             ["took", f"{result['seconds'] / 60:.1f} minutes"]]
+    rows += [[name, value] for name, value in versions.items() if value and name != "commit"]
     return text.markdown_table(["", ""], rows)
+
+
+def runs_table(result):
+    """When what was measured: a row for each run of bench/run that the records are of."""
+    rows = [[run["started"], run["commit"][:12] + run["commit"][40:], ", ".join(f"{x:.2f}" for x in run["load_before"]),
+             f"{run['seconds'] / 60:.0f} minutes", ", ".join(run["sections"]) if len(result["runs"]) > 1 else "all"]
+            for run in result["runs"]]
+    return text.markdown_table(["begun", "commit", "load before", "took", "sections"], rows)
 
 
 class Document:
@@ -51,6 +57,8 @@ class Document:
     def _of_run(self, what):
         if what == "machine":
             return machine_table(self._result)
+        if what == "runs":
+            return runs_table(self._result)
         if what == "overview":
             return text.markdown_table(*targets.overview(self._result["records"]))
         if what == "targets":

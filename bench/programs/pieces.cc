@@ -27,6 +27,7 @@ struct Options {
   std::uint64_t piece = std::uint64_t{1} << 20;
   std::uint64_t seed = 1;
   bool strided = false;
+  bool own = false;
   bool collective = false;
   bool sync = false;
   bool no_write = false;
@@ -42,6 +43,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--piece", options.piece, "of each call")->transform(CLI::AsSizeValue(false));
   app.add_option("--seed", options.seed, "other data");
   app.add_flag("--strided", options.strided, "ranks take turns in the file, a piece each");
+  app.add_flag("--own", options.own,
+               "each rank has a file of its own, whose name ends in its number");
   app.add_flag("--collective", options.collective, "MPI_File_…_at_all");
   app.add_flag("--sync", options.sync, "MPI_File_sync before the close");
   app.add_flag("--no-write", options.no_write, "the file is there");
@@ -59,6 +62,7 @@ std::vector<std::byte> data_of(const Options& options, int writer) {
 }
 
 MPI_Offset place_of(const Options& options, int writer, std::uint64_t piece) {
+  if (options.own) return static_cast<MPI_Offset>(piece * options.piece);
   const auto number = static_cast<std::uint64_t>(writer);
   return static_cast<MPI_Offset>(options.strided ? (piece * static_cast<unsigned>(ranks) + number) *
                                                        options.piece
@@ -72,7 +76,9 @@ nlohmann::ordered_json calls(const Options& options, int mode, int writer,
   nlohmann::ordered_json seconds;
   MPI_File file;
   const double all = slowest([&] {
-    check(MPI_File_open(MPI_COMM_WORLD, options.file.c_str(), mode, MPI_INFO_NULL, &file), "open");
+    const std::string name = options.own ? options.file + std::to_string(writer) : options.file;
+    const MPI_Comm comm = options.own ? MPI_COMM_SELF : MPI_COMM_WORLD;
+    check(MPI_File_open(comm, name.c_str(), mode, MPI_INFO_NULL, &file), "open");
     seconds["calls"] = slowest([&] {
       for (std::uint64_t p = 0; p < options.bytes / options.piece; ++p) {
         call(file, place_of(options, writer, p), data.data() + p * options.piece);

@@ -7,7 +7,6 @@
 // closed as many times. Prints one line of JSON: the seconds of the slowest rank, and the
 // processor's seconds of all ranks together, their threads included.
 #include <mpi.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "bench/programs/common.h"
+#include "bench/programs/processor.h"
 
 namespace dedup::bench {
 namespace {
@@ -36,15 +36,6 @@ void declare(CLI::App& app, Options& options) {
       ->transform(CLI::AsSizeValue(false));
   app.add_flag("--alone", options.is_alone, "one rank writes a file, each in turn");
   app.add_flag("--again", options.again, "one file, opened again and again");
-}
-
-double processor_seconds() {
-  rusage used{};
-  if (getrusage(RUSAGE_SELF, &used) != 0) fail("getrusage");
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
 // No two files, nor two ranks' parts, have the same.

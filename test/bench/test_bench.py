@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -123,6 +124,22 @@ def test_document_is_the_same_each_time(document, run, tmp_path):
     assert again.returncode == 0, again.stderr
     for path in [*document.rglob("*.svg"), document / "performance.md"]:
         assert (tmp_path / path.relative_to(document)).read_bytes() == path.read_bytes()
+
+
+def test_what_other_sections_have_is_kept(run, tmp_path):
+    path = tmp_path / "bench.json"
+    shutil.copy(run[0], path)
+    done = command(ROOT / "bench" / "run", "--quick", "--only", "losses", "--out", path, "--keep")
+    assert done.returncode == 0, done.stderr
+    before, after = run[1], json.loads(path.read_text())
+
+    def of_others(result):
+        return [r for r in result["records"] if r["section"] != "losses"]
+
+    assert of_others(after) == of_others(before) and len(after["records"]) == len(before["records"])
+    assert [len(one["sections"]) for one in after["runs"]] == [len(before["runs"][0]["sections"]) - 1, 1]
+    whole = command(ROOT / "bench" / "run", "--only", "losses", "--out", path, "--keep")
+    assert whole.returncode != 0 and "one is quick, and one is not" in whole.stderr
 
 
 def test_unknown_section_is_refused():
