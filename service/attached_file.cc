@@ -12,12 +12,23 @@ AttachedFile::AttachedFile(std::shared_ptr<store::Store> store, const Id128& ide
                            const Id128& base)
     : store_(std::move(store)), identity_(identity), chunks_(*store_, identity, base) {}
 
+Result<AttachedFile::Newest> AttachedFile::newest_here() const {
+  if (newest_) return *newest_;
+  auto record = store_->newest(identity_);
+  if (!record.is_ok() && record.status().code() != Code::kNotFound) return record.status();
+  const Result<Newest> newest =
+      record.is_ok() ? Result<Newest>(Newest{record->attempt, std::move(record->kept)})
+                     : Result<Newest>(record.status());
+  if (write_lock_) newest_ = newest;
+  return newest;
+}
+
 Result<Id128> AttachedFile::newest() const {
-  const auto record = store_->newest(identity_);
-  if (record.is_ok()) return record->attempt;
-  const Code code = record.status().code();
+  const auto here = newest_here();
+  if (here.is_ok()) return here->attempt;
+  const Code code = here.status().code();
   if (code == Code::kNotFound || code == Code::kCorrupt) return Id128{};
-  return record.status();
+  return here.status();
 }
 
 Result<bool> AttachedFile::in_doubt() const {
@@ -32,11 +43,11 @@ Result<bool> AttachedFile::in_doubt() const {
 Status AttachedFile::tidy() {
   DEDUP_ASSIGN(const bool doubt, in_doubt());
   if (doubt) return Status::ok();
-  const auto record = store_->newest(identity_);
-  if (!record.is_ok() && record.status().code() != Code::kNotFound) return Status::ok();
+  const auto newest = newest_here();
+  if (!newest.is_ok() && newest.status().code() != Code::kNotFound) return Status::ok();
   const store::Store::Prepared prepared = store::Store::Prepared::kKeep;
   const auto collected =
-      record.is_ok() ? store::collect_older(*store_, identity_, record->attempt, record->kept,
+      newest.is_ok() ? store::collect_older(*store_, identity_, newest->attempt, newest->kept,
                                             {.with_logs = true, .prepared = prepared})
                      : store_->collect(identity_, {}, {}, true, prepared);
   DEDUP_TRY(collected.status());
@@ -48,7 +59,10 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
   std::unique_ptr<store::Store::Lock> write_lock;
   std::unique_ptr<store::Store::Lock> generation_lock;
   const bool is_new = request.write && !write_lock_ && request.base.is_zero();
+  bool is_first = false;
   if (is_new) {
+    DEDUP_ASSIGN(const bool is_here, store_->has_file(identity_));
+    is_first = !is_here;
     auto lock = store_->create_for_writing(identity_, request.path, own, request.by_path);
     if (lock.status().code() == Code::kFileExists) return AttachReply{{}, true};
     DEDUP_ASSIGN(write_lock, std::move(lock));
@@ -81,12 +95,16 @@ Result<AttachReply> AttachedFile::attach(const Attach& request, const std::vecto
       return lock.status();
     }
   }
-  DEDUP_ASSIGN(const Id128 committed, newest());
+  Id128 committed;
+  if (!is_first) {
+    DEDUP_ASSIGN(committed, newest());
+  }
 
   if (other_base) chunks_.set_base(request.base);
   if (generation_lock) generation_lock_ = std::move(generation_lock);
   if (write_lock) write_lock_ = std::move(write_lock);
   if (begins_to_write) {
+    tidied_ = tidied_ || is_first;
     // Space that earlier jobs left taken is no reason not to open the file.
     if (!tidied_) (void)tidy();
     if (is_new && !request.donor.is_zero()) share_with(request.donor, request.donor_attempt);
@@ -111,11 +129,11 @@ bool AttachedFile::make_room(const std::vector<Id128>& own) {
   bool freed = store::drop_unnamed(*store_, own).is_ok();
   const auto doubt = in_doubt();
   if (!write_lock_ || commit_ || !doubt.is_ok() || *doubt) return freed;
-  const auto record = store_->newest(identity_);
-  if (!record.is_ok()) return freed;
+  const auto newest = newest_here();
+  if (!newest.is_ok()) return freed;
   const store::Collection how{.open_segments = chunks_.open_segments(),
                               .prepared = store::Store::Prepared::kKeep};
-  return store::collect_older(*store_, identity_, record->attempt, record->kept, how).is_ok() ||
+  return store::collect_older(*store_, identity_, newest->attempt, newest->kept, how).is_ok() ||
          freed;
 }
 
@@ -143,6 +161,7 @@ Status AttachedFile::adopt(const store::CommitRecord& record) {
                               store::descends_from(*newest, record);
     if (is_overtaken) return {Code::kFileInUse, "another job has committed a newer generation"};
   }
+  newest_.reset();
   DEDUP_TRY(store_->adopt(record));
   if (record.attempt != chunks_.base()) return Status::ok();
   chunks_.set_base(record.attempt);
@@ -159,8 +178,8 @@ Status AttachedFile::detach() {
   if (!write_lock_) return Status::ok();
   chunks_.close_own_segment();
   const Status status = tidy();
-  const auto record = store_->newest(identity_);
-  const bool nothing = !record.is_ok() && record.status().code() == Code::kNotFound;
+  const auto newest = newest_here();
+  const bool nothing = !newest.is_ok() && newest.status().code() == Code::kNotFound;
   DEDUP_ASSIGN(const bool doubt, in_doubt());
   auto writing = std::move(write_lock_);
   if (!nothing || doubt) return status;
@@ -194,7 +213,10 @@ Result<NodeCommit*> AttachedFile::begin_commit(const Id128& id) {
   if (id == aborted_) return Status(Code::kArgument, "the attempt was aborted");
   if (commit_ && commit_->id() == id) return commit_.get();
   // Only one commit of a file is under way at a time: whoever made an older attempt is gone.
-  if (commit_ && !commit_->committed()) DEDUP_TRY(commit_->abandon());
+  if (commit_ && !commit_->committed()) {
+    newest_.reset();
+    DEDUP_TRY(commit_->abandon());
+  }
   commit_.reset();
   DEDUP_ASSIGN(commit_, NodeCommit::begin(*store_, chunks_, identity_, id));
   return commit_.get();
@@ -213,11 +235,13 @@ Status AttachedFile::commit(const Id128& id, bool flush) {
   if (!commit_ || commit_->id() != id) {
     return {Code::kArgument, "a commit of an attempt that is not being made here"};
   }
+  newest_.reset();
   return commit_->commit(flush);
 }
 
 Status AttachedFile::abort(const Id128& id) {
   DEDUP_TRY(check_writable());
+  newest_.reset();
   if (!commit_ || commit_->id() != id) {
     aborted_ = id;
     return store_->abandon(identity_, id);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,14 @@ class AttachedFile {
   Result<CollectReply> collect(const Id128& id);
 
  private:
+  // Of the newest generation's record, what is asked for again and again.
+  struct Newest {
+    Id128 attempt;
+    std::vector<store::KeptGeneration> kept;
+  };
+  // kNotFound: none is committed here. Read once as long as the file is locked for writing: nobody
+  // else changes then which it is.
+  Result<Newest> newest_here() const;
   Result<Id128> newest() const;  // zero: none, or none that can be read
   // Whether some generation that other nodes may have committed is only prepared here: then nothing
   // may be removed.
@@ -70,6 +79,7 @@ class AttachedFile {
   Id128 identity_;
   std::unique_ptr<store::Store::Lock> write_lock_;
   std::unique_ptr<store::Store::Lock> generation_lock_;
+  mutable std::optional<Result<Newest>> newest_;  // while write_lock_ is held
   bool tidied_ = false;
   bool may_make_room_ = true;
   bool may_give_up_ = true;
