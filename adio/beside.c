@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adio.h"
 #include "adio/romio_glue.h"
@@ -46,6 +47,8 @@ void MPIR_Ext_gpu_swap_back(void* host, void* buffer, MPI_Aint count, MPI_Dataty
   MPIR_Ext_gpu_host_free(host, count, datatype);
 }
 
+enum { OTHERS_WAIT = 2 }; /* seconds; then they say it themselves */
+
 static void check_mpi_version(void) {
   static const char want[] = "MPICH Version:";
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -59,10 +62,18 @@ static void check_mpi_version(void) {
     if (size == strlen(MPICH_VERSION) && strncmp(found, MPICH_VERSION, size) == 0) return;
   }
   text[strcspn(text, "\r\n")] = '\0';
+  /* All ranks see it; rank 0 says it, and with it mpiexec ends the others. */
+  const char* const rank = getenv("PMI_RANK");
+  if (rank != NULL && strcmp(rank, "0") != 0) sleep(OTHERS_WAIT);
   fprintf(stderr,
-          "libromio-dedup.so is built for MPICH %s, but this program runs with \"%s\". Build it "
-          "again for that library (./configure --with-mpich-source=DIR), or do not preload it.\n",
-          MPICH_VERSION, text);
+          "dedup: error: libromio-dedup.so is built for MPICH %s, but this program runs with "
+          "\"%s\": %s\n",
+          MPICH_VERSION, text,
+          found != NULL
+              ? "build the driver again for that MPICH (./configure --with-mpich-source=DIR), or "
+                "run the "
+                "program with the one that it is built for"
+              : "it works with MPICH alone; doc/mpich.md says what can be done with other MPIs");
   exit(EXIT_FAILURE);
 }
 
