@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "adio.h"
 #include "adio/romio_glue.h"
@@ -47,8 +46,6 @@ void MPIR_Ext_gpu_swap_back(void* host, void* buffer, MPI_Aint count, MPI_Dataty
   MPIR_Ext_gpu_host_free(host, count, datatype);
 }
 
-enum { OTHERS_WAIT = 2 }; /* seconds; then they say it themselves */
-
 static void check_mpi_version(void) {
   static const char want[] = "MPICH Version:";
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -62,9 +59,6 @@ static void check_mpi_version(void) {
     if (size == strlen(MPICH_VERSION) && strncmp(found, MPICH_VERSION, size) == 0) return;
   }
   text[strcspn(text, "\r\n")] = '\0';
-  /* All ranks see it; rank 0 says it, and with it mpiexec ends the others. */
-  const char* const rank = getenv("PMI_RANK");
-  if (rank != NULL && strcmp(rank, "0") != 0) sleep(OTHERS_WAIT);
   fprintf(stderr,
           "dedup: error: libromio-dedup.so is built for MPICH %s, but this program runs with "
           "\"%s\": %s\n",

@@ -10,6 +10,7 @@
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +29,28 @@ enum { HIGH_DESCRIPTOR = 800 }; /* where few programs look for one that they may
 static int connection = -1;
 static pid_t connected; /* this process, and none that it forks */
 
+static void pause_shortly(void) {
+  const struct timespec time = {0, PAUSE * 1000000L};
+  nanosleep(&time, NULL);
+}
+
+/* mpiexec drops what it has not read when it is told to end a job: as wait_until_read() in
+ * base/warn.h. */
+static void wait_until_read(void) {
+  int unread = 0;
+  for (int i = 0; i < 100 && ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread > 0; ++i) {
+    pause_shortly();
+  }
+}
+
+/* MPICH's mpiexec ends the others of a process that ends before MPI_Init only if it is told to. */
+static _Noreturn void end_job(void) {
+  static const char command[] = "cmd=abort exitcode=1\n";
+  const char* const descriptor = getenv("PMI_FD");
+  if (descriptor != NULL) (void)!write(atoi(descriptor), command, sizeof command - 1);
+  _exit(EXIT_FAILURE);
+}
+
 static _Noreturn void die(const char* format, ...) {
   char text[600];
   va_list arguments;
@@ -35,12 +58,8 @@ static _Noreturn void die(const char* format, ...) {
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   fprintf(stderr, "dedup: error: %s\n", text);
-  _exit(EXIT_FAILURE);
-}
-
-static void pause_shortly(void) {
-  const struct timespec time = {0, PAUSE * 1000000L};
-  nanosleep(&time, NULL);
+  wait_until_read();
+  end_job();
 }
 
 /* -1 if nobody is there. */
@@ -105,7 +124,8 @@ static char answer_of(int fd) {
   ssize_t size;
   do {
     size = recv(fd, &answer, 1, 0);
-  } while (size < 0 && errno == EINTR);
+    /* The latter once, before what was answered by who did not read what he was sent. */
+  } while (size < 0 && (errno == EINTR || errno == ECONNRESET));
   return size == 1 ? answer : 0;
 }
 
@@ -124,12 +144,13 @@ static int get_mount(const char* program, const char* directory, const char* job
     int fd = connect_to_mount(directory);
     const int is_started = fd < 0;
     if (is_started) fd = start_mount(program, directory, job);
-    const ssize_t sent = send(fd, job, strlen(job), MSG_NOSIGNAL);
-    switch (sent < 0 ? 0 : answer_of(fd)) {
+    /* Who is gone by now may have answered. */
+    (void)!send(fd, job, strlen(job), MSG_NOSIGNAL);
+    switch (answer_of(fd)) {
       case MOUNT_IS_UP:
         return fd;
       case MOUNT_FAILED:
-        _exit(EXIT_FAILURE);
+        end_job();
       case MOUNT_IS_OTHERS:
         wait_for_end(fd); /* it may be about to be taken down */
         break;

@@ -243,7 +243,11 @@ ExitCode mount_for_job(const Options& options) {
     failed(is_new.status());
   }
   if (is_new.is_ok() && *is_new) (void)store::fs::remove_directory(directory);
-  if (!is_up) (*users)->refuse();
+  if (is_up) return code;
+  // All that is to be said is said, and a launcher is not to wait for more.
+  wait_until_read();
+  (void)::dup2(STDOUT_FILENO, STDERR_FILENO);
+  (*users)->refuse();
   return code;
 }
 

@@ -20,6 +20,9 @@
 namespace dedup::ctl {
 namespace {
 
+// A job's processes on a host begin at about the same time. Milliseconds.
+constexpr int kLingers = 3000;
+
 // Of who is gone by now, nothing need be known.
 void tell(const Descriptor& connection, char answer) {
   (void)::send(connection.fd(), &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -65,7 +68,7 @@ MountUsers::~MountUsers() {
 
 Status MountUsers::welcome() {
   DEDUP_ASSIGN(thread_, start_thread("dedup-users", [this] {
-                 const Status status = attend(MOUNT_IS_UP);
+                 const Status status = attend(MOUNT_IS_UP, 0);
                  if (!status.is_ok()) say_error(status.message());
                  ::kill(::getpid(), SIGTERM);
                }));
@@ -73,7 +76,7 @@ Status MountUsers::welcome() {
 }
 
 void MountUsers::refuse() {
-  (void)attend(MOUNT_FAILED);
+  (void)attend(MOUNT_FAILED, kLingers);
 }
 
 bool MountUsers::is_used() const {
@@ -102,19 +105,20 @@ bool MountUsers::has_ended(User& user, char answer) const {
   if (size == 0 || user.kind != User::kNew) return size == 0;
   const bool is_ours = std::string_view(job.data(), static_cast<std::size_t>(size)) == job_;
   user.kind = is_ours ? User::kOurs : User::kOthers;
-  tell(user.connection, is_ours ? answer : MOUNT_IS_OTHERS);
+  tell(user.connection, is_ours ? answer : static_cast<char>(MOUNT_IS_OTHERS));
   return false;
 }
 
-Status MountUsers::attend(char answer) {
+Status MountUsers::attend(char answer, int lingers) {
   std::vector<pollfd> ready;
-  while (is_used()) {
+  while (is_used() || lingers > 0) {
     ready = {{wake_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
     for (const User& user : users_) ready.push_back({user.connection.fd(), POLLIN, 0});
-    if (store::fs::retried([&] { return ::poll(ready.data(), ready.size(), -1); }) < 0) {
-      return Status::from_errno(errno, "poll");
-    }
-    if (ready[0].revents != 0) return Status::ok();
+    const int timeout = is_used() ? -1 : lingers;
+    const int count =
+        store::fs::retried([&] { return ::poll(ready.data(), ready.size(), timeout); });
+    if (count < 0) return Status::from_errno(errno, "poll");
+    if (count == 0 || ready[0].revents != 0) return Status::ok();
     std::vector<User> before;
     std::swap(before, users_);
     if (ready[1].revents != 0) DEDUP_TRY(let_in());

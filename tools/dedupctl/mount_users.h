@@ -26,7 +26,7 @@ class MountUsers {
   // It is up: answers in a thread of its own. When all have gone, this process gets SIGTERM.
   Status welcome();
 
-  // It is not, which has been said: answers until all have gone.
+  // It is not, which has been said: answers until all have gone, also who is late.
   void refuse();
 
  private:
@@ -36,7 +36,8 @@ class MountUsers {
   };
 
   explicit MountUsers(std::string job) : job_(std::move(job)) {}
-  Status attend(char answer);
+  // `lingers`: milliseconds after all have gone.
+  Status attend(char answer, int lingers);
   Status let_in();
   bool has_ended(User& user, char answer) const;
   bool is_used() const;
