@@ -60,9 +60,14 @@ static void check_mpi_version(void) {
   }
   text[strcspn(text, "\r\n")] = '\0';
   fprintf(stderr,
-          "libromio-dedup.so is built for MPICH %s, but this program runs with \"%s\". Build it "
-          "again for that library (./configure --with-mpich-source=DIR), or do not preload it.\n",
-          MPICH_VERSION, text);
+          "dedup: error: libromio-dedup.so is built for MPICH %s, but this program runs with "
+          "\"%s\": %s\n",
+          MPICH_VERSION, text,
+          found != NULL
+              ? "build the driver again for that MPICH (./configure --with-mpich-source=DIR), or "
+                "run the "
+                "program with the one that it is built for"
+              : "it works with MPICH alone; doc/mpich.md says what can be done with other MPIs");
   exit(EXIT_FAILURE);
 }
 

@@ -65,6 +65,30 @@ std::vector<std::string_view> split(std::string_view list) {
   }
 }
 
+struct Simulated {
+  std::uint64_t count = 0;
+  std::vector<std::string_view> names;  // none: a number was given
+
+  std::string name(std::size_t i) const {
+    return names.empty() ? "n" + std::to_string(i) : std::string(names[i]);
+  }
+};
+
+Result<Simulated> parse(std::string_view nodes) {
+  Simulated out;
+  if (is_number(nodes)) {
+    const auto read = std::from_chars(nodes.data(), nodes.data() + nodes.size(), out.count);
+    if (read.ec != std::errc{} || out.count < 1 || out.count > kMostNodes) {
+      return wrong(nodes, "from 1 to " + std::to_string(kMostNodes) + " nodes");
+    }
+    return out;
+  }
+  out.names = split(nodes);
+  out.count = out.names.size();
+  DEDUP_TRY(check_names(nodes, out.names));
+  return out;
+}
+
 // Which of so many nodes.
 std::size_t dealt(std::uint64_t nodes, int rank, int ranks) {
   const auto all = static_cast<std::uint64_t>(ranks);
@@ -80,17 +104,8 @@ bool is_node_name(std::string_view name) {
 }
 
 Result<std::string> simulated_node(std::string_view nodes, int rank, int ranks) {
-  if (is_number(nodes)) {
-    std::uint64_t count = 0;
-    const auto read = std::from_chars(nodes.data(), nodes.data() + nodes.size(), count);
-    if (read.ec != std::errc{} || count < 1 || count > kMostNodes) {
-      return wrong(nodes, "from 1 to " + std::to_string(kMostNodes) + " nodes");
-    }
-    return "n" + std::to_string(dealt(count, rank, ranks));
-  }
-  const std::vector<std::string_view> names = split(nodes);
-  DEDUP_TRY(check_names(nodes, names));
-  return std::string(names[dealt(names.size(), rank, ranks)]);
+  DEDUP_ASSIGN(const Simulated simulated, parse(nodes));
+  return simulated.name(dealt(simulated.count, rank, ranks));
 }
 
 std::string node_of_process() {
@@ -107,6 +122,13 @@ Result<std::string> node_of_rank(int rank, int ranks) {
 
 bool simulates_nodes() {
   return !variable("DEDUP_NODES").empty();
+}
+
+Result<std::vector<std::string>> simulated_nodes() {
+  DEDUP_ASSIGN(const Simulated simulated, parse(variable("DEDUP_NODES")));
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < simulated.count; ++i) names.push_back(simulated.name(i));
+  return names;
 }
 
 Result<std::chrono::seconds> node_timeout() {

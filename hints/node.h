@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -27,6 +28,9 @@ Result<std::string> node_of_rank(int rank, int ranks);
 
 // Whether DEDUP_NODES says which nodes a job simulates.
 bool simulates_nodes();
+
+// All of them, whether or not a rank is on them. kArgument: as above.
+Result<std::vector<std::string>> simulated_nodes();
 
 // Of a process's node: DEDUP_FAILURE_DOMAIN, any text; equal on nodes that are likely to be lost
 // together. Empty if it is not said.

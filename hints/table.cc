@@ -15,11 +15,12 @@ namespace dedup::hints {
 namespace {
 
 // Of the driver, of dedup-mpiexec and dedup-run, and of what builds and measures them.
-constexpr std::array<std::string_view, 15> kVariables = {
-    "DEDUP_FAILURE_DOMAIN", "DEDUP_NODE",       "DEDUP_NODES",    "DEDUP_NODE_TIMEOUT",
-    "DEDUP_INTERFACE",      "DEDUP_YIELD",      "DEDUP_PRELOAD",  "DEDUP_RUN",
-    "DEDUP_LOST_NODES",     "DEDUP_BUILD",      "DEDUP_WERROR",   "DEDUP_MPICH_SOURCE",
-    "DEDUP_MPICH_DEVICE",   "DEDUP_BENCH_DISK", "DEDUP_SAME_HOST"};
+constexpr std::array<std::string_view, 18> kVariables = {
+    "DEDUP_FAILURE_DOMAIN", "DEDUP_NODE",       "DEDUP_NODES",     "DEDUP_NODE_TIMEOUT",
+    "DEDUP_INTERFACE",      "DEDUP_YIELD",      "DEDUP_PRELOAD",   "DEDUP_RUN",
+    "DEDUP_LOST_NODES",     "DEDUP_BUILD",      "DEDUP_WERROR",    "DEDUP_MPICH_SOURCE",
+    "DEDUP_MPICH_DEVICE",   "DEDUP_BENCH_DISK", "DEDUP_SAME_HOST", "DEDUP_MOUNT",
+    "DEDUP_MOUNT_BY",       "DEDUP_MOUNT_JOB"};
 
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kMostStripeNodes = 64;

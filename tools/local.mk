@@ -95,6 +95,12 @@ unit_tests_SOURCES += \
 # An MPI program only when an mpiexec starts it. In a library, since a test build's has the same objects.
 if BUILD_DRIVER
 bin_PROGRAMS += tools/dedupctl/dedupctl
+
+# What dedup-mpiexec --mount preloads, also where the driver is inside of MPICH.
+lib_LTLIBRARIES += libdedup-mount.la
+libdedup_mount_la_SOURCES = tools/mount_in_job.c tools/mount_in_job.h
+libdedup_mount_la_CFLAGS = $(AM_CFLAGS) -D_GNU_SOURCE
+libdedup_mount_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version
 endif
 EXTRA_LTLIBRARIES += libdedup_ctl.la
 libdedup_ctl_la_SOURCES = \
@@ -125,6 +131,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/main.cc \
   tools/dedupctl/mount.cc \
   tools/dedupctl/mount_session.h \
+  tools/dedupctl/mount_users.cc \
+  tools/dedupctl/mount_users.h \
   tools/dedupctl/mounted_files.cc \
   tools/dedupctl/mounted_files.h \
   tools/dedupctl/mpi_job.cc \

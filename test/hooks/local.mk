@@ -54,6 +54,7 @@ test_tree = \
   test/bin/dedup-mpiexec=../../tools/dedup-mpiexec \
   test/bin/dedup-run=../../tools/dedup-run \
   test/bin/dedupctl=../libexec/dedupctl/dedupctl$(EXEEXT) \
+  test/lib/libdedup-mount.so=../../lib/libdedup-mount.so \
   test/lib/libromio-dedup.so=.libs/libromio-dedup.so
 if HAVE_UCP
 test_tree += test/lib/libdedup-yield.so=../../lib/libdedup-yield.so

@@ -4,9 +4,7 @@ import ctypes
 import errno
 import mmap
 import os
-import pathlib
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,25 +15,14 @@ import pytest
 
 from ctl import FAILED, FINE, IN_USE, NO_STORE, USAGE, dedupctl
 from form import TEST_BUILD
+from mounts import HANG_GUARD_SECONDS, is_mounted, wait_until, why_not
 from stores import Model, Script, Site, changed, noise, parts, shared_site
 
 BLOCK = 4 << 20
 CHUNK = 4096
 THREE = ["n0", "n1", "n2"]
 HINTS = {"replication": 2, "chunk_size": CHUNK}
-HANG_GUARD_SECONDS = 120
 MNT_FORCE = 1  # of <sys/mount.h>
-
-
-def why_not():
-    """Why nothing can be mounted here; None if it can."""
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        return "there is no /dev/fuse that this user may open"
-    if shutil.which("fusermount3") is None:
-        return "fusermount3 is not installed"
-    if os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0:
-        return "mounting is not allowed here, not even to root"
-    return None
 
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
@@ -87,19 +74,6 @@ class Mount:
             self.process.wait()
         if is_mounted(self.directory):
             subprocess.run(["fusermount3", "-u", "-z", self.directory], check=True)
-
-
-def is_mounted(directory):
-    lines = pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-    return any(line.split()[1] == str(directory) for line in lines)
-
-
-def wait_until(condition):
-    for _ in range(HANG_GUARD_SECONDS * 100):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("waited for too long")
 
 
 @pytest.fixture(name="mounts")

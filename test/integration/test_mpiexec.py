@@ -187,6 +187,26 @@ def test_all_files(ranks):
     assert ranks("--all-files", "-n", 1)[0].force == "dedup:"
 
 
+def test_mount_option(run, tree, tmp_path, printer):
+    """What the library makes of it is in test_mount_in_job.py."""
+    elsewhere = make_tree(tmp_path / "tree")
+    (elsewhere / "bin" / "dedupctl").symlink_to("/bin/true")
+    inside = {"MPIEXEC": printer, "DEDUP_YIELD": "0", "DEDUP_PRELOAD": "0"}
+    jobs = set()
+    for option, directory in [("--mount", f"/tmp/dedup-{os.geteuid()}-mount"), ("--mount=/a b/", "/a b"),
+                              ("--mount=rel/x", f"{tmp_path}/rel/x"), ("--mount=/", "/")]:
+        result = run(option, "prog", environment=inside, program=elsewhere / "bin" / "dedup-mpiexec")
+        words = result.stdout[1:-1].split("><")
+        jobs.add(words.pop(11))
+        assert words == ["-genv", "LD_PRELOAD", f"{elsewhere}/lib/libdedup-mount.so", "-genv", "DEDUP_MOUNT", directory,
+                         "-genv", "DEDUP_MOUNT_BY", f"{elsewhere}/bin/dedupctl", "-genv", "DEDUP_MOUNT_JOB", "prog"]
+    assert len(jobs) == 4, "each has a name of its own"
+    both = run("--mount", "prog", environment={**inside, "DEDUP_PRELOAD": "1"}, program=elsewhere / "bin" / "dedup-mpiexec")
+    assert f"<{elsewhere}/lib/libromio-dedup.so:{elsewhere}/lib/libdedup-mount.so>" in both.stdout
+    none = run("--mount", "prog", environment=inside)
+    assert none.returncode == 1 and "cannot find dedupctl" in none.stderr and not none.stdout, "not installed completely"
+
+
 # ---- Preloading ---------------------------------------------------------------------------------
 
 
@@ -392,7 +412,7 @@ def test_mpiexecs_own_information(run):
 def test_help_and_version(run):
     result = run("--help")
     assert (result.returncode, result.stderr) == (0, "")
-    for option in ("--nodes", "--store", "--all-files", "MPIEXEC", "DEDUP_YIELD"):
+    for option in ("--nodes", "--store", "--all-files", "--mount", "MPIEXEC", "DEDUP_YIELD"):
         assert option in result.stdout
     result = run("--version", "--nodes")
     assert (result.returncode, result.stderr) == (0, "")
@@ -410,6 +430,8 @@ def test_help_and_version(run):
         (["--nodes", "", "true"], ["--nodes needs an argument"]),
         (["--store"], ["--store needs an argument"]),
         (["--store", "", "true"], ["--store needs an argument"]),
+        (["--mount=", "true"], ["--mount needs an argument"]),
+        (["--mount"], ["no program"]),
     ],
 )
 def test_wrong_arguments(run, arguments, parts):
@@ -427,6 +449,17 @@ def test_mpiexec_variable(run, tree, printer):
     result = run("-n", 1, "true", environment={"MPIEXEC": "no-such-mpiexec"})
     assert result.returncode == 1
     assert "MPIEXEC=no-such-mpiexec" in result.stderr
+
+
+@pytest.mark.parametrize("version", ["mpiexec (OpenRTE) 4.1.4", "mpiexec (Open MPI) 5.0.7"])
+def test_an_mpiexec_of_open_mpi(run, tmp_path, version):
+    program = tmp_path / "mpiexec"
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "{version}" || touch "{tmp_path}/began"\n')
+    program.chmod(0o755)
+    result = run("-n", 2, "prog", environment={"MPIEXEC": program})
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1), result
+    assert f"{program} is Open MPI's" in result.stderr and "set MPIEXEC" in result.stderr
+    assert not (tmp_path / "began").exists()
 
 
 def test_mpiexec_variable_that_names_this_program(run, tree):
@@ -488,8 +521,8 @@ def test_completion_knows_every_option():
     summary = subprocess.run([BUILD / "bin" / "dedup-mpiexec", "--help"], capture_output=True, text=True,
                              check=True, timeout=TIMEOUT).stdout
     options = set(re.findall(r"^  (--[a-z-]+)", summary, re.M))
-    assert len(options) == 5 and options <= offered("-")
-    assert options <= offered("--store", "/tmp", "--nodes", "4", "--")
+    assert len(options) == 6 and options <= offered("-")
+    assert options <= offered("--store", "/tmp", "--nodes", "4", "--mount", "--mount=/mnt", "--")
 
 
 def test_completion_of_what_is_mpiexecs_has_no_own_options():

@@ -210,6 +210,17 @@ def test_arguments_arrive_unchanged(tree):
         assert what == "run" or words[:len(own)] == own and words[len(own) + 1:][:2] == ["-ppn", "1"], words
 
 
+@pytest.mark.parametrize("option", ["--mount", "--mount=/m n"])
+def test_the_mount_is_the_programs(tree, option):
+    """And not that of probes and of healing, which come between its runs."""
+    tree.does("program", "[[ $DEDUP_RUN == 2 ]] || { echo b >>\"$FAKE/down\"; exit 1; }")
+    assert tree.run(option, "-hosts", "a,b", "prog").returncode == 0
+    calls = tree.calls()
+    assert {what for what, _ in calls} >= {"run", "heal"}
+    for what, words in calls:
+        assert (words[0] == option) == (what == "run"), words
+
+
 def test_standard_input_goes_to_the_program(tree):
     tree.does("program", "cat")
     process = tree.start("-hosts", "a", "prog", stdin=subprocess.PIPE)

@@ -2,11 +2,12 @@
 
 import pytest
 
+import mounts
 import slurm
 from ctl import FINE, dedupctl
 import form
 from form import PREFIX, TEST_BUILD
-from stores import Model, Site, is_placeholder, noise
+from stores import Model, Script, Site, is_placeholder, noise
 
 RANKS = 4
 NODES = ["a", "b"]
@@ -34,7 +35,7 @@ class SlurmSite(Site):
         self.simulated = simulated
 
     def start(self, script, nodes, ranks, hints=None, environment=None, path=None, wrapper=()):
-        libraries = [TEST_BUILD / "lib" / f"lib{name}.so" for name in ("romio-dedup", "dedup-yield")]
+        libraries = [TEST_BUILD / "lib" / f"lib{name}.so" for name in ("romio-dedup", "dedup-yield", "dedup-mount")]
         # Nodes do not know that they share this host's processors.
         variables = {**self.cluster.environment, **form.environment(), "DEDUP_YIELD": "1",
                      "DEDUP_STORE": f"{self.stores}/%n", "LD_PRELOAD_OF_TASKS": ":".join(map(str, libraries)),
@@ -65,3 +66,19 @@ def test_srun(tmp_path, cluster, simulated):
     for node in NODES:
         answer = dedupctl(site, "cat", site.path, stores=[site.stores / node], text=False)
         assert answer.code == FINE and answer.out == bytes(model.content), answer
+
+
+@pytest.mark.skipif(mounts.why_not() is not None, reason=str(mounts.why_not()))
+def test_a_mount_for_a_step(tmp_path, cluster):
+    """Slurm kills what a step leaves behind; nothing must be left of the mount."""
+    site = SlurmSite(tmp_path, cluster, simulated=False)
+    directory, expected = tmp_path / "mnt", tmp_path / "expected"
+    content = noise("all", 100_000)
+    expected.write_bytes(content)
+    script = Script().open("wc").write("all-at", {0: [(0, content)]}).close()
+    script.add("shell", f"cmp {directory}{site.path} {expected}")
+    for job in range(3):
+        mount = {"DEDUP_MOUNT": str(directory), "DEDUP_MOUNT_BY": str(TEST_BUILD / "bin" / "dedupctl"),
+                 "DEDUP_MOUNT_JOB": f"job {job}"}
+        site.run(script, NODES, RANKS, {"replication": 2}, mount).check()
+        assert not mounts.is_mounted(directory) and not directory.exists()

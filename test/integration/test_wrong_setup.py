@@ -35,6 +35,29 @@ def test_a_program_for_another_mpi(mpirun, stores, tmp_path, ranks):
     assert "open" not in result.stdout
 
 
+@NOT_PRELOADED
+@pytest.mark.parametrize("version, told", [
+    ("MPICH Version:      3.4.3\\nMPICH Release date: x", ['"MPICH Version:      3.4.3"', "build the driver again"]),
+    ("Intel(R) MPI Library 2021.11 for Linux* OS\\n", ['"Intel(R) MPI Library 2021.11 for Linux* OS"', "doc/mpich.md"]),
+    ("MVAPICH Version:  3.0\\n", ['"MVAPICH Version:  3.0"', "doc/mpich.md"]),
+])
+def test_another_mpi_of_the_same_abi(mpirun, stores, tmp_path, version, told):
+    """As such a library says which it is, before MPI_Init does anything."""
+    library = tmp_path / "libmpi.so.12"
+    (tmp_path / "mpi.c").write_text(
+        "#include <string.h>\nint PMPI_Get_library_version(char* text, int* length) {\n"
+        f'  strcpy(text, "{version}"); *length = (int)strlen(text); return 0; }}\n')
+    subprocess.run(["gcc", "-shared", "-fPIC", tmp_path / "mpi.c", "-o", library], check=True)
+    program = tmp_path / "hints"
+    subprocess.run([form.command("mpicc"), *C_FLAGS, SOURCES / "hints.c", "-Wl,--no-as-needed", library,
+                    f"-Wl,-rpath,{tmp_path}", "-o", program], check=True)
+    result = mpirun(3, program, "open", stores.name(), "close", nodes=3, expect=1)
+    # Each rank says it: before MPI_Init none knows of the others.
+    (line,) = {line for line in result.stderr.splitlines() if line.startswith("dedup:")}
+    assert all(part in line for part in told), result
+    assert not result.stdout
+
+
 # scripts/setup does not install it: Open MPI's mpicc and mpiexec would be the system's then.
 MPI4PY = pathlib.Path("/usr/lib/python3/dist-packages/mpi4py")
 

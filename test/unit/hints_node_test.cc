@@ -87,9 +87,15 @@ TEST(NodeOfRank, NamedThenSimulatedThenTheHosts) {
     EXPECT_EQ(*node_of_rank(1, 2), "b");
     EXPECT_EQ(node_of_process(), host);
     EXPECT_TRUE(default_store().ends_with("-%n"));
+    EXPECT_EQ(*simulated_nodes(), (std::vector<std::string>{"a", "b"}));
+  }
+  {
+    const Environment nodes("", "02");
+    EXPECT_EQ(*simulated_nodes(), (std::vector<std::string>{"n0", "n1"}));
   }
   {
     const Environment wrong("", "a,,b");
+    EXPECT_FALSE(simulated_nodes().is_ok());
     EXPECT_FALSE(node_of_rank(0, 2).is_ok());
   }
   const Environment both("mine", "a,,b");

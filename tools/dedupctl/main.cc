@@ -210,6 +210,8 @@ void add_mount(CLI::App& app, Options& options, RunAlone& run_alone) {
   command->add_option("--log", options.log, "where messages go from then on")->type_name("FILE");
   command->add_flag("--allow-other", options.allow_other,
                     "other users may read, too, what its permissions let them");
+  // As tools/mount_in_job.c starts it.
+  command->add_option("--for-job", options.job)->group("");
   command->callback([&run_alone] { run_alone = dedup::ctl::mount; });
   command = app.add_subcommand("umount", "take down what mount has put up");
   command->add_option("DIR", options.path, "the directory")->type_name("")->required();

@@ -3,12 +3,17 @@
 #include <fcntl.h>
 #include <mntent.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -17,8 +22,10 @@
 #include "hints/node.h"
 #include "store/fs.h"
 #include "tools/dedupctl/mount_session.h"
+#include "tools/dedupctl/mount_users.h"
 #include "tools/dedupctl/mounted_files.h"
 #include "tools/dedupctl/session.h"
+#include "tools/mount_in_job.h"
 
 namespace dedup::ctl {
 namespace {
@@ -78,6 +85,20 @@ Status check_device() {
                                       "itself (docker run --device /dev/fuse --cap-add SYS_ADMIN)"};
 }
 
+// Those that a job has on this host so far: of this node or, if it simulates some, of all of them.
+LocalStores stores_of_job(const std::vector<std::string>& templates,
+                          const std::vector<std::string>& simulated) {
+  LocalStores all;
+  if (simulated.empty()) all = open_stores(templates, hints::node_of_process(), false);
+  for (const std::string& node : simulated) {
+    LocalStores found = open_stores(templates, node, true);
+    std::ranges::move(found.stores, std::back_inserter(all.stores));
+    std::ranges::move(found.troubles, std::back_inserter(all.troubles));
+  }
+  std::erase_if(all.troubles, [](const Trouble& trouble) { return trouble.is_absent; });
+  return all;
+}
+
 // The stores as `options` name them, wherever this process is by then.
 Result<std::function<LocalStores()>> store_finder(const Options& options) {
   std::vector<std::string> templates;
@@ -85,8 +106,16 @@ Result<std::function<LocalStores()>> store_finder(const Options& options) {
     DEDUP_ASSIGN(std::string absolute, absolute_template(text));
     templates.push_back(std::move(absolute));
   }
-  return std::function(
-      [templates, node = hints::node_of_process()] { return open_stores(templates, node, false); });
+  if (options.job.empty()) {
+    return std::function([templates, node = hints::node_of_process()] {
+      return open_stores(templates, node, false);
+    });
+  }
+  std::vector<std::string> simulated;
+  if (hints::simulates_nodes()) {
+    DEDUP_ASSIGN(simulated, hints::simulated_nodes());
+  }
+  return std::function([templates, simulated] { return stores_of_job(templates, simulated); });
 }
 
 Result<store::fs::File> open_log(const Options& options) {
@@ -95,26 +124,42 @@ Result<store::fs::File> open_log(const Options& options) {
 }
 
 // Whoever started this process may wait until it has let go of what it got from there: a launcher
-// of MPI does.
-Status close_inherited() {
+// of MPI does. `kept`: all but this one.
+Status close_inherited(int kept = -1) {
   DEDUP_ASSIGN(const auto numbers, store::fs::list("/proc/self/fd"));
   for (const std::string& number : numbers) {
     const int descriptor = std::atoi(number.c_str());
     // One of them was for the list itself, and is closed by now.
-    if (descriptor > STDERR_FILENO && ::close(descriptor) != 0 && errno != EBADF) {
+    if (descriptor <= STDERR_FILENO || descriptor == kept) continue;
+    if (::close(descriptor) != 0 && errno != EBADF) {
       return Status::from_errno(errno, "cannot close descriptor " + number);
     }
   }
   return Status::ok();
 }
 
-}  // namespace
-
-ExitCode mount(const Options& options) {
-  if (!options.foreground) {
-    if (const Status status = close_inherited(); !status.is_ok()) return failed(status);
+// Without a lazy one, only if no program uses it.
+Status take_down(const std::string& directory, bool lazily) {
+  std::vector<const char*> words{"fusermount3", "-u"};
+  if (lazily) words.push_back("-z");
+  words.insert(words.end(), {"--", directory.c_str(), nullptr});
+  pid_t process = 0;
+  const int error = ::posix_spawnp(&process, words[0], nullptr, nullptr,
+                                   const_cast<char* const*>(words.data()), environ);
+  if (error != 0) {
+    return Status::from_errno(error, "cannot run fusermount3 (Debian package: fuse3)");
   }
-  const std::string directory = directory_of(options);
+  int result = 0;
+  if (store::fs::retried([&] { return ::waitpid(process, &result, 0); }) < 0) {
+    return Status::from_errno(errno, "waitpid");
+  }
+  if (result == 0) return Status::ok();
+  return {Code::kFileInUse, directory + ": was not taken down; does a program use it?"};
+}
+
+// Puts it up, and answers until it is taken down. `when_up` is called in between.
+ExitCode mount_and_serve(const Options& options, const std::string& directory,
+                         const std::function<Status(MountSession&)>& when_up) {
   if (const Status status = check_directory(directory); !status.is_ok())
     return failed(status, kUsage);
   if (const Status status = check_device(); !status.is_ok()) return failed(status);
@@ -122,7 +167,8 @@ ExitCode mount(const Options& options) {
   if (!log.is_ok()) return failed(log.status());
   const auto find_stores = store_finder(options);
   if (!find_stores.is_ok()) return failed(find_stores.status());
-  if (const LocalStores found = (*find_stores)(); found.stores.empty()) {
+  // A job may be the first one, which makes them.
+  if (const LocalStores found = (*find_stores)(); options.job.empty() && found.stores.empty()) {
     for (const Trouble& trouble : found.troubles) say_error(printable(trouble.message));
     return kNoStore;
   }
@@ -133,15 +179,88 @@ ExitCode mount(const Options& options) {
   MountedFiles files(alone, *find_stores, std::move(search));
   const auto session = MountSession::begin(directory, options.allow_other);
   if (!session.is_ok()) return failed(session.status());
-  if (!options.foreground) {
-    const Status status = (*session)->go_to_background();
-    if (!status.is_ok()) return failed(status);
-  }
+  if (const Status status = when_up(**session); !status.is_ok()) return failed(status);
   if (!options.log.empty() && ::dup2(log->fd(), STDERR_FILENO) < 0) {
     return failed(Status::from_errno(errno, "cannot write to " + options.log));
   }
   const Status status = (*session)->serve(files);
   return status.is_ok() ? kFine : failed(status);
+}
+
+// ---- For a job ----------------------------------------------------------------------------------
+
+// In a process and a session of its own, which no signal to the job reaches. It keeps standard
+// error: a launcher that passes that on ends when this process has.
+Status leave_job() {
+  const pid_t process = ::fork();
+  if (process < 0) return Status::from_errno(errno, "fork");
+  if (process > 0) ::_exit(kFine);
+  if (::setsid() < 0) return Status::from_errno(errno, "setsid");
+  DEDUP_ASSIGN(const store::fs::File null, store::fs::open_file("/dev/null", O_RDWR));
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO}) {
+    if (::dup2(null.fd(), standard) < 0) return Status::from_errno(errno, "/dev/null");
+  }
+  // A job that was ended may read no messages any more.
+  if (std::signal(SIGPIPE, SIG_IGN) == SIG_ERR) return Status::from_errno(errno, "signal");
+  // Other signals, of which the last process's end is one, are heard when it answers.
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, signal);
+  if (::sigprocmask(SIG_BLOCK, &signals, nullptr) != 0)
+    return Status::from_errno(errno, "sigprocmask");
+  return ::chdir("/") == 0 ? Status::ok() : Status::from_errno(errno, "/");
+}
+
+// Whether there was none. What is left of a mount whose process was killed, as Slurm does, goes.
+Result<bool> prepare_directory(const std::string& directory) {
+  struct stat about = {};
+  if (::stat(directory.c_str(), &about) != 0 && errno == ENOTCONN) {
+    DEDUP_TRY(take_down(directory, true));
+  }
+  return store::fs::make_directory(directory);
+}
+
+ExitCode mount_for_job(const Options& options) {
+  Descriptor first(MOUNT_DESCRIPTOR);
+  if (::fcntl(first.fd(), F_SETFD, FD_CLOEXEC) != 0) {
+    return failed(Status::from_errno(errno, "--for-job"), kUsage);
+  }
+  if (const Status status = leave_job(); !status.is_ok()) return failed(status);
+  if (const Status status = close_inherited(first.fd()); !status.is_ok()) return failed(status);
+  const std::string directory = directory_of(options);
+  auto users = MountUsers::begin(directory, options.job, std::move(first));
+  if (users.status().code() == Code::kFileInUse) return kInUse;
+  if (!users.is_ok()) return failed(users.status());
+  bool is_up = false;
+  ExitCode code = kFailed;
+  const auto is_new = prepare_directory(directory);
+  if (is_new.is_ok()) {
+    code = mount_and_serve(options, directory, [&](MountSession&) {
+      is_up = true;
+      return (*users)->welcome();
+    });
+  } else {
+    failed(is_new.status());
+  }
+  if (is_new.is_ok() && *is_new) (void)store::fs::remove_directory(directory);
+  if (is_up) return code;
+  // All that is to be said is said, and a launcher is not to wait for more.
+  wait_until_read();
+  (void)::dup2(STDOUT_FILENO, STDERR_FILENO);
+  (*users)->refuse();
+  return code;
+}
+
+}  // namespace
+
+ExitCode mount(const Options& options) {
+  if (!options.job.empty()) return mount_for_job(options);
+  if (!options.foreground) {
+    if (const Status status = close_inherited(); !status.is_ok()) return failed(status);
+  }
+  return mount_and_serve(options, directory_of(options), [&](MountSession& session) {
+    return options.foreground ? Status::ok() : session.go_to_background();
+  });
 }
 
 ExitCode umount(const Options& options) {
@@ -152,20 +271,9 @@ ExitCode umount(const Options& options) {
     return failed({Code::kArgument, directory + ": dedupctl has not mounted anything there"},
                   kUsage);
   }
-  const char* const words[] = {"fusermount3", "-u", "--", directory.c_str(), nullptr};
-  pid_t process = 0;
-  const int error = ::posix_spawnp(&process, words[0], nullptr, nullptr,
-                                   const_cast<char* const*>(words), environ);
-  if (error != 0) {
-    return failed(Status::from_errno(error, "cannot run fusermount3 (Debian package: fuse3)"));
-  }
-  int result = 0;
-  if (store::fs::retried([&] { return ::waitpid(process, &result, 0); }) < 0) {
-    return failed(Status::from_errno(errno, "waitpid"));
-  }
-  if (result == 0) return kFine;
-  return failed({Code::kFileInUse, directory + ": was not taken down; does a program use it?"},
-                kInUse);
+  const Status status = take_down(directory, false);
+  if (status.is_ok()) return kFine;
+  return failed(status, status.code() == Code::kFileInUse ? kInUse : kFailed);
 }
 
 }  // namespace dedup::ctl

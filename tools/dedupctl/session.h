@@ -54,6 +54,7 @@ struct Options {
   bool foreground = false;            // mount
   std::string log;                    // mount: a file; empty: not given
   bool allow_other = false;           // mount
+  std::string job;                    // mount: for the processes of this job; empty: not given
   unsigned node_count = 0;            // advise: that write the file; 0: not given
   std::string mtbf;                   // advise: as parse_duration() takes it, like the next two
   std::string write;

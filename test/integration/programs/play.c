@@ -23,6 +23,7 @@
  *   kill PATH              kills the processes of such a file, and waits until they are gone
  *   shell COMMAND          runs it
  *   leave                  the ranks end here, without MPI_Finalize
+ *   abort                  MPI_Abort
  *
  * Each rank writes the file RESULTS.<rank>, a line for each operation that MPI does: number of the
  * line, operation, name of the error class, text. An error does not end the program. */
@@ -520,6 +521,8 @@ static void do_line(char* line) {
     do_heal();
   } else if (strcmp(operation, "shell") == 0) {
     CHECK(system(strtok(NULL, "")) == 0);
+  } else if (strcmp(operation, "abort") == 0) {
+    MPI_Abort(MPI_COMM_WORLD, 5);
   } else if (strcmp(operation, "wait") == 0) {
     if (alone || rank == 0) do_wait();
     if (!alone) barrier();
