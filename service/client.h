@@ -130,7 +130,8 @@ class Client {
       }
     }
 
-    // See Transport::Call.
+    // Both: see Transport::Call.
+    store::LentSegment take_lent() { return call_->take_lent(); }
     bool is_ready() { return client_->has_ended() || call_->is_ready(); }
 
    private:
@@ -150,15 +151,23 @@ class Client {
     return start(node, request).wait();
   }
 
+  template <typename Request>
+  struct Borrowed {
+    store::LentSegment segment;
+    typename Request::Reply reply;
+  };
   // For a request that a service answers with a segment. kIo if it did not arrive: too many files
   // are open here, or on their way from there.
   template <typename Request>
-  Result<store::LentSegment> borrow(NodeIndex node, const Request& request) {
-    const auto call = send(node, Request::kOpcode, encoded(request));
-    DEDUP_TRY(call->receive().status());
-    store::LentSegment lent = call->take_lent();
-    if (!lent.is_there()) return Status(Code::kIo, "what a service lent did not arrive");
-    return lent;
+  Result<Borrowed<Request>> borrow(NodeIndex node, const Request& request) {
+    Pending<Request> call = start(node, request);
+    Borrowed<Request> borrowed;
+    DEDUP_ASSIGN(borrowed.reply, call.wait());
+    borrowed.segment = call.take_lent();
+    if (!borrowed.segment.is_there()) {
+      return Status(Code::kIo, "what a service lent did not arrive");
+    }
+    return borrowed;
   }
 
  private:

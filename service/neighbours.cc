@@ -1,6 +1,5 @@
 #include "service/neighbours.h"
 
-#include <set>
 #include <string>
 
 #include "service/known_places.h"
@@ -19,16 +18,15 @@ class Neighbours::Store : public store::ChunkReader {
     return locate_(fingerprints);
   }
   std::shared_ptr<const store::SegmentReader> segment(std::uint64_t number) override {
-    if (not_lent_.contains(number)) return nullptr;
-    auto reader = neighbours_.segment(node_, number);
-    if (reader == nullptr) not_lent_.insert(number);
-    return reader;
+    if (const auto* const asked = asked_.find(number)) return *asked;
+    return asked_.insert(number, neighbours_.segment(node_, number));
   }
 
   Neighbours& neighbours_;
   NodeIndex node_;
   const Locate& locate_;
-  std::set<std::uint64_t> not_lent_;  // once is enough to ask
+  // Once is enough to ask, also for what was not lent.
+  Lru<std::uint64_t, std::shared_ptr<const store::SegmentReader>> asked_{kMostLent};
 };
 
 bool Neighbours::has(NodeIndex node) {
@@ -71,9 +69,10 @@ std::shared_ptr<const store::SegmentReader> Neighbours::segment(NodeIndex node,
   }
   if (!lent.is_ok()) return nullptr;
   auto reader =
-      (*std::move(lent))
+      std::move(lent->segment)
           .open("node " + client_.node_name(node) + ", " + store::segment_text(identity_, number));
   if (!reader.is_ok()) return nullptr;
+  if (lent->reply.may_move) return *std::move(reader);
   const std::lock_guard lock(mutex_);
   return lent_.insert({node, number}, *std::move(reader));
 }

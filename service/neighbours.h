@@ -37,11 +37,13 @@ class Neighbours {
                                 const Locate& locate);
   // The same; its service is asked where they are.
   std::vector<std::size_t> read(NodeIndex node, std::span<const store::ChunkTarget> chunks);
-  // A commit may have removed segments: lets go of those that were lent.
+  // A commit may have removed segments: lets go of those that were lent. What may move down is
+  // kept for one read() only (Store::segment).
   void forget();
 
  private:
   class Store;
+  static constexpr std::size_t kMostLent = 64;
   // Null if it is not to be had.
   std::shared_ptr<const store::SegmentReader> segment(NodeIndex node, std::uint64_t number);
 
@@ -49,7 +51,8 @@ class Neighbours {
   Id128 identity_;
   std::mutex mutex_;
   std::set<NodeIndex> lends_nothing_;
-  Lru<std::pair<NodeIndex, std::uint64_t>, std::shared_ptr<const store::SegmentReader>> lent_{64};
+  Lru<std::pair<NodeIndex, std::uint64_t>, std::shared_ptr<const store::SegmentReader>> lent_{
+      kMostLent};
 };
 
 }  // namespace dedup::service

@@ -121,11 +121,11 @@ class NodeHandler : public Handler {
     return reply;
   }
   void on(const LendSegment& request, std::unique_ptr<Responder> responder) {
-    Result<store::LentSegment> lent = store_node_.on(request);
-    if (lent.is_ok()) {
-      responder->lend(*std::move(lent));
+    Result<store::Store::Loan> loan = store_node_.on(request);
+    if (loan.is_ok()) {
+      responder->lend(std::move(loan->segment), encoded(LendReply{loan->may_move}));
     } else {
-      responder->reply(lent.status(), {});
+      responder->reply(loan.status(), {});
     }
   }
 

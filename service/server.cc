@@ -182,10 +182,10 @@ class LoopResponder : public Responder {
     answered_ = true;
     loop_->reply(id_, status, std::move(body));
   }
-  void lend(store::LentSegment what) override {
-    if (answered_ || !loop_->is_here(id_)) return Responder::lend(std::move(what));
+  void lend(store::LentSegment what, Bytes body) override {
+    if (answered_ || !loop_->is_here(id_)) return Responder::lend(std::move(what), {});
     answered_ = true;
-    loop_->reply(id_, {}, {}, std::move(what));
+    loop_->reply(id_, {}, std::move(body), std::move(what));
   }
 
  private:
@@ -556,7 +556,7 @@ void Loop::close_doomed() noexcept {
 
 }  // namespace
 
-void Responder::lend(store::LentSegment /*what*/) {
+void Responder::lend(store::LentSegment /*what*/, Bytes /*body*/) {
   reply(Status(Code::kUnsupported, "it is lent to processes of the same host only"), {});
 }
 

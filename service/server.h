@@ -37,8 +37,8 @@ class Responder {
   virtual ConnectionId connection() const = 0;
   // `body`: the encoded Reply; ignored if `status` is an error.
   virtual void reply(const Status& status, Bytes body) = 0;
-  // Ok, without a body, and the segment for who asked; kUnsupported to who is on another host.
-  virtual void lend(store::LentSegment what);
+  // Ok, the body and the segment for who asked; kUnsupported to who is on another host.
+  virtual void lend(store::LentSegment what, Bytes body);
 };
 
 class Handler {

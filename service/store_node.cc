@@ -316,10 +316,9 @@ Result<ChunksReply> StoreNode::on(const GetChunks& request) {
   });
 }
 
-Result<store::LentSegment> StoreNode::on(const LendSegment& request) {
-  return with_file(request.identity, [&](AttachedFile& file) -> Result<store::LentSegment> {
-    DEDUP_ASSIGN(const auto reader, file.store().segment(request.identity, request.number));
-    return reader->lend();
+Result<store::Store::Loan> StoreNode::on(const LendSegment& request) {
+  return with_file(request.identity, [&](AttachedFile& file) {
+    return file.store().lend_segment(request.identity, request.number);
   });
 }
 

@@ -58,7 +58,7 @@ class StoreNode {
   Result<Empty> on(const Distrust& request);
   Result<LocateReply> on(const Locate& request);
   Result<ChunksReply> on(const GetChunks& request);
-  Result<store::LentSegment> on(const LendSegment& request);
+  Result<store::Store::Loan> on(const LendSegment& request);
   Result<PutReply> on(const PutChunks& request);
   // kNotFound if the log is gone or was cleared there.
   Result<BytesReply> on(const ReadLog& request);

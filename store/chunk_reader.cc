@@ -122,6 +122,9 @@ std::optional<ChunkReader::Positions> ChunkReader::read_stretches(
   std::vector<Fingerprint> fingerprints;
   std::vector<std::span<std::byte>> outs;
   std::vector<ChunkSeal> seals;
+  // Stretches of one segment mostly follow each other.
+  std::shared_ptr<const SegmentReader> reader;
+  std::uint64_t number = 0;
   for (std::size_t s = 0; s < begins.size(); ++s) {
     const std::size_t end = s + 1 < begins.size() ? begins[s + 1] : which.size();
     const std::span<const std::size_t> stretch(which.data() + begins[s], end - begins[s]);
@@ -133,9 +136,13 @@ std::optional<ChunkReader::Positions> ChunkReader::read_stretches(
     }
     seals.assign(outs.size(), {});
     const ChunkLocation& first = (*locations)[s];
-    const auto reader = first.length == 0 ? nullptr : segment(first.segment);
+    const bool is_here = first.length != 0;
+    if (is_here && (!reader || number != first.segment)) {
+      number = first.segment;
+      reader = segment(number);
+    }
     std::size_t done = 0;
-    for (std::uint64_t offset = first.offset; reader != nullptr && done < outs.size();) {
+    for (std::uint64_t offset = first.offset; is_here && reader && done < outs.size();) {
       const std::size_t asked = std::min(guess_, outs.size() - done);
       const std::size_t got = reader->read_following(
           offset, std::span(fingerprints).subspan(done, asked),

@@ -56,8 +56,4 @@ Status SegmentReader::read(const ChunkLocation& location, const Fingerprint& fin
   return read_run({&location, 1}, {&fingerprint, 1}, {&out, 1}, seals);
 }
 
-Result<LentSegment> SegmentReader::lend() const {
-  return Status(Code::kUnsupported, "a segment that is not in a file cannot be lent");
-}
-
 }  // namespace dedup::store

@@ -147,9 +147,6 @@ class SegmentReader {
                                      std::span<const Fingerprint> fingerprints,
                                      std::span<const std::span<std::byte>> outs,
                                      std::span<ChunkSeal> seals = {}) const = 0;
-  // For another process of this host, which need not reach the store. kUnsupported if the store
-  // does not lend.
-  virtual Result<LentSegment> lend() const;
 };
 
 }  // namespace dedup::store

@@ -140,9 +140,19 @@ class Store {
   virtual Result<std::unique_ptr<LogWriter>> create_log(const Id128& identity,
                                                         std::uint64_t number) = 0;
   // To read one that some process of this node has written, or still appends to. Kept open for the
-  // next who asks.
+  // next who asks, unless it may move down: as long as somebody has it open it takes its space
+  // where it was, which nobody counts. So it is for one piece of work, and not to be kept.
   virtual Result<std::shared_ptr<const SegmentReader>> segment(const Id128& identity,
                                                                std::uint64_t number) const = 0;
+  // The same for another process of this host, which need not reach the store. kUnsupported if the
+  // store does not lend.
+  struct Loan {
+    LentSegment segment;
+    bool may_move = false;
+  };
+  virtual Result<Loan> lend_segment(const Id128& /*identity*/, std::uint64_t /*number*/) const {
+    return Status(Code::kUnsupported, "a segment that is not in a file cannot be lent");
+  }
   virtual Result<std::shared_ptr<const LogReader>> log(const Id128& identity,
                                                        std::uint64_t number) const = 0;
   // The table of leases of a log whose make_leases() has succeeded.

@@ -296,11 +296,14 @@ struct GetChunks {
 };
 // A segment, for who asks to read it by himself (store::LentSegment): it comes with the reply.
 // kUnsupported to who is on another host, or if the store does not lend.
+struct LendReply {
+  bool may_move = false;  // down: not to be kept (Store::segment)
+};
 struct LendSegment {
   Id128 identity;
   std::uint64_t number = 0;
   static constexpr Opcode kOpcode = Opcode::kLendSegment;
-  using Reply = Empty;
+  using Reply = LendReply;
 };
 // The service stores these chunks (those it does not hold) in a segment of its own, if none was
 // damaged since it was sealed (kCorrupt).

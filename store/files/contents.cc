@@ -65,9 +65,10 @@ Result<std::uint64_t> size_of(const std::string& path) {
 }
 
 // In a store, what is not there is kNotFound.
-Result<std::uint64_t> in_store(Result<std::uint64_t> size) {
-  if (size.status().code() != Code::kNoSuchFile) return size;
-  return Status(Code::kNotFound, size.status().message());
+template <typename T>
+Result<T> in_store(Result<T> result) {
+  if (result.status().code() != Code::kNoSuchFile) return result;
+  return Status(Code::kNotFound, result.status().message());
 }
 
 }  // namespace
@@ -126,15 +127,29 @@ Result<std::unique_ptr<LogWriter>> FileStore::create_log(const Id128& identity,
 
 Result<std::shared_ptr<const SegmentReader>> FileStore::segment(const Id128& identity,
                                                                 std::uint64_t number) const {
-  const ReaderKey key{identity, {}, number};
-  const auto open = [&] { return tiers_->with_segment(identity, number, SegmentFileReader::open); };
-  DEDUP_ASSIGN(auto reader, segments_.get(key, open));
-  // One that has moved down is read there: as long as it is open here, it takes its space above.
-  if (tiers_->count() > 1 && reader->is_gone() && open().is_ok()) {
-    segments_.forget(key);
-    DEDUP_ASSIGN(reader, segments_.get(key, open));
-  }
+  bool may_move = false;
+  const auto open = [&] {
+    return tiers_->with_tier([&](std::size_t tier) {
+      may_move = tier != tiers_->last();
+      return SegmentFileReader::open(tiers_->layout(tier).segment(identity, number));
+    });
+  };
+  DEDUP_ASSIGN(auto reader, segments_.get({identity, {}, number}, open, [&] { return !may_move; }));
   return std::shared_ptr<const SegmentReader>(std::move(reader));
+}
+
+// Opened anew, where it is by now: readers of one descriptor share what the kernel reads ahead.
+// Only what the kernel has open can be lent: a file of another System means nothing to another
+// process, or takes time there that is this node's (doc/testing.md, "Pacing").
+Result<Store::Loan> FileStore::lend_segment(const Id128& identity, std::uint64_t number) const {
+  Loan loan;
+  DEDUP_ASSIGN(fs::File file, in_store(tiers_->with_tier([&](std::size_t tier) {
+                 loan.may_move = tier != tiers_->last();
+                 return fs::open_read(tiers_->layout(tier).segment(identity, number));
+               })));
+  if (&file.system() != &kernel()) return Store::lend_segment(identity, number);
+  loan.segment = LentSegment(Descriptor(file.release()));
+  return loan;
 }
 
 Result<std::shared_ptr<const LogReader>> FileStore::log(const Id128& identity,

@@ -56,6 +56,7 @@ class FileStore final : public Store {
                                                 std::uint64_t number) override;
   Result<std::shared_ptr<const SegmentReader>> segment(const Id128& identity,
                                                        std::uint64_t number) const override;
+  Result<Loan> lend_segment(const Id128& identity, std::uint64_t number) const override;
   Result<std::shared_ptr<const LogReader>> log(const Id128& identity,
                                                std::uint64_t number) const override;
   Result<std::shared_ptr<const LeaseTable>> leases(const Id128& identity,

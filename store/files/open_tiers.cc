@@ -136,14 +136,18 @@ Result<bool> open_tier(const Layout& tier, const TierMark& mark, bool create) {
   }
   DEDUP_ASSIGN(const TierMark found, read_mark(tier));
   if (found.store != mark.store) return tier_of_another(tier, found);
-  if (!create) return true;
+  // Where it could not be made whole nothing is put.
+  if (!create) return fs::exists(tier.files());
   DEDUP_TRY(fs::make_directory(tier.files()).status());
-  // While it has nothing everybody does it: who made it may have been killed before.
-  DEDUP_ASSIGN(const auto files, fs::list(tier.files()));
-  if (!files.empty()) return true;
-  DEDUP_TRY(fs::sync_directory(tier.root));
-  DEDUP_TRY(sync_above(fs::directory_of(tier.root)));
   return true;
+}
+
+// While it has nothing everybody does it: who made it may have been killed before.
+Status flush_if_empty(const Layout& tier) {
+  DEDUP_ASSIGN(const auto files, fs::list(tier.files()));
+  if (!files.empty()) return Status::ok();
+  DEDUP_TRY(fs::sync_directory(tier.root));
+  return sync_above(fs::directory_of(tier.root));
 }
 
 // Whether one that the place does not name is still there. What cannot be looked at may be.
@@ -201,8 +205,13 @@ Result<std::vector<Tiers::Tier>> open_tiers(const StorePlace& place, const Id128
   for (std::size_t i = 0; i + 1 < place.tiers().size(); ++i) {
     const StoreTier& one = place.tiers()[i];
     const Layout layout{one.directory};
-    DEDUP_ASSIGN(const bool is_here, open_tier(layout, mark, create));
-    if (!is_here) continue;
+    const auto is_here = open_tier(layout, mark, create);
+    // One that cannot even be made for want of room is no reason to fail while there are others:
+    // nothing is put into it, and what it has is read as of one that is not named.
+    if (fs::is_out_of_room(is_here.status())) continue;
+    DEDUP_TRY(is_here.status());
+    if (!*is_here) continue;
+    if (create) DEDUP_TRY(flush_if_empty(layout));
     DEDUP_TRY(check_other_directory(layout, store));
     for (const Tiers::Tier& other : tiers) DEDUP_TRY(check_other_directory(layout, other.layout));
     tiers.push_back({layout, one.limit, false});

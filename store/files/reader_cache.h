@@ -26,10 +26,11 @@ class ReaderCache {
  public:
   explicit ReaderCache(std::size_t capacity) : readers_(capacity) {}
 
-  // The reader of `key`, or what open() makes (a Result<std::unique_ptr<Reader>>). A file that is
-  // not there is kNotFound.
-  template <typename Open>
-  Result<std::shared_ptr<const Reader>> get(const ReaderKey& key, Open&& open) {
+  // The reader of `key`, or what open() makes (a Result<std::unique_ptr<Reader>>), which is kept if
+  // is_to_stay() says so then. A file that is not there is kNotFound.
+  template <typename Open, typename IsToStay>
+  Result<std::shared_ptr<const Reader>> get(const ReaderKey& key, Open&& open,
+                                            IsToStay&& is_to_stay) {
     if (const auto* reader = readers_.find(key)) return *reader;
     auto opened = open();
     if (!opened.is_ok()) {
@@ -37,7 +38,12 @@ class ReaderCache {
       if (status.code() == Code::kNoSuchFile) return Status(Code::kNotFound, status.message());
       return status;
     }
-    return readers_.insert(key, std::move(*opened));
+    std::shared_ptr<const Reader> reader = std::move(*opened);
+    return is_to_stay() ? readers_.insert(key, std::move(reader)) : reader;
+  }
+  template <typename Open>
+  Result<std::shared_ptr<const Reader>> get(const ReaderKey& key, Open&& open) {
+    return get(key, open, [] { return true; });
   }
 
   // Closes all files of `identity`.

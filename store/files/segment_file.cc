@@ -477,15 +477,6 @@ Result<std::unique_ptr<SegmentFileReader>> SegmentFileReader::open(const std::st
   return of(std::move(file));
 }
 
-// Opened anew: who reads it somewhere else is no user of this one. Only what the kernel has open
-// can be lent: a file of another System means nothing to another process, or takes time there that
-// is this node's (doc/testing.md, "Pacing").
-Result<LentSegment> SegmentFileReader::lend() const {
-  DEDUP_ASSIGN(fs::File file, fs::open_read(p_->file.path()));
-  if (&file.system() != &kernel()) return SegmentReader::lend();
-  return LentSegment(Descriptor(file.release()));
-}
-
 Result<std::shared_ptr<const SegmentReader>> LentSegment::open(std::string name) && {
   DEDUP_ASSIGN(std::shared_ptr<const SegmentReader> reader,
                SegmentFileReader::of(fs::File(kernel(), descriptor_.release(), std::move(name))));
@@ -555,11 +546,6 @@ std::size_t SegmentFileReader::read_following(std::uint64_t offset,
     if (!status.is_ok()) break;
   }
   return done;
-}
-
-bool SegmentFileReader::is_gone() const {
-  const auto about = fs::info(p_->file);
-  return about.is_ok() && about->links == 0;
 }
 
 Result<HeaderChecksum> spoil_chunk(const std::string& path, const ChunkLocation& location,

@@ -63,10 +63,6 @@ class SegmentFileReader final : public SegmentReader {
   std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
                              std::span<const std::span<std::byte>> outs,
                              std::span<ChunkSeal> seals = {}) const override;
-  Result<LentSegment> lend() const override;
-
-  // Whether its file has no name any more: it was moved, or removed.
-  bool is_gone() const;
 
   // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
   // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be

@@ -29,6 +29,12 @@ class FaultyJob : public service::StoreJob {
   }
 
   store::FaultPlan& plan() { return plan_; }
+  // Faults happen to calls on this disk only.
+  void strike_only(const std::string& disk) {
+    faulty_.is_meant = [this, disk](const char* path, int fd) {
+      return memory_.is_on(disk, path, fd);
+    };
+  }
   void settle() {
     for (const std::string& disk : disks_) memory_.settle(disk);
   }

@@ -597,6 +597,12 @@ int MemorySystem::getcwd(std::string& directory) {
   return 0;
 }
 
+bool MemorySystem::is_on(const std::string& disk, const char* path, int fd) {
+  if (path != nullptr) return (std::string(path) + "/").starts_with(disk + "/");
+  const OpenFile* const file = file_of(fd);
+  return file != nullptr && file->node->disk == &disk_at(disk);
+}
+
 int MemorySystem::statvfs(const char* path, struct statvfs* about) {
   const Node* const node = find_node(path);
   if (node == nullptr) return -1;

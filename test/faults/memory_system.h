@@ -60,6 +60,8 @@ class MemorySystem final : public store::System {
   void mount(const std::string& path, std::uint64_t bytes = ~std::uint64_t{0});
   void resize_disk(const std::string& path, std::uint64_t bytes);
   std::uint64_t used_bytes(const std::string& path) const;
+  // Whether what a call is about is on the disk mounted there: `path`, or, if that is null, `fd`.
+  bool is_on(const std::string& disk, const char* path, int fd);
 
   // Whose calls come next; 0 at first.
   void set_process(int process) { process_ = process; }

@@ -98,7 +98,7 @@ Fault FaultySystem::next(const Traits& traits, const Where& where) {
   // The dead do nothing, whatever kind of call it was that they died of.
   if (is_death(fault) && plan_.struck != 0) return Fault::kDead;
   if (!can_happen(fault, traits)) return Fault::kNone;
-  if (is_meant && plan_.struck == 0 && !is_meant(where.path, where.fd)) return Fault::kNone;
+  if (is_meant && !is_meant(where.path, where.fd)) return Fault::kNone;
   const std::uint64_t n = ++plan_.calls;
   const std::uint64_t at = plan_.at;
   if (at == 0 || n < at || (n > at && !is_lasting(fault))) return Fault::kNone;

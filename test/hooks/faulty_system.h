@@ -51,7 +51,8 @@ class FaultySystem final : public ForwardingSystem {
   // Both must outlive it.
   FaultySystem(System& below, FaultPlan& plan) : ForwardingSystem(below), plan_(plan) {}
 
-  // If set, only calls on these count: `path`, or, if that is null, `fd`.
+  // If set, it happens to calls on these only: `path`, or, if that is null, `fd`. The dead do
+  // nothing anywhere.
   std::function<bool(const char* path, int fd)> is_meant;
   // Called when the process dies.
   std::function<void()> on_death;

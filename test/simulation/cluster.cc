@@ -251,18 +251,12 @@ void Cluster::lose_power(NodeIndex node, std::uint64_t seed) {
   memory_.crash(disk(node), test::choose_randomly(random()), order);
 }
 
-bool Cluster::is_shared(const char* path, int fd) {
-  if (path != nullptr) return std::string_view(path).starts_with("/shared");
-  struct stat file {};
-  struct stat shared {};
-  return memory_.fstat(fd, &file) == 0 && memory_.stat("/shared", &shared) == 0 &&
-         file.st_dev == shared.st_dev;
-}
-
 void Cluster::plan_fault(store::Fault fault, std::uint64_t n, bool at_shared) {
   struck_process_ = 0;
   faulty_->is_meant = nullptr;
-  if (at_shared) faulty_->is_meant = [this](auto* path, int fd) { return is_shared(path, fd); };
+  if (at_shared) {
+    faulty_->is_meant = [this](auto* path, int fd) { return memory_.is_on("/shared", path, fd); };
+  }
   plan_.set(fault, n);
 }
 

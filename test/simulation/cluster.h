@@ -91,8 +91,6 @@ class Cluster {
   bool end_interrupt();
 
  private:
-  bool is_shared(const char* path, int fd);
-
   test::MemorySystem memory_;
   Breakage breakage_;
   store::FaultPlan plan_;

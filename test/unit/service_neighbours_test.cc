@@ -57,7 +57,7 @@ class ServiceNeighbours : public testing::Test {
     Attach attach;
     attach.identity = identity_;
     attach.path = "/f";
-    attach.store_template = temp_ / "store-%n";
+    attach.store_template = tiers_ + (temp_ / "store-%n");
     attach.write = attach.create = true;
     ASSERT_TRUE(client_->call(kHolder, attach).is_ok());
     PutChunks put{identity_, {plan::Placement::copies_on({kHolder})}, {}};
@@ -106,6 +106,7 @@ class ServiceNeighbours : public testing::Test {
   }
 
   test::TempDir temp_;
+  std::string tiers_;  // faster ones
   test::Random random_{20};
   Id128 identity_{{9}};
   std::uint64_t number_ = 100;
@@ -216,8 +217,8 @@ TEST_F(ServiceNeighbours, WhatIsLentIsToBeReadOnly) {
   ASSERT_TRUE(located.is_ok());
   const auto lent = client_->borrow(kHolder, LendSegment{identity_, located->locations[0].segment});
   ASSERT_TRUE(lent.is_ok()) << lent.status().message();
-  EXPECT_EQ(fcntl(lent->descriptor().fd(), F_GETFL) & O_ACCMODE, O_RDONLY);
-  EXPECT_NE(fcntl(lent->descriptor().fd(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_EQ(fcntl(lent->segment.descriptor().fd(), F_GETFL) & O_ACCMODE, O_RDONLY);
+  EXPECT_NE(fcntl(lent->segment.descriptor().fd(), F_GETFD) & FD_CLOEXEC, 0);
 }
 
 // What was lent is the segment's until it is let go of, whatever becomes of its name.
@@ -229,6 +230,33 @@ TEST_F(ServiceNeighbours, ReadsOnWhatWasRemovedMeanwhile) {
   EXPECT_TRUE(read(*neighbours_).empty());
   neighbours_->forget();
   EXPECT_EQ(read(*neighbours_).size(), chunks_.size());
+}
+
+TEST_F(ServiceNeighbours, KeepsOpenWhatStaysWhereItIs) {
+  const std::size_t before = test::open_below(temp_.path());
+  EXPECT_TRUE(read(*neighbours_).empty());
+  EXPECT_EQ(test::open_below(temp_.path()), before + 1);
+  neighbours_->forget();
+  EXPECT_EQ(test::open_below(temp_.path()), before);
+}
+
+class ServiceNeighboursWithTiers : public ServiceNeighbours {
+ protected:
+  void SetUp() override {
+    // Copies go into the second.
+    tiers_ = temp_ / "a-%n:" + (temp_ / "b-%n:");
+    start();
+  }
+};
+
+// Where it would take its space once it has moved.
+TEST_F(ServiceNeighboursWithTiers, KeepsNothingOpenThatMayMove) {
+  const std::size_t before = test::open_below(temp_ / "b-n0");
+  EXPECT_GT(before, 0u);  // the service goes on with it
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(read(*neighbours_).empty());
+    EXPECT_EQ(test::open_below(temp_.path()), before);
+  }
 }
 
 TEST_F(ServiceNeighbours, ReadsNothingOfASegmentThatWasCutOff) {

@@ -566,7 +566,7 @@ TEST_F(StoreTiers, AreReadWhileSegmentsMove) {
   const auto reader = open_with_file(both());
   what = put(*reader, 1, 5 * kMiB);
   attempt = commit(*reader, what);
-  const auto held = *reader->segment(identity_, 1);
+  auto held = *reader->segment(identity_, 1);
   const auto store = open(slow());
   const auto mover = store->move_down();
   ASSERT_TRUE(mover.is_ok());
@@ -582,10 +582,41 @@ TEST_F(StoreTiers, AreReadWhileSegmentsMove) {
   EXPECT_FALSE(is_in(fast(), 1));
   Bytes out(what[0].data.size());
   EXPECT_TRUE(held->read(what[0].location, what[0].fingerprint, out).is_ok());
-  // And is not held open above for longer than somebody has it.
   const auto now = *reader->segment(identity_, 1);
   EXPECT_NE(now, held);
   EXPECT_EQ(now, *reader->segment(identity_, 1));
+  held.reset();
+  EXPECT_EQ(test::open_below(fast()), 0u);
+}
+
+// What has moved down is free above, whoever has read it there, and does nothing since.
+TEST_F(StoreTiers, KeepNothingOpenThatMayMove) {
+  const auto reader = open_with_file(both());
+  const auto above = put(*reader, 1);
+  const auto below = put(*reader, 2, 100000, SegmentUse::kCopies);
+  EXPECT_EQ(read(*reader, above), "");
+  EXPECT_EQ(read(*reader, below), "");
+  EXPECT_EQ(test::open_below(fast()), 0u);
+  EXPECT_EQ(test::open_below(Layout{slow()}.segments(identity_)), 1u);
+}
+
+TEST_F(StoreTiers, LendASegmentWhereItIsByNow) {
+  use_system(before_);  // of what is not the kernel's nothing is lent
+  const auto store = open_with_file(both());
+  const auto what = put(*store, 1);
+  commit(*store, what);
+  EXPECT_EQ(store->lend_segment(identity_, 7).status().code(), Code::kNotFound);
+  for (const bool is_above : {true, false}) {
+    auto loan = store->lend_segment(identity_, 1);
+    ASSERT_TRUE(loan.is_ok()) << loan.status().message();
+    EXPECT_EQ(loan->may_move, is_above);
+    const auto reader = std::move(loan->segment).open("lent");
+    ASSERT_TRUE(reader.is_ok());
+    Bytes out(what[0].data.size());
+    EXPECT_TRUE((*reader)->read(what[0].location, what[0].fingerprint, out).is_ok());
+    EXPECT_EQ(test::open_below(fast()), is_above ? 1u : 0u);
+    if (is_above) ASSERT_TRUE(move_all(*open(slow())).is_ok());
+  }
 }
 
 TEST_F(StoreTiers, MoveAllNamesOfASegment) {

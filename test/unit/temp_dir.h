@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
@@ -32,5 +33,16 @@ class TempDir {
  private:
   std::string path_;
 };
+
+// How many files below a directory this process has open.
+inline std::size_t open_below(const std::string& directory) {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed;
+    const std::string path = std::filesystem::read_symlink(entry.path(), closed).string();
+    if (path.starts_with(directory + "/")) ++count;
+  }
+  return count;
+}
 
 }  // namespace dedup::test
