@@ -62,10 +62,15 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/search.h \
   engine/protocol/shard_build.cc \
   engine/protocol/shard_build.h \
+  engine/protocol/new_stripes.cc \
+  engine/protocol/new_stripes.h \
+  engine/protocol/stored_units.cc \
+  engine/protocol/stored_units.h \
   engine/protocol/stripe_maker.cc \
   engine/protocol/stripe_maker.h \
   engine/protocol/striping.cc \
   engine/protocol/striping.h \
+  engine/protocol/unit_source.h \
   engine/protocol/flusher.cc \
   engine/protocol/flusher.h \
   engine/protocol/part_writer.cc \
@@ -97,6 +102,8 @@ libdedup_chunks_la_SOURCES = \
   engine/chunks/own_chunks.cc \
   engine/chunks/own_chunks.h \
   engine/chunks/own_store.h \
+  engine/chunks/own_units.cc \
+  engine/chunks/own_units.h \
   engine/chunks/sends.cc \
   engine/chunks/sends.h \
   engine/chunks/settle.cc \
@@ -144,6 +151,8 @@ libdedup_dump_la_SOURCES = \
   engine/dump/dump.h \
   engine/dump/dump_round.cc \
   engine/dump/dump_round.h \
+  engine/dump/dump_stripes.cc \
+  engine/dump/dump_stripes.h \
   engine/dump/exchange.cc \
   engine/dump/exchange.h \
   engine/dump/node_exchange.cc \

@@ -1,9 +1,12 @@
 #include "service/stripe_decoder.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
+#include "service/known_places.h"
 #include "service/messages/store_node.h"
+#include "store/chunk_reader.h"
 #include "store/segment.h"
 
 namespace dedup::service {
@@ -24,38 +27,119 @@ bool is_whole(const ChunksReply& reply, std::span<const NamedChunk> asked,
   return true;
 }
 
-}  // namespace
-
-std::optional<std::uint32_t> StripeDecoder::length_of(NodeIndex node, const Fingerprint& name) {
-  const auto reply = services_.call(node, Locate{identity_, {name}});
-  if (!reply.is_ok() || reply->locations.size() != 1 || reply->locations[0].length == 0) {
-    return std::nullopt;
-  }
-  return reply->locations[0].length;
+// A table, whose length its node alone knows.
+bool is_of_any_length(std::span<const NamedChunk> chunks) {
+  return chunks.front().length == 0;
 }
 
-plan::StripeDecoding StripeDecoder::decode(const plan::StripeUnit& stripe,
-                                           std::vector<NamedChunk> lost) {
+}  // namespace
+
+// Asks services, for so much at the same time.
+class StripeDecoder::Asking {
+ public:
+  Asking(Client& services, const Id128& identity) : services_(services), identity_(identity) {}
+
+  void add(Question question) {
+    questions_.push_back(std::move(question));
+    begin();
+  }
+  void end() {
+    for (; !asked_.empty(); begin()) {
+      const Question question = std::move(questions_.front());
+      const auto reply = asked_.front().wait();
+      questions_.pop_front();
+      asked_.pop_front();
+      std::vector<std::span<const std::byte>> chunks;
+      if (reply.is_ok() && is_whole(*reply, question.chunks, chunks)) {
+        question.decoding->take(question.number, chunks);
+      }
+    }
+  }
+
+ private:
+  void begin() {
+    while (asked_.size() < std::min(kAskedAtOnce, questions_.size())) {
+      const Question& one = questions_[asked_.size()];
+      asked_.push_back(services_.start(one.node, GetChunks{identity_, one.chunks}));
+    }
+  }
+
+  Client& services_;
+  Id128 identity_;
+  std::deque<Question> questions_;  // the first of them were asked
+  std::deque<Client::Pending<GetChunks>> asked_;
+};
+
+plan::StripeDecoding StripeDecoder::begin(const plan::StripeUnit& stripe,
+                                          std::vector<NamedChunk> lost) {
   std::vector<bool> can_ask;
   for (const NodeIndex node : stripe.nodes) can_ask.push_back(services_.live().contains(node));
   std::optional<std::vector<plan::UnitChunks>> known;
   if (known_ == stripe.stripe) known = units_;
-  plan::StripeDecoding decoding(stripe, std::move(can_ask), std::move(lost), std::move(known));
-  while (!decoding.questions().empty()) {
-    answer(decoding);
-    decoding.go_on();
+  return {stripe, std::move(can_ask), std::move(lost), std::move(known)};
+}
+
+// Each goes its own way; what they want at the same time is asked for at the same time.
+void StripeDecoder::go_through(std::span<plan::StripeDecoding> decodings) {
+  for (;;) {
+    std::vector<Question> questions;
+    for (plan::StripeDecoding& decoding : decodings) {
+      for (std::size_t q = 0; q < decoding.questions().size(); ++q) {
+        const plan::StripeDecoding::Question& one = decoding.questions()[q];
+        const NodeIndex node = decoding.stripe().nodes[one.slot];
+        const bool is_near = neighbours_ != nullptr && neighbours_->has(node);
+        questions.push_back({&decoding, q, node, is_near, one.chunks});
+      }
+    }
+    if (questions.empty()) break;
+    answer(std::move(questions));
+    for (plan::StripeDecoding& decoding : decodings) {
+      if (!decoding.questions().empty()) decoding.go_on();
+    }
   }
-  if (decoding.units()) {
-    known_ = stripe.stripe;
+  for (const plan::StripeDecoding& decoding : decodings) {
+    if (!decoding.units()) continue;
+    known_ = decoding.stripe().stripe;
     units_ = *decoding.units();
   }
+}
+
+plan::StripeDecoding StripeDecoder::decode(const plan::StripeUnit& stripe,
+                                           std::vector<NamedChunk> lost) {
+  plan::StripeDecoding decoding = begin(stripe, std::move(lost));
+  go_through({&decoding, 1});
   return decoding;
 }
 
-bool StripeDecoder::read_near(plan::StripeDecoding& decoding, std::size_t question, NodeIndex node,
-                              std::span<const NamedChunk> chunks) {
+// What is read here is mostly looked up by the first chunks of stretches alone.
+std::map<NodeIndex, StripeDecoder::OfNode> StripeDecoder::locate(
+    std::span<const Question> questions) {
+  std::map<NodeIndex, Locate> wanted;
+  for (const Question& one : questions) {
+    if (!one.is_near && !is_of_any_length(one.chunks)) continue;
+    const std::vector<Fingerprint> names = store::firsts_of_stretches(one.chunks);
+    Locate& request = wanted[one.node];
+    request.identity = identity_;
+    request.fingerprints.insert(request.fingerprints.end(), names.begin(), names.end());
+  }
+  std::deque<Client::Pending<Locate>> pending;
+  for (const auto& [node, request] : wanted) pending.push_back(services_.start(node, request));
+  std::map<NodeIndex, OfNode> places;
+  for (const auto& [node, request] : wanted) {
+    const auto reply = pending.front().wait();
+    pending.pop_front();
+    OfNode& of_node = places[node];
+    if (!reply.is_ok() || reply->locations.size() != request.fingerprints.size()) continue;
+    for (std::size_t i = 0; i < request.fingerprints.size(); ++i) {
+      of_node.emplace(request.fingerprints[i], reply->locations[i]);
+    }
+  }
+  return places;
+}
+
+bool StripeDecoder::read_near(const Question& question, const OfNode& places) {
   std::size_t bytes = 0;
-  for (const NamedChunk& chunk : chunks) bytes += chunk.length;
+  for (const NamedChunk& chunk : question.chunks) bytes += chunk.length;
   if (bytes > part_bytes_) {
     part_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
     part_bytes_ = bytes;
@@ -63,54 +147,49 @@ bool StripeDecoder::read_near(plan::StripeDecoding& decoding, std::size_t questi
   std::vector<store::ChunkTarget> targets;
   std::vector<std::span<const std::byte>> read;
   std::byte* next = part_.get();
-  for (const NamedChunk& chunk : chunks) {
+  for (const NamedChunk& chunk : question.chunks) {
     targets.push_back({chunk.fingerprint, {next, chunk.length}});
     read.emplace_back(next, chunk.length);
     next += chunk.length;
   }
-  if (!neighbours_->read(node, targets).empty()) return false;
-  decoding.take(question, read);
+  const auto where =
+      [&](std::span<const Fingerprint> names) -> std::optional<std::vector<store::ChunkLocation>> {
+    std::vector<store::ChunkLocation> known;
+    for (const Fingerprint& name : names) {
+      const auto place = places.find(name);
+      if (place == places.end()) return locate_at(services_, identity_, question.node, names);
+      known.push_back(place->second);
+    }
+    return known;
+  };
+  if (!neighbours_->read(question.node, targets, where).empty()) return false;
+  question.decoding->take(question.number, read);
   return true;
 }
 
-// From all nodes at the same time, but for those whose stores this process reads itself.
-void StripeDecoder::answer(plan::StripeDecoding& decoding) {
-  struct Asked {
-    std::size_t question;
-    std::vector<NamedChunk> chunks;
-    Client::Pending<GetChunks> pending;
-  };
-  std::vector<Asked> asked;
-  std::vector<std::pair<std::size_t, std::vector<NamedChunk>>> near;
-  const auto node_of = [&](std::size_t q) {
-    return decoding.stripe().nodes[decoding.questions()[q].slot];
-  };
-  const auto ask = [&](std::size_t q, std::vector<NamedChunk> chunks) {
-    auto pending = services_.start(node_of(q), GetChunks{identity_, chunks});
-    asked.push_back({q, std::move(chunks), std::move(pending)});
-  };
-  for (std::size_t q = 0; q < decoding.questions().size(); ++q) {
-    const NodeIndex node = node_of(q);
-    std::vector<NamedChunk> chunks = decoding.questions()[q].chunks;
-    if (chunks[0].length == 0) {
-      const auto length = length_of(node, chunks[0].fingerprint);
-      if (!length) continue;
-      chunks[0].length = *length;
+// What this process cannot read itself, the node's service may still give; of other hosts' nodes it
+// is asked for while this host's are read.
+void StripeDecoder::answer(std::vector<Question> questions) {
+  const std::map<NodeIndex, OfNode> places = locate(questions);
+  Asking asking(services_, identity_);
+  std::vector<Question> near;
+  for (Question& one : questions) {
+    if (is_of_any_length(one.chunks)) {
+      const OfNode& of_node = places.at(one.node);
+      const auto place = of_node.find(one.chunks.front().fingerprint);
+      if (place == of_node.end() || place->second.length == 0) continue;
+      one.chunks.front().length = place->second.length;
     }
-    if (neighbours_ != nullptr && neighbours_->has(node)) {
-      near.emplace_back(q, std::move(chunks));
+    if (one.is_near) {
+      near.push_back(std::move(one));
     } else {
-      ask(q, std::move(chunks));
+      asking.add(std::move(one));
     }
   }
-  for (auto& [q, chunks] : near) {
-    if (!read_near(decoding, q, node_of(q), chunks)) ask(q, std::move(chunks));
+  for (Question& one : near) {
+    if (!read_near(one, places.at(one.node))) asking.add(std::move(one));
   }
-  for (Asked& one : asked) {
-    const auto reply = one.pending.wait();
-    std::vector<std::span<const std::byte>> chunks;
-    if (reply.is_ok() && is_whole(*reply, one.chunks, chunks)) decoding.take(one.question, chunks);
-  }
+  asking.end();
 }
 
 std::optional<std::vector<plan::UnitChunks>> StripeDecoder::units_of(
@@ -118,21 +197,35 @@ std::optional<std::vector<plan::UnitChunks>> StripeDecoder::units_of(
   return decode(stripe, {}).units();
 }
 
-std::vector<std::size_t> StripeDecoder::make_chunks(const plan::StripeUnit& stripe,
-                                                    std::span<const Target> targets) {
-  std::vector<NamedChunk> lost;
-  for (const Target& target : targets) lost.push_back(target.chunk);
-  const plan::StripeDecoding decoding = decode(stripe, std::move(lost));
-  std::vector<std::size_t> failed;
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    const auto& made = decoding.made()[i];
-    if (made) {
-      std::copy(made->begin(), made->end(), targets[i].out);
-    } else {
-      failed.push_back(i);
+std::vector<std::vector<std::size_t>> StripeDecoder::make_chunks(std::span<const LostUnit> units) {
+  std::vector<std::vector<std::size_t>> failed(units.size());
+  for (std::size_t from = 0; from < units.size(); from += kUnitsAtOnce) {
+    const auto some = units.subspan(from, std::min(kUnitsAtOnce, units.size() - from));
+    std::vector<plan::StripeDecoding> decodings;
+    for (const LostUnit& unit : some) {
+      std::vector<NamedChunk> lost;
+      for (const Target& target : unit.targets) lost.push_back(target.chunk);
+      decodings.push_back(begin(unit.stripe, std::move(lost)));
+    }
+    go_through(decodings);
+    for (std::size_t u = 0; u < some.size(); ++u) {
+      for (std::size_t i = 0; i < some[u].targets.size(); ++i) {
+        const auto& made = decodings[u].made()[i];
+        if (made) {
+          std::copy(made->begin(), made->end(), some[u].targets[i].out);
+        } else {
+          failed[from + u].push_back(i);
+        }
+      }
     }
   }
   return failed;
+}
+
+std::vector<std::size_t> StripeDecoder::make_chunks(const plan::StripeUnit& stripe,
+                                                    std::span<const Target> targets) {
+  const LostUnit unit{stripe, {targets.begin(), targets.end()}};
+  return make_chunks({&unit, 1}).front();
 }
 
 std::optional<Bytes> StripeDecoder::make_part(const plan::StripeUnit& stripe,

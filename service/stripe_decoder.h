@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/status.h"
@@ -32,10 +34,18 @@ class StripeDecoder {
     NamedChunk chunk;
     std::byte* out = nullptr;  // chunk.length bytes
   };
-  // Makes chunks of the unit `stripe.unit`, each of which is proven by its name, as far as that
-  // says anything. Positions of those that could not be made, ascending. It takes k requests for
-  // about as many bytes each as the chunks have from the first to the last of them in the unit, or
-  // a parity, and two more for each stripe.
+  struct LostUnit {
+    plan::StripeUnit stripe;  // and which of its units
+    std::vector<Target> targets;
+  };
+  // Makes chunks of units, each of which is proven by its name, as far as that says anything. By
+  // unit, positions of those that could not be made, ascending. For kUnitsAtOnce units it takes a
+  // request or two to each node for where things are there, all at the same time; and of what this
+  // process does not read itself, k requests a unit for about as many bytes each as the chunks have
+  // from the first to the last of them in the unit, or a parity. Memory: two units for each of
+  // these, and kAskedAtOnce answers.
+  std::vector<std::vector<std::size_t>> make_chunks(std::span<const LostUnit> units);
+  // Of one.
   std::vector<std::size_t> make_chunks(const plan::StripeUnit& stripe,
                                        std::span<const Target> targets);
   // The chunks of a unit, or all units'; none if no node tells.
@@ -43,13 +53,29 @@ class StripeDecoder {
   // A parity, or a table, by its name; none if too little of the stripe is left.
   std::optional<Bytes> make_part(const plan::StripeUnit& stripe, const Fingerprint& name);
 
+  static constexpr std::size_t kUnitsAtOnce = 8;
+  static constexpr std::size_t kAskedAtOnce = 16;
+
  private:
-  std::optional<std::uint32_t> length_of(NodeIndex node, const Fingerprint& name);
+  using OfNode = std::unordered_map<Fingerprint, store::ChunkLocation>;
+  // A question of one of the decodings.
+  struct Question {
+    plan::StripeDecoding* decoding = nullptr;
+    std::size_t number = 0;
+    NodeIndex node = kNoNode;
+    bool is_near = false;
+    std::vector<NamedChunk> chunks;
+  };
+
+  class Asking;
+
+  plan::StripeDecoding begin(const plan::StripeUnit& stripe, std::vector<NamedChunk> lost);
   plan::StripeDecoding decode(const plan::StripeUnit& stripe, std::vector<NamedChunk> lost);
-  void answer(plan::StripeDecoding& decoding);
-  // Whether a question could be answered by reading the node's store.
-  bool read_near(plan::StripeDecoding& decoding, std::size_t question, NodeIndex node,
-                 std::span<const NamedChunk> chunks);
+  void go_through(std::span<plan::StripeDecoding> decodings);
+  void answer(std::vector<Question> questions);
+  std::map<NodeIndex, OfNode> locate(std::span<const Question> questions);
+  // Whether it could be answered by reading the node's store.
+  bool read_near(const Question& question, const OfNode& places);
 
   Client& services_;
   Id128 identity_;

@@ -139,9 +139,12 @@ Status ChunkWriter::register_all() {
     for (std::size_t i = begin; i < end; ++i) {
       while (part + 1 < segment_from_.size() && segment_from_[part + 1].first <= i) ++part;
       const Taken& c = taken_[i];
+      const auto corrected = corrected_.find(c.placement);
+      const std::uint32_t placement =
+          corrected == corrected_.end() ? c.placement : corrected->second;
       request.chunks.push_back({c.fingerprint,
                                 {segment_from_[part].second, c.offset, c.length},
-                                numbers.number(c.placement, request.placements)});
+                                numbers.number(placement, request.placements)});
     }
     numbers.next_message();
     DEDUP_TRY(client_.call(client_.self(), request).status());
@@ -175,6 +178,7 @@ Status ChunkWriter::settle(bool succeeded) {
   taken_ = {};
   segment_from_ = {};
   placements_ = {};
+  corrected_ = {};
   bytes_stored_ = 0;
   return status;
 }

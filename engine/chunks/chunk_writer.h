@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -57,6 +58,10 @@ class ChunkWriter {
   // Ends a dump: registers what was appended, or gives the claims back. 48 bytes a chunk are kept
   // until then.
   Status settle(bool succeeded);
+  // What was kept as `planned` since the last settle() is kept as `really`: so it is registered.
+  void correct(const plan::Placement& planned, const plan::Placement& really) {
+    corrected_[placements_.number(planned)] = placements_.number(really);
+  }
   // Bytes of chunks appended since the last settle().
   std::uint64_t bytes_stored() const { return bytes_stored_; }
 
@@ -103,7 +108,8 @@ class ChunkWriter {
   Id128 identity_;
   bool flush_;
   Numbered<plan::Placement> placements_;
-  std::deque<Taken> taken_;  // grows without being moved
+  std::map<std::uint32_t, std::uint32_t> corrected_;  // numbers in it
+  std::deque<Taken> taken_;                           // grows without being moved
   // Which segment holds taken_ from a number on.
   std::vector<std::pair<std::size_t, std::uint64_t>> segment_from_;
   std::uint64_t bytes_stored_ = 0;

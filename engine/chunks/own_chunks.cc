@@ -3,19 +3,11 @@
 #include <vector>
 
 namespace dedup::engine {
-namespace {
-
-// Bytes stored at once while others' chunks are on their way: little, since meanwhile nothing is
-// received, and nothing more is sent.
-constexpr std::uint64_t kStoreAtOnce = std::uint64_t{1} << 20;
-
-}  // namespace
-
 bool OwnChunks::store_some() {
   if (!error_.none()) return false;
   std::vector<StoredChunk> batch;
   std::uint64_t bytes = 0;
-  for (; next_ < chunks_.size() && bytes < kStoreAtOnce; ++next_) {
+  for (; next_ < chunks_.size() && bytes < kAtOnce; ++next_) {
     const Verdict& verdict = verdicts_[next_];
     if (!verdict.keep) continue;
     bytes += chunks_.length(next_);

@@ -17,7 +17,11 @@ class OwnChunks {
             FirstError& error)
       : chunks_(chunks), verdicts_(verdicts), writer_(writer), error_(error) {}
 
-  // Stores about 1 MiB; false once all is stored, or there is an error.
+  // Bytes stored at once while others' chunks are on their way: little, since meanwhile nothing is
+  // received, and nothing more is sent.
+  static constexpr std::uint64_t kAtOnce = std::uint64_t{1} << 20;
+
+  // Stores about as much; false once all is stored, or there is an error.
   bool store_some();
   std::uint64_t bytes() const { return bytes_; }  // of the chunks that it came to
 

@@ -14,6 +14,7 @@
 #include "engine/chunks/settle.h"
 #include "engine/chunks/stored_chunks.h"
 #include "engine/chunks/timer.h"
+#include "engine/dump/dump_stripes.h"
 #include "engine/dump/node_exchange.h"
 #include "engine/dump/node_plan.h"
 #include "engine/dump/reduction.h"
@@ -168,7 +169,7 @@ Sends prepare_sends(const Topology& topology, const Verdicts& verdicts,
 // Chunks go to this node's store, and copies to others.
 void move_chunks(DumpState& state, const NamedChunks& chunks, const Verdicts& verdicts,
                  const Sends& sends, const plan::FrequentSet& frequent, const NodePlan& plan,
-                 std::size_t longest, DumpStats& stats, FirstError& error) {
+                 std::size_t longest, DumpStripes& stripes, DumpStats& stats, FirstError& error) {
   if (plan.rounds != 0) ++state.exchanges;
   const ExchangeShape shape{CopyHeader::size(state.keeping.copies), longest, state.exchanges,
                             state.round};
@@ -176,10 +177,12 @@ void move_chunks(DumpState& state, const NamedChunks& chunks, const Verdicts& ve
   {
     const Timer timer(stats.seconds_exchanging);
     moved = store_and_exchange(chunks, verdicts, sends, frequent, plan, shape, *state.exchange,
-                               state.writer, error);
+                               stripes, state.writer, error);
     put_to_guests(chunks, verdicts, sends, state.topology, state.writer, error);
   }
   for (const Send& send : sends.list) stats.bytes_sent += chunks.length(send.chunk);
+  stats.bytes_sent += stripes.figures().sent_bytes;
+  stats.bytes_stored += stripes.figures().stored_bytes;
   stats.bytes_unique_collective += moved.bytes_kept;
   stats.bytes_received += moved.bytes_received;
   stats.seconds_exchanging -= moved.seconds_storing;
@@ -206,6 +209,8 @@ Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::
   NodePlan plan;
   Verdicts verdicts;
   Sends sends;
+  DumpStripes stripes(state.topology, state.client, state.identity, state.hints,
+                      {state.round.number, most * longest, state.keeping.stripes});
   {
     const Timer timer(stats.seconds_reducing);
     NodeExchange within(state.topology);
@@ -215,11 +220,12 @@ Status dump_round(DumpState& state, RunCursor& cursor, std::uint64_t most, std::
     if (plan.proceed) {
       verdicts = find_verdicts(state, std::move(view), chunks, frequent, plan, within, error);
       sends = prepare_sends(state.topology, verdicts, plan.targets, error);
+      stripes.choose(chunks, verdicts, error);
     }
   }
   if (plan.proceed) {
     failpoint("dump.storing");
-    move_chunks(state, chunks, verdicts, sends, frequent, plan, longest, stats, error);
+    move_chunks(state, chunks, verdicts, sends, frequent, plan, longest, stripes, stats, error);
     failpoint("dump.stored");
   }
   sends = {};

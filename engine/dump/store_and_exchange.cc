@@ -43,8 +43,8 @@ class ArrivedCopies {
 
 Moved store_and_exchange(const NamedChunks& chunks, const Verdicts& verdicts, const Sends& sends,
                          const plan::FrequentSet& frequent, const NodePlan& plan,
-                         const ExchangeShape& shape, Exchange& exchange, ChunkWriter& writer,
-                         FirstError& error) {
+                         const ExchangeShape& shape, Exchange& exchange, DumpStripes& stripes,
+                         ChunkWriter& writer, FirstError& error) {
   Moved moved;
   OwnChunks own(chunks, verdicts, writer, error);
   ArrivedCopies arrived(shape, frequent, writer, error);
@@ -52,10 +52,7 @@ Moved store_and_exchange(const NamedChunks& chunks, const Verdicts& verdicts, co
     const Timer timer(moved.seconds_storing);
     return own.store_some();
   };
-  if (plan.rounds == 0) {
-    while (store_some()) {
-    }
-  } else {
+  if (plan.rounds != 0) {
     ExchangePlan out;
     out.ranges = sends.ranges;
     out.incoming = plan.incoming;
@@ -82,6 +79,9 @@ Moved store_and_exchange(const NamedChunks& chunks, const Verdicts& verdicts, co
     };
     out.meanwhile = store_some;
     exchange.run(out);
+  }
+  stripes.make(store_some, writer, error);
+  while (store_some()) {
   }
   moved.bytes_kept = own.bytes();
   moved.bytes_received = arrived.bytes();

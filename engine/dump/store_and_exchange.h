@@ -8,6 +8,7 @@
 #include "engine/chunks/judge.h"
 #include "engine/chunks/name_chunks.h"
 #include "engine/chunks/sends.h"
+#include "engine/dump/dump_stripes.h"
 #include "engine/dump/exchange.h"
 #include "engine/dump/node_plan.h"
 
@@ -28,12 +29,13 @@ struct Moved {
 };
 
 // Collective. Stores what this rank keeps, while its copies are on their way to other nodes and
-// others' copies arrive, which are stored too. `frequent`: the chunks that all nodes have agreed
-// on. A node that has one of these and is sent it stores it so; of others each keeps its own.
+// others' copies arrive, which are stored too; or while stripes are made of it. `frequent`: the
+// chunks that all nodes have agreed on. A node that has one of these and is sent it stores it so;
+// of others each keeps its own.
 Moved store_and_exchange(const NamedChunks& chunks, const Verdicts& verdicts, const Sends& sends,
                          const plan::FrequentSet& frequent, const NodePlan& plan,
-                         const ExchangeShape& shape, Exchange& exchange, ChunkWriter& writer,
-                         FirstError& error);
+                         const ExchangeShape& shape, Exchange& exchange, DumpStripes& stripes,
+                         ChunkWriter& writer, FirstError& error);
 
 // Local: the copies for nodes that the communicator does not reach, to their services.
 void put_to_guests(const NamedChunks& chunks, const Verdicts& verdicts, const Sends& sends,

@@ -92,13 +92,19 @@ std::vector<std::size_t> ChunkSource::make_from_stripes(std::span<const WantedCh
     const plan::StripeUnit* const stripe = wanted[i].placement->stripe();
     (stripe == nullptr ? left : by_unit[*stripe]).push_back(i);
   }
-  service::StripeDecoder decoder(*client_, identity_, &local_->neighbours());
+  std::vector<service::StripeDecoder::LostUnit> units;
   for (const auto& [stripe, chunks] : by_unit) {
-    std::vector<service::StripeDecoder::Target> targets;
+    service::StripeDecoder::LostUnit& unit =
+        units.emplace_back(service::StripeDecoder::LostUnit{stripe, {}});
     for (const std::size_t i : chunks) {
-      targets.push_back({{wanted[i].fingerprint, wanted[i].length}, wanted[i].out});
+      unit.targets.push_back({{wanted[i].fingerprint, wanted[i].length}, wanted[i].out});
     }
-    for (const std::size_t k : decoder.make_chunks(stripe, targets)) left.push_back(chunks[k]);
+  }
+  service::StripeDecoder decoder(*client_, identity_, &local_->neighbours());
+  const std::vector<std::vector<std::size_t>> failed = decoder.make_chunks(units);
+  auto of_unit = failed.begin();
+  for (const auto& [stripe, chunks] : by_unit) {
+    for (const std::size_t k : *of_unit++) left.push_back(chunks[k]);
   }
   std::sort(left.begin(), left.end());
   return left;

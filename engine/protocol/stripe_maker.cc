@@ -16,23 +16,6 @@ constexpr std::size_t kStretch = std::size_t{32} << 10;
 
 }  // namespace
 
-StripeGroup::StripeGroup(std::vector<NodeIndex> the_nodes, const Ranks& the_ranks)
-    : nodes(std::move(the_nodes)), ranks(&the_ranks) {
-  for (const NodeIndex node : nodes) partners.push_back(ranks->speaker_for(node));
-  std::sort(partners.begin(), partners.end());
-  partners.erase(std::unique(partners.begin(), partners.end()), partners.end());
-}
-
-std::size_t StripeGroup::partner_of_rank(int rank) const {
-  const auto it = std::lower_bound(partners.begin(), partners.end(), rank);
-  const bool is_one = it != partners.end() && *it == rank;
-  return is_one ? static_cast<std::size_t>(it - partners.begin()) : partners.size();
-}
-
-std::size_t StripeGroup::partner_of(NodeIndex node) const {
-  return partner_of_rank(ranks->speaker_for(node));
-}
-
 // ---- Letters ----------------------------------------------------------------------------------
 // Of both, the bytes are in the bulk, in the order in which they are named.
 
@@ -60,12 +43,12 @@ struct StripeMaker::Said {
 
 // ---- Units ------------------------------------------------------------------------------------
 
-// A unit of a node that this rank speaks for, on its way into the letter to whoever encodes it.
-struct StripeMaker::Reading {
-  NodeIndex node = kNoNode;
-  std::uint32_t unit = 0;
-  std::size_t partner = 0;
-  SentUnit sent;
+// Where a unit belongs.
+struct StripeMaker::Moving {
+  std::uint32_t stripe = 0;
+  std::uint8_t slot = 0;
+  std::size_t partner = 0;  // who encodes it
+  std::uint32_t bytes = 0;
 };
 
 std::vector<bool> StripeMaker::make(std::span<const NewStripe> stripes, std::uint32_t longest) {
@@ -75,9 +58,14 @@ std::vector<bool> StripeMaker::make(std::span<const NewStripe> stripes, std::uin
   if (!rounds.empty()) rounds.emplace_back();
   auto due = std::chrono::steady_clock::now();
   out_.resize(group_.partners.size());
+  std::size_t left = rounds.size();
   for (const std::vector<std::uint32_t>& round : rounds) {
     send(stripes, round);
-    group_.ranks->exchange_letters(group_.partners, out_, in_, [&] { end_puts(); });
+    group_.ranks->exchange_letters(group_.partners, out_, in_, [&] {
+      if (options_.meanwhile) options_.meanwhile(left);
+      end_puts();
+    });
+    --left;
     failpoint("commit.encoding");
     receive(stripes, round);
     if (options_.bytes_per_second > 0) {
@@ -126,21 +114,25 @@ std::chrono::steady_clock::duration StripeMaker::time_of_round() const {
 
 // Those of a round, and the parities of the round before, in one letter for each partner.
 void StripeMaker::send(std::span<const NewStripe> stripes, std::span<const std::uint32_t> round) {
-  std::vector<Reading> units;
+  std::vector<MovedUnit> units;
+  std::vector<Moving> moving;
   for (const std::uint32_t number : round) {
     const NewStripe& stripe = stripes[number];
     for (std::size_t slot = 0; slot < stripe.units.size(); ++slot) {
       if (!group_.ranks->speaks_for(stripe.nodes[slot])) continue;
-      units.push_back({stripe.nodes[slot],
-                       stripe.units[slot],
-                       group_.partner_of(stripe.encoder()),
-                       {number, static_cast<std::uint8_t>(slot), 0, {}, {}}});
+      units.push_back({stripe.nodes[slot], stripe.units[slot], {}, {}, nullptr});
+      moving.push_back(
+          {number, static_cast<std::uint8_t>(slot), group_.partner_of(stripe.encoder()), 0});
     }
   }
-  list(units);
+  source_.list(units);
   std::vector<Said> said(out_.size());
   std::vector<std::uint64_t> bytes(out_.size());
-  for (const Reading& unit : units) bytes[unit.partner] += unit.sent.bytes;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (!is_possible(units[u].chunks)) units[u].chunks.clear();
+    moving[u].bytes = plan::unit_length(units[u].chunks);
+    bytes[moving[u].partner] += moving[u].bytes;
+  }
   for (const Made& made : made_) {
     for (std::size_t p = 1; p < made.parities.size(); ++p) {
       bytes[partner_of_parity(stripes, made, p)] += made.parities[p].data.size();
@@ -149,10 +141,17 @@ void StripeMaker::send(std::span<const NewStripe> stripes, std::span<const std::
   for (std::size_t i = 0; i < out_.size(); ++i) make_size(out_[i].bulk, bytes[i]);
   std::vector<std::byte*> at;
   for (Letter& letter : out_) at.push_back(letter.bulk.data());
-  read(units, at);
-  for (Reading& unit : units) {
-    figures_.sent_bytes += unit.sent.bytes;
-    said[unit.partner].units.push_back(std::move(unit.sent));
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    units[u].to = at[moving[u].partner];
+    at[moving[u].partner] += moving[u].bytes;
+  }
+  source_.read(units);
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (units[u].chunks.empty()) units[u].seals.clear();
+    figures_.sent_bytes += moving[u].bytes;
+    said[moving[u].partner].units.push_back({moving[u].stripe, moving[u].slot, moving[u].bytes,
+                                             std::move(units[u].chunks),
+                                             std::move(units[u].seals)});
   }
   for (Made& made : std::exchange(made_, {})) {
     for (std::size_t p = 1; p < made.parities.size(); ++p) {
@@ -172,52 +171,6 @@ std::size_t StripeMaker::partner_of_parity(std::span<const NewStripe> stripes, c
                                            std::size_t parity) const {
   const NewStripe& stripe = stripes[made.stripe];
   return group_.partner_of(stripe.nodes[stripe.units.size() + parity]);
-}
-
-// What they consist of, and how long they are.
-void StripeMaker::list(std::span<Reading> units) {
-  std::map<NodeIndex, std::vector<Reading*>> by_node;
-  for (Reading& unit : units) by_node[unit.node].push_back(&unit);
-  std::deque<service::Client::Pending<service::ListUnits>> pending;
-  for (const auto& [node, of_node] : by_node) {
-    service::ListUnits request{options_.identity, options_.attempt, {}};
-    for (const Reading* const unit : of_node) request.units.push_back(unit->unit);
-    pending.push_back(client_.start(node, request));
-  }
-  for (const auto& [node, of_node] : by_node) {
-    auto reply = pending.front().wait();
-    pending.pop_front();
-    if (!reply.is_ok() || reply->units.size() != of_node.size()) continue;
-    for (std::size_t i = 0; i < of_node.size(); ++i) {
-      if (!is_possible(reply->units[i])) continue;
-      SentUnit& sent = of_node[i]->sent;
-      sent.chunks = std::move(reply->units[i]);
-      sent.bytes = plan::unit_length(sent.chunks);
-    }
-  }
-}
-
-// Into the letters, from `at` on, by partner.
-void StripeMaker::read(std::span<Reading> units, std::span<std::byte*> at) {
-  std::vector<WantedChunk> wanted;
-  std::vector<std::size_t> unit_of;
-  ChunkSource::ByNode by_node;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    SentUnit& sent = units[u].sent;
-    sent.seals.resize(sent.chunks.size());
-    std::byte*& to = at[units[u].partner];
-    for (std::size_t i = 0; i < sent.chunks.size(); ++i) {
-      const NamedChunk& chunk = sent.chunks[i];
-      by_node[units[u].node].push_back(wanted.size());
-      wanted.push_back({chunk.fingerprint, chunk.length, nullptr, to, &sent.seals[i]});
-      unit_of.push_back(u);
-      to += chunk.length;
-    }
-  }
-  for (const std::size_t i : source_.try_nodes(wanted, std::move(by_node))) {
-    units[unit_of[i]].sent.chunks.clear();
-    units[unit_of[i]].sent.seals.clear();
-  }
 }
 
 // ---- Stripes ----------------------------------------------------------------------------------

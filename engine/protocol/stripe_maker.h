@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -19,7 +20,8 @@
 #include "base/ranks.h"
 #include "base/status.h"
 #include "base/types.h"
-#include "engine/protocol/chunk_source.h"
+#include "engine/protocol/new_stripes.h"
+#include "engine/protocol/unit_source.h"
 #include "plan/stripe_content.h"
 #include "plan/stripes.h"
 #include "service/client.h"
@@ -27,40 +29,17 @@
 
 namespace dedup::engine {
 
-// The nodes of one group, and the ranks that speak for them.
-struct StripeGroup {
-  StripeGroup(std::vector<NodeIndex> the_nodes, const Ranks& the_ranks);
-
-  bool has(int rank) const { return partner_of_rank(rank) != partners.size(); }
-  std::size_t partner_of_rank(int rank) const;  // its position; partners.size(): it is none
-  std::size_t partner_of(NodeIndex node) const;
-
-  std::vector<NodeIndex> nodes;
-  std::vector<int> partners;  // ranks, ascending
-  const Ranks* ranks;
-};
-
-// A stripe to be made.
-struct NewStripe {
-  Id128 id;
-  std::vector<std::uint32_t> units;  // by slot: their numbers on their nodes (MakeUnits)
-  std::vector<NodeIndex> nodes;      // of these, then of the parities; the first of these encodes
-
-  NodeIndex encoder() const { return nodes[units.size()]; }
-  plan::StripeUnit unit(std::size_t slot) const {
-    return {id, static_cast<std::uint8_t>(slot), static_cast<std::uint8_t>(units.size()), nodes};
-  }
-};
-
-// Of one group and one attempt. One thread.
+// Of one group. One thread.
 class StripeMaker {
  public:
   struct Options {
     Id128 identity;
-    Id128 attempt;
     // How many bytes of units and parities a node sends, or receives, if that is more; 0: as many
     // as it can.
     std::uint64_t bytes_per_second = 0;
+    // Called in each round, while its bytes are on their way: how many rounds are left, with this
+    // one.
+    std::function<void(std::size_t left)> meanwhile;
   };
   struct Figures {
     std::uint64_t stored_bytes = 0;  // parities and tables, on this rank's nodes
@@ -68,9 +47,9 @@ class StripeMaker {
   };
 
   // All must outlive it.
-  StripeMaker(service::Client& client, const ChunkSource& source, const StripeGroup& group,
-              const Options& options)
-      : client_(client), source_(source), group_(group), options_(options) {}
+  StripeMaker(service::Client& client, UnitSource& source, const StripeGroup& group,
+              Options options)
+      : client_(client), source_(source), group_(group), options_(std::move(options)) {}
 
   // Collective over the group's partners: the same stripes on all. `longest`: bytes of their
   // longest unit. Which of them were made, the same on all; one is not if a node does not give its
@@ -97,7 +76,7 @@ class StripeMaker {
   struct SentUnit;
   struct SentParity;
   struct Said;
-  struct Reading;
+  struct Moving;
 
   // Of one node, until it has answered.
   struct Putting {
@@ -114,8 +93,6 @@ class StripeMaker {
   void send(std::span<const NewStripe> stripes, std::span<const std::uint32_t> round);
   std::size_t partner_of_parity(std::span<const NewStripe> stripes, const Made& made,
                                 std::size_t parity) const;
-  void list(std::span<Reading> units);
-  void read(std::span<Reading> units, std::span<std::byte*> at);
   void receive(std::span<const NewStripe> stripes, std::span<const std::uint32_t> round);
   bool is_possible(const plan::UnitChunks& unit) const;
   bool is_kept_here(std::span<const NewStripe> stripes, const SentParity& parity) const;
@@ -128,7 +105,7 @@ class StripeMaker {
   std::vector<bool> all_stored(std::span<const NewStripe> stripes);
 
   service::Client& client_;
-  const ChunkSource& source_;
+  UnitSource& source_;
   const StripeGroup& group_;
   const Options options_;
   std::uint32_t longest_ = 0;  // bytes of the longest unit

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "engine/protocol/chunk_source.h"
 #include "engine/protocol/failpoint.h"
+#include "engine/protocol/stored_units.h"
 
 namespace dedup::engine {
 namespace {
@@ -35,45 +37,11 @@ void ask_own(const JobFile& file, const StripeGroup& group, const Request& reque
   }
 }
 
-// Collective over the group's partners. What each has, in their order; none of one that has none.
-template <typename T>
-std::vector<std::optional<T>> tell_partners(const StripeGroup& group, const std::optional<T>& mine,
-                                            std::size_t partners) {
-  std::vector<Letter> out(group.partners.size());
-  std::vector<Letter> in;
-  for (std::size_t i = 0; i < partners; ++i) out[i].said = encoded(mine);
-  group.ranks->exchange_letters(group.partners, out, in, [] {});
-  std::vector<std::optional<T>> told;
-  for (const Letter& letter : in) {
-    told.push_back(decoded<std::optional<T>>(letter.said).value_or(std::nullopt));
-  }
-  return told;
-}
-
-// Of those that are made at the same time no two are the same, and whoever knows the first number
-// knows them all.
-Id128 numbered(Id128 first, std::uint32_t number) {
-  for (std::size_t i = 0; i < sizeof number; ++i) {
-    first.bytes[i] ^= static_cast<std::uint8_t>(number >> 8 * i);
-  }
-  return first;
-}
-
 Status not_understood() {
   return {Code::kIo, "another node could not say what it has for stripes"};
 }
 
 }  // namespace
-
-// What a node has for stripes.
-struct Striping::Units {
-  NodeIndex node = kNoNode;
-  service::MakeUnitsReply made;
-};
-struct Striping::Told {
-  Id128 first;  // of the ids of stripes, as far as this rank is concerned
-  std::vector<Units> units;
-};
 
 Striping::Striping(JobFile& file, const Id128& attempt, bool looks_at_all)
     : file_(file), attempt_(attempt), looks_at_all_(looks_at_all) {
@@ -159,11 +127,12 @@ Status Striping::share_sparse(Status status) {
 Status Striping::stripe(const StripeGroup& group, const plan::StripeShape& shape) {
   std::uint32_t longest = 0;
   DEDUP_ASSIGN(const std::vector<NewStripe> stripes, plan_stripes(group, shape, longest));
-  StripeMaker::Options options{file_.identity(), attempt_};
+  StripeMaker::Options options{file_.identity(), 0, {}};
   // Who heals has time; an application that commits waits.
   if (file_.on_loss != OnLoss::kGoOn) options.bytes_per_second = file_.hints.heal_rate;
   const ChunkSource source(file_.client(), *file_.local, file_.identity());
-  StripeMaker maker(file_.client(), source, group, options);
+  StoredUnits units(file_.client(), source, file_.identity(), attempt_);
+  StripeMaker maker(file_.client(), units, group, options);
   const std::vector<bool> made = maker.make(stripes, longest);
   figures_.stored_bytes += maker.figures().stored_bytes;
   figures_.sent_bytes += maker.figures().sent_bytes;
@@ -183,33 +152,13 @@ Result<std::vector<NewStripe>> Striping::plan_stripes(const StripeGroup& group,
                                    stores_,
                                    {sparse_.begin(), sparse_.end()}};
   Status status;
-  std::optional<Told> mine = Told{Id128::random(), {}};
+  std::optional<std::vector<NodeUnits>> mine(std::in_place);
   ask_own(file_, group, request, status, [&](NodeIndex node, const service::MakeUnitsReply& reply) {
-    mine->units.push_back({node, reply});
+    mine->push_back({node, reply.units, reply.longest});
   });
   if (!status.is_ok()) mine.reset();
-  const auto all = tell_partners(group, mine, group.partners.size());
-  std::map<NodeIndex, std::uint32_t> units;
-  for (const auto& told : all) {
-    if (!told) return status.is_ok() ? not_understood() : status;
-    for (const Units& of_node : told->units) {
-      units[of_node.node] = of_node.made.units;
-      longest = std::max(longest, of_node.made.longest);
-    }
-  }
-  std::vector<std::uint32_t> counts;
-  for (const NodeIndex node : group.nodes) counts.push_back(units[node]);
-  std::vector<NewStripe> stripes;
-  for (const plan::Stripe& stripe : plan::make_stripes(group.nodes, counts, shape, 0)) {
-    const auto number = static_cast<std::uint32_t>(stripes.size());
-    NewStripe& made = stripes.emplace_back();
-    made.id = numbered(all.front()->first, number);
-    for (const plan::Stripe::Unit& unit : stripe.units) {
-      made.units.push_back(unit.number);
-      made.nodes.push_back(unit.node);
-    }
-    made.nodes.insert(made.nodes.end(), stripe.parities.begin(), stripe.parities.end());
-  }
+  auto stripes = agree_on_stripes(group, shape, mine, 0, longest);
+  if (!status.is_ok()) return status;
   return stripes;
 }
 

@@ -33,8 +33,6 @@ class Striping {
   const std::set<Id128>& sparse() const { return sparse_; }
 
  private:
-  struct Units;
-  struct Told;
   void find_sparse(const StripeGroup& group, Status& status);
   Status share_sparse(Status status);
   Status stripe(const StripeGroup& group, const plan::StripeShape& shape);

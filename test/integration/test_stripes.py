@@ -99,6 +99,38 @@ def test_what_is_kept_is_little_more_than_the_data(site):
     assert site.segment_bytes() < 1.31 * data
 
 
+@pytest.mark.parametrize("ranks", [6, 12, 9])
+def test_whole_stripes_are_made_by_the_dump_and_the_rest_by_the_commit(site, ranks):
+    """Three units of 512 KiB a rank, and what fills none; the last time some nodes have a rank more than others."""
+    file = File(site, "rs:4+2", 6, ranks)
+    file.fill(1, (3 << 19) + 5 * CHUNK + 7)
+    data = len(file.model.content)
+    assert 1.5 * data < file.report()["bytes_stored"]["total"] < (1.6 if ranks % 6 == 0 else 1.65) * data
+    file.expect_without_any()
+    # Half of it, before it is committed; then it stays.
+    first, second = (parts(noise(f"{ranks} {n}", ranks * (3 << 19)), ranks) for n in range(2))
+    half = {rank: [pieces[0]] for rank, pieces in second.items() if rank % 2 == 0}
+    script = Script().open("w").write("all-at", first).write("all-at", half).add("sync", 0)
+    file.model.write(first)
+    file.model.write(half)
+    site.run(script.close(), file.nodes, ranks, file.hints).check()
+    file.expect_without_any()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_killed_while_a_dump_makes_stripes(site, count):
+    file = File(site, "rs:4+2", 6)
+    file.fill(1, 1 << 20)
+    pieces = parts(noise("new", 6 << 20), 6)
+    job = site.run(Script().open("w").write("all-at", pieces).close(), file.nodes, 6, file.hints,
+                   {"DEDUP_TEST_KILL": f"commit.encoding:{count}:2"})
+    assert job.code != 0
+    file.site.expect(file.model, file.nodes, 6)
+    file.expect_without_any()
+    file.write(pieces, "w")
+    file.expect_without_any()
+
+
 def test_duplicates_on_enough_nodes_are_left_alone(site):
     """Of what three nodes have nothing is sent; what two have is one of them's."""
     nodes = 6

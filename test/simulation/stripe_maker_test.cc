@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/erasure.h"
+#include "engine/protocol/chunk_source.h"
+#include "engine/protocol/stored_units.h"
 #include "test/hooks/names.h"
 #include "test/simulation/handles.h"
 
@@ -60,7 +62,8 @@ class StripeMakerTest : public testing::Test {
     std::vector<NodeIndex> nodes{0, 1, 2, 3, 4, 5};
     const engine::StripeGroup group(nodes, job.ranks());
     const engine::ChunkSource source(job.client(), *file->local, file->identity());
-    engine::StripeMaker maker(job.client(), source, group, {file->identity(), attempt});
+    engine::StoredUnits of_nodes(job.client(), source, file->identity(), attempt);
+    engine::StripeMaker maker(job.client(), of_nodes, group, {file->identity(), 0, {}});
     const std::vector<bool> made = maker.make(stripes, longest);
     figures = maker.figures();
     return made;

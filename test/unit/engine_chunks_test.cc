@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -13,6 +14,7 @@
 #include "engine/chunks/known_chunks.h"
 #include "engine/chunks/name_chunks.h"
 #include "engine/chunks/node_chunks.h"
+#include "engine/chunks/own_units.h"
 #include "engine/chunks/sends.h"
 #include "test/hooks/names.h"
 
@@ -358,6 +360,120 @@ TEST(Copies, AreOnlyWhatWasSent) {
   EXPECT_EQ(read_parcel({17, header, data}, 3, placements).status().code(), Code::kIo);
   write_no_copy(header);
   EXPECT_FALSE(read_parcel({0, header, {}}, 0, placements).is_ok());
+}
+
+// Chunks of 4 KiB, every third of which several ranks may have, and what becomes of them: the node
+// keeps all but the first two alone.
+struct Kept {
+  static constexpr NodeIndex kNode = 3;
+  static constexpr std::uint32_t kLength = 4096;
+
+  explicit Kept(std::size_t count) : data(count * kLength) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::memcpy(data.data() + i * kLength, &i, sizeof i);
+      data[i * kLength + 100] = std::byte{1};
+    }
+    const DumpRun run{0, data.data(), data.size()};
+    RunCursor cursor(std::span(&run, 1), kLength);
+    pieces.reserve(count);
+    FirstError error;
+    chunks = NamedChunks(cut_distinct(cursor, count, test::keyed_namer(), pieces, error),
+                         NamedChunks::Kind::kOpen);
+    std::vector<std::uint8_t> may_have_twin;
+    for (std::size_t i = 0; i < count; ++i) may_have_twin.push_back(i % 3 == 0);
+    share_twins(chunks, may_have_twin);
+    SingleNumbers numbers;
+    name_the_rest(chunks, numbers);
+    const auto alone = plan::Placement::copies_on({kNode});
+    verdicts.of = {verdicts.list.number({false, {}, plan::Placement::copies_on({1})}),
+                   verdicts.list.number({true, {}, plan::Placement::copies_on({1, kNode})})};
+    verdicts.of.resize(count, verdicts.list.number({true, {}, alone}));
+  }
+  OwnUnits units() { return {chunks, verdicts, kNode, 8}; }
+
+  Bytes data;
+  std::vector<DumpedPiece> pieces;
+  NamedChunks chunks;
+  Verdicts verdicts;
+};
+
+TEST(OwnUnits, AreWholeOnesOfWhatTheNodeKeepsAlone) {
+  for (const auto& [count, full] :
+       {std::pair{2u, 0u}, {129u, 0u}, {130u, 1u}, {257u, 1u}, {258u, 2u}}) {
+    Kept kept(count);
+    const OwnUnits units = kept.units();
+    ASSERT_EQ(units.count(), full) << count;
+    EXPECT_EQ(units.longest(), full == 0 ? 0 : plan::kUnitBytes);
+    for (std::uint32_t u = 0; u < full; ++u) {
+      const plan::UnitChunks unit = units.unit(u);
+      ASSERT_EQ(unit.size(), 128u);
+      for (std::size_t i = 0; i < unit.size(); ++i) {
+        EXPECT_EQ(unit[i].fingerprint, kept.chunks.name(2 + u * 128 + i));
+      }
+    }
+  }
+}
+
+TEST(OwnUnits, HaveAsManyChunksAsATableHasRoomFor) {
+  OneRank rank([] {
+    std::vector<std::uint64_t> contents(5000);
+    std::iota(contents.begin(), contents.end(), 1);
+    return contents;
+  }());
+  const NamedChunks chunks(std::move(rank.chunks), NamedChunks::Kind::kSingle);
+  Verdicts verdicts;
+  verdicts.of.resize(chunks.size(),
+                     verdicts.list.number({true, {}, plan::Placement::copies_on({0})}));
+  const OwnUnits units(chunks, verdicts, 0, 8);
+  const std::size_t most = plan::most_unit_chunks(8);
+  ASSERT_EQ(units.count(), 5000 / most);
+  EXPECT_EQ(units.unit(0).size(), most);
+}
+
+TEST(OwnUnits, GiveTheirBytesSealed) {
+  Kept kept(300);
+  const OwnUnits units = kept.units();
+  Bytes bytes(plan::kUnitBytes);
+  const auto seals = units.read(1, bytes.data());
+  ASSERT_TRUE(seals);
+  const plan::UnitChunks unit = units.unit(1);
+  ASSERT_EQ(seals->size(), unit.size());
+  for (std::size_t i = 0; i < unit.size(); ++i) {
+    const auto chunk = std::span(bytes).subspan(i * Kept::kLength, Kept::kLength);
+    EXPECT_TRUE(store::holds((*seals)[i], {unit[i].fingerprint, chunk}));
+  }
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), kept.data.begin() + 130 * Kept::kLength));
+}
+
+// One whose name says what it is, is found out by who receives it.
+TEST(OwnUnits, AreNotGivenOnceAChunkHasChanged) {
+  Kept kept(300);
+  const OwnUnits units = kept.units();
+  Bytes bytes(plan::kUnitBytes);
+  kept.data[3 * Kept::kLength + 7] ^= std::byte{1};
+  EXPECT_FALSE(units.read(0, bytes.data()));
+  EXPECT_TRUE(units.read(1, bytes.data()));
+  kept.data[130 * Kept::kLength + 7] ^= std::byte{1};
+  const auto seals = units.read(1, bytes.data());
+  ASSERT_TRUE(seals);
+  EXPECT_FALSE(store::holds((*seals)[0],
+                            {units.unit(1)[0].fingerprint, std::span(bytes).first(Kept::kLength)}));
+}
+
+TEST(OwnUnits, SayHowTheyAreKept) {
+  Kept kept(300);
+  OwnUnits units = kept.units();
+  const auto alone = plan::Placement::copies_on({Kept::kNode});
+  const auto placed = plan::Placement::in_stripe({Id128{{1}}, 0, 2, {Kept::kNode, 4, 5}});
+  units.place(1, placed);
+  EXPECT_EQ(kept.verdicts[129].placement, alone);
+  EXPECT_EQ(kept.verdicts[130].placement, placed);
+  EXPECT_EQ(kept.verdicts[257].placement, placed);
+  EXPECT_TRUE(kept.verdicts[257].keep);
+  EXPECT_EQ(kept.verdicts[258].placement, alone);
+  units.take_back(1);
+  for (std::size_t i = 2; i < 300; ++i) EXPECT_EQ(kept.verdicts[i].placement, alone);
+  EXPECT_FALSE(kept.verdicts[0].keep);
 }
 
 }  // namespace

@@ -227,6 +227,57 @@ TEST_F(ServiceStripes, WhatIsDamagedOnItsWayIsNotUsed) {
   EXPECT_EQ(decoded_right(stripe, 0), 0u);
 }
 
+TEST_F(ServiceStripes, ManyUnitsAreMadeAtTheSameTime) {
+  constexpr std::size_t kStripes = StripeDecoder::kUnitsAtOnce - 2;
+  std::vector<plan::StripeUnit> stripes;
+  for (std::size_t s = 0; s < kStripes; ++s) stripes.push_back(make_stripe());
+  // Two of each stripe; of each unit those with an odd number.
+  struct Lost {
+    const Chunk* chunk;
+    Bytes out;
+  };
+  std::vector<std::vector<Lost>> lost_chunks;
+  std::vector<StripeDecoder::LostUnit> units;
+  for (std::size_t s = 0; s < kStripes; ++s) {
+    for (NodeIndex node = 0; node < 2; ++node) {
+      const std::size_t each = of_[node].size() / kStripes;
+      auto& of_unit = lost_chunks.emplace_back();
+      for (std::size_t i = 1; i < each; i += 2) {
+        const Chunk& chunk = of_[node][s * each + i];
+        of_unit.push_back({&chunk, Bytes(chunk.data.size())});
+      }
+      StripeDecoder::LostUnit& unit = units.emplace_back(StripeDecoder::LostUnit{stripes[s], {}});
+      unit.stripe.unit = static_cast<std::uint8_t>(node);
+      for (Lost& one : of_unit) unit.targets.push_back({one.chunk->named(), one.out.data()});
+    }
+  }
+  ASSERT_GT(units.size(), StripeDecoder::kUnitsAtOnce);
+  const auto failed_of = [&] {
+    for (auto& unit : lost_chunks) {
+      for (Lost& one : unit) std::fill(one.out.begin(), one.out.end(), std::byte{0});
+    }
+    const auto failed = StripeDecoder(*client_, identity_).make_chunks(units);
+    EXPECT_EQ(failed.size(), units.size());
+    std::size_t count = 0;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      count += failed[u].size();
+      for (std::size_t i = 0; i < lost_chunks[u].size(); ++i) {
+        const bool made = !std::binary_search(failed[u].begin(), failed[u].end(), i);
+        EXPECT_EQ(made, lost_chunks[u][i].out == lost_chunks[u][i].chunk->data);
+      }
+    }
+    return count;
+  };
+  lost = {0, 1};
+  EXPECT_EQ(failed_of(), 0u);
+  // As one chunk that is asked for in vain.
+  units[3].targets[0].chunk.fingerprint = test::random_fingerprint(random_);
+  EXPECT_EQ(failed_of(), 1u);
+  units[3].targets[0].chunk.fingerprint = lost_chunks[3][0].chunk->fingerprint;
+  damaged = {3};
+  EXPECT_GT(failed_of(), units.size());
+}
+
 TEST_F(ServiceStripes, NodesSayHowTheirChunksAreKept) {
   const plan::StripeUnit stripe = make_stripe();
   FindPlacements request{identity_, attempt_, {}};
