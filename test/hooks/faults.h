@@ -2,8 +2,9 @@
 //
 // DEDUP_TEST_FAULT=PATH maps the file PATH.R (R: the process's rank in MPI_COMM_WORLD), which must
 // be there, as a store::FaultPlan: whoever else maps it says which call is to fail, and how, and
-// sees whether it did. A fault that kills does so by SIGKILL. When the variable is not set the
-// kernel is called as ever.
+// sees whether it did. A fault that kills does so by SIGKILL. DEDUP_TEST_FAULT_BELOW=DIRECTORY:…:
+// only calls on what is in these are meant. When the first variable is not set the kernel is called
+// as ever.
 #pragma once
 
 #include "base/status.h"

@@ -192,6 +192,31 @@ def mount_tmpfs():
 
 
 @pytest.fixture
+def bound(site):
+    """The directory of a test's file is another one, mounted there: bound.command("umount") takes it away, also from
+    who has files of it open, and bound.command("mount") brings it back."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting takes root")
+    place, other = site.path.parent, site.root / "elsewhere"
+
+    class Bound:
+        @staticmethod
+        def command(what):
+            return f"umount -l {place}" if what == "umount" else f"mount --bind {other} {place}"
+
+        def run(self, what):
+            return subprocess.run(self.command(what), shell=True, capture_output=True, check=False)
+
+    other.mkdir()
+    bound = Bound()
+    if bound.run("mount").returncode != 0:
+        pytest.skip("cannot mount")
+    yield bound
+    while bound.run("umount").returncode == 0:
+        pass
+
+
+@pytest.fixture
 def tmpfs(site, mount_tmpfs):
     """The same with the stores of nodes."""
     return lambda node, size, options="": mount_tmpfs(site.store(node), size, options)

@@ -6,10 +6,13 @@ then wait for weeks."""
 import errno
 import json
 import os
+import subprocess
+import time
 
 import pytest
 
-from ctl import FINE, dedupctl
+from ctl import FAILED, FINE, dedupctl
+from form import TEST_BUILD
 from stores import Model, Script, fault_library, is_placeholder, noise, parts, shared_site
 from test_write_back import check_plain, files_in
 
@@ -213,20 +216,39 @@ def test_deleted_meanwhile(site, hints):
         assert files_in(site) == [] and list(site.path.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("what", ["removed", "replaced"])
+@pytest.mark.parametrize("what", ["removed", "replaced", "rewritten"])
 def test_removed_or_replaced_meanwhile(site, what):
     """Nothing of what stands there by then is touched, and the error is told."""
-    change = f"rm {site.path}" if what == "removed" else f"printf other > {site.path}.x; mv {site.path}.x {site.path}"
+    change = {"removed": f"rm {site.path}", "rewritten": f"printf other > {site.path}",
+              "replaced": f"printf other > {site.path}.x; mv {site.path}.x {site.path}"}[what]
     script = Script().open("wc").write("all-at", parts(noise(1, LONG), 3)).close()
     script.add("@0 shell", change).add("barrier")
     hints = {**HINTS, "flush_rate": 16 * MIB}
     job = site.run(script, 3, 3, hints)
     assert job.stderr.count("could not be written back") == 1, f"{job}"
     assert copies_beside(site) == []
-    if what == "replaced":
-        assert site.path.read_bytes() == b"other"
-    else:
+    if what == "removed":
         assert not site.path.exists()
+    else:
+        assert site.path.read_bytes() == b"other"
+
+
+def test_unmounted_meanwhile(site, bound):
+    """All stays in the stores; once it is mounted again, it can be finished."""
+    model = Model(noise(1, LONG))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    script.add("@0 shell", bound.command("umount")).add("barrier")
+    job = site.run(script, 3, 3, {**HINTS, "flush_rate": 16 * MIB})
+    assert job.stderr.count("could not be written back") == 1, f"{job}"
+    assert list(site.path.parent.iterdir()) == []
+    answer = dedupctl(site, "flush")
+    assert answer.code == FAILED and "its placeholder is not there" in answer.err, answer
+    assert len(files_in(site)) == 3
+    assert bound.run("mount").returncode == 0
+    assert is_placeholder(site.path)
+    site.expect(model, 3, 3)
+    assert dedupctl(site, "flush", site.path).code == FINE
+    check_plain(site, model)
 
 
 def test_no_space_is_told_and_nothing_is_lost(site, mount_tmpfs):
@@ -394,6 +416,41 @@ def test_renamed_meanwhile(site):
     site.expect(model, 3, 3)
     assert dedupctl(site, "flush").code == FINE
     assert moved.read_bytes() == bytes(model.content)
+
+
+# ---- SIGTERM, with 30 s of grace ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where, wait", [("computing", "wait"), ("computing", "leave"), ("finalizing", "wait")])
+def test_ended_by_a_batch_system(site, start, where, wait):
+    """While it is written back, by a job that goes on or one that waits for it."""
+    model = Model(noise(1, LONG))
+    script = Script().open("wc").write("all-at", parts(bytes(model.content), 3)).close()
+    script.add("touch", site.root / "closed").add("wait", site.root / ("never" if where == "computing" else "closed"))
+    job = start(script, 3, 3, {**STANDS_STILL, "flush_wait": wait})
+    job.wait_for(site.root / "closed")
+    job.end_as_batch_systems_do()
+    assert is_placeholder(site.path)
+    site.expect(model, 3, 3)
+    assert dedupctl(site, "flush").code == FINE
+    check_plain(site, model)
+
+
+def test_a_flush_ended_by_a_batch_system(site):
+    """The next one goes on with what is noted."""
+    model = begin_and_stop(site)
+    fault = copy_fault("stall", go=site.root / "go")
+    command = [TEST_BUILD / "bin" / "dedupctl", "--store", site.places(), "flush"]
+    with subprocess.Popen(command, env={**os.environ, **fault}, stdin=subprocess.DEVNULL, cwd=site.root) as flush:
+        while not (site.root / "go.stalled").exists():
+            assert flush.poll() is None
+            time.sleep(0.01)
+        flush.terminate()
+        assert flush.wait(30) != 0
+    assert is_placeholder(site.path)
+    site.expect(model, 3, 3)
+    assert dedupctl(site, "flush").code == FINE
+    check_plain(site, model)
 
 
 def every_point(calls, first):

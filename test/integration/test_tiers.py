@@ -174,6 +174,21 @@ def test_segments_move_down_while_a_job_runs(site, start):
     site.check_stores(model, 2)
 
 
+def test_ended_by_a_batch_system_while_segments_move(site, start):
+    model = write(site, 12 * MIB)
+    site.fast_limit = None
+    script = Script().open("r").add("touch", site.root / "open").add("wait", site.root / "never").close()
+    job = start(script, 2, 2, {"replication": 2})
+    job.wait_for(site.root / "open")
+    job.end_as_batch_systems_do()
+    site.expect(model, 2, 2)
+    answer = dedupctl(site, "gc")
+    assert answer.code == FINE, answer
+    assert bytes_in(site.fast) == 0
+    assert not any((site.store(node) / "moving").exists() for node in TWO)
+    site.check_stores(model, 2)
+
+
 def test_a_tier_comes_and_goes(site):
     site.fast_limit = None
     write(site, MIB)

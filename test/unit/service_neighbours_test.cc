@@ -255,7 +255,7 @@ TEST_F(ServiceNeighboursWithTiers, KeepsNothingOpenThatMayMove) {
   EXPECT_GT(before, 0u);  // the service goes on with it
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(read(*neighbours_).empty());
-    EXPECT_EQ(test::open_below(temp_.path()), before);
+    EXPECT_EQ(test::open_below(temp_ / "b-n0"), before);
   }
 }
 

@@ -1,11 +1,13 @@
-/* Preloaded: what file systems do to a copy that is written back, and programs of the store do not
- * see.
+/* Preloaded: what file systems do to a copy that is written back, or to a plain file that is read,
+ * and programs of the store do not see.
  *
  *   COPY_FAULT   refuse: writes to a copy are EIO
- *                lose:   the first flush of a copy is EIO, and what was written to it since is
- * zeros (the kernel has dropped it, and says so once) stall:  a write to a copy makes the file
- * COPY_GO.stalled, and waits until COPY_GO is there COPY_RANK    the rank (PMI_RANK) that it
- * happens to; any, if not set COPY_GO      a path
+ *                lose: the first flush of a copy is EIO, and what was written to it since is zeros
+ *                      (the kernel has dropped it, and says so once)
+ *                stall: a write to a copy makes the file COPY_GO.stalled, and waits until COPY_GO
+ *                      is there
+ *                stall-read: so does a read of the file COPY_OF, when half of it has been read
+ *   COPY_RANK    the rank (PMI_RANK) that it happens to; any, if not set
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -37,13 +40,18 @@ static int is(const char* what) {
   return strcmp(fault, what) == 0;
 }
 
-static int is_copy(int fd) {
-  char link[64], path[4096];
+/* Empty if it has none. */
+static const char* path_of(int fd, char path[4096]) {
+  char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const ssize_t length = readlink(link, path, sizeof path - 1);
-  if (length < 0) return 0;
-  path[length] = 0;
-  return strstr(path, ".dedup-copy-") != NULL;
+  const ssize_t length = readlink(link, path, 4095);
+  path[length < 0 ? 0 : length] = 0;
+  return path;
+}
+
+static int is_copy(int fd) {
+  char path[4096];
+  return strstr(path_of(fd, path), ".dedup-copy-") != NULL;
 }
 
 static void stall(void) {
@@ -72,6 +80,24 @@ ssize_t pwritev(int fd, const struct iovec* parts, int n, off_t offset) {
 }
 ssize_t pwritev64(int fd, const struct iovec* parts, int n, off_t offset) {
   return pwritev(fd, parts, n, offset);
+}
+
+/* The second half is what lies behind the first. */
+static int is_second_half(int fd, off_t offset) {
+  char path[4096];
+  struct stat about;
+  return strcmp(path_of(fd, path), getenv("COPY_OF")) == 0 && fstat(fd, &about) == 0 &&
+         offset >= about.st_size / 2;
+}
+
+ssize_t preadv(int fd, const struct iovec* parts, int n, off_t offset) {
+  static ssize_t (*real)(int, const struct iovec*, int, off_t);
+  if (real == NULL) real = dlsym(RTLD_NEXT, "preadv");
+  if (is("stall-read") && is_second_half(fd, offset)) stall();
+  return real(fd, parts, n, offset);
+}
+ssize_t preadv64(int fd, const struct iovec* parts, int n, off_t offset) {
+  return preadv(fd, parts, n, offset);
 }
 
 static int flush(const char* name, int fd) {
