@@ -90,10 +90,10 @@ void do_step(const Options& options, int node, const Message& message) {
       break;
     }
     case Step::kPrepare:
-      write_file(name + "/record.new", record);
+      write_file(name + "/entry.new", record);
       break;
     case Step::kCommit:
-      checked(rename((name + "/record.new").c_str(), (name + "/record").c_str()), name);
+      checked(rename((name + "/entry.new").c_str(), (name + "/entry").c_str()), name);
       break;
   }
 }

@@ -226,14 +226,14 @@ class Job:
         self.process.wait()
 
     def end_as_batch_systems_do(self):
-        """SIGTERM to all processes, which have 30 s to end by themselves."""
+        """SIGTERM to all processes, which have 30 s to end by themselves; which of them ends first, and so what the
+        launcher says, is by chance."""
         for process in descendants(self.process.pid):
             try:
                 os.kill(process, signal.SIGTERM)
             except ProcessLookupError:
                 pass
         self.finish(30)
-        assert self.code != 0, f"{self}"
 
     def wait_for(self, path):
         """Waits for the `touch` of a running job."""

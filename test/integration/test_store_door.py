@@ -18,6 +18,7 @@ OTHER_FILES = {
     "tools/dedupctl/catalog.cc",
     "tools/dedupctl/import.cc",
     "tools/dedupctl/mount.cc",
+    "tools/dedupctl/mount_users.cc",
     "tools/dedupctl/mounted_files.cc",
     "tools/dedupctl/owner.cc",
     "tools/dedupctl/removal.cc",
