@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 
 from harness import checkpoint, statistics, text
 from sections import rates
@@ -44,14 +43,12 @@ def bounds(bench, pattern, medium, store):
     """The shares of the rate of `ufs:` that are left where only hashing, sending, storing, copying and checking take
     time: (writing, reading). A disk writes meanwhile. store: bytes a second of plain writing, of this run."""
     machine = bench.records("rates")
-    cores = len(os.sched_getaffinity(0))
-    each = 1 / rates.rate(machine, "fast_hash", cores) + 1 / rates.rate(machine, "keyed", cores)
+    each = rates.hash_seconds_a_byte(machine)
     if pattern.replication > 1:
         each += (pattern.replication - 1) / rates.rate(machine, "link")
     stored = pattern.replication / store
     write = 1 / store / (max(each, stored) if medium == "disk" else each + stored)
-    copy, checksum = (1 / rates.rate(machine, name, cores) for name in ("copy", "checksum"))
-    return write, copy / (copy + checksum)
+    return write, 1 / rates.checked_to_plain(machine)
 
 
 def run(bench):

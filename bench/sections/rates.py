@@ -86,14 +86,26 @@ def rate(records, name, ranks=None):
     return found[0]["bytes_a_second"]["median"]
 
 
+def hash_seconds_a_byte(records):
+    """Of the fast hash and the keyed one, on all cores."""
+    cores = len(os.sched_getaffinity(0))
+    return 1 / rate(records, "fast_hash", cores) + 1 / rate(records, "keyed", cores)
+
+
+def checked_to_plain(records):
+    """What copying and checking takes, of what copying alone takes, on all cores."""
+    cores = len(os.sched_getaffinity(0))
+    copy, checksum = (1 / rate(records, name, cores) for name in ("copy", "checksum"))
+    return (copy + checksum) / copy
+
+
 def hash_seconds(records, line):
     """What hashing the data of a job of bench/programs/checkpoint takes on all cores: the fast hash
     and the keyed one of all that is not zero."""
-    cores = len(os.sched_getaffinity(0))
     if line["commits"][0]["mode"] == "none":
         return 0.0
     hashed = checkpoint.total(line, "bytes_written") - checkpoint.total(line, "bytes_zero")
-    return hashed / rate(records, "fast_hash", cores) + hashed / rate(records, "keyed", cores)
+    return hashed * hash_seconds_a_byte(records)
 
 
 def tables(records):

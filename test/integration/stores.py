@@ -217,22 +217,21 @@ class Job:
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL,
                                         stdout=self.output, stderr=self.errors, cwd=directory)
 
-    def kill(self):
+    def _signal_all(self, which):
         for process in descendants(self.process.pid):
             try:
-                os.kill(process, signal.SIGKILL)
+                os.kill(process, which)
             except ProcessLookupError:
                 pass
+
+    def kill(self):
+        self._signal_all(signal.SIGKILL)
         self.process.wait()
 
     def end_as_batch_systems_do(self):
         """SIGTERM to all processes, which have 30 s to end by themselves; which of them ends first, and so what the
         launcher says, is by chance."""
-        for process in descendants(self.process.pid):
-            try:
-                os.kill(process, signal.SIGTERM)
-            except ProcessLookupError:
-                pass
+        self._signal_all(signal.SIGTERM)
         self.finish(30)
 
     def wait_for(self, path):
