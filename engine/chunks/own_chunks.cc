@@ -3,6 +3,7 @@
 #include <vector>
 
 namespace dedup::engine {
+
 bool OwnChunks::store_some() {
   if (!error_.none()) return false;
   std::vector<StoredChunk> batch;

@@ -38,9 +38,7 @@ OwnUnits::OwnUnits(const NamedChunks& chunks, Verdicts& verdicts, NodeIndex node
 std::uint32_t OwnUnits::longest() const {
   std::uint32_t longest = 0;
   for (std::uint32_t u = 0; u < count(); ++u) {
-    std::uint32_t length = 0;
-    for (const std::uint32_t i : units_[u].chunks) length += chunks_.length(i);
-    longest = std::max(longest, length);
+    longest = std::max(longest, plan::unit_length(unit(u)));
   }
   return longest;
 }

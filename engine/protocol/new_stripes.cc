@@ -23,6 +23,10 @@ struct Told {
 
 }  // namespace
 
+Status not_understood() {
+  return {Code::kIo, "another node could not say what it has for stripes"};
+}
+
 StripeGroup::StripeGroup(std::vector<NodeIndex> the_nodes, const Ranks& the_ranks)
     : nodes(std::move(the_nodes)), ranks(&the_ranks) {
   for (const NodeIndex node : nodes) partners.push_back(ranks->speaker_for(node));
@@ -49,7 +53,7 @@ Result<std::vector<NewStripe>> agree_on_stripes(const StripeGroup& group,
   const auto all = tell_partners(group, said, group.partners.size());
   std::map<NodeIndex, std::uint32_t> units;
   for (const auto& told : all) {
-    if (!told) return Status(Code::kIo, "another node could not say what it has for stripes");
+    if (!told) return not_understood();
     for (const NodeUnits& of_node : told->units) {
       units[of_node.node] = of_node.units;
       longest = std::max(longest, of_node.longest);

@@ -64,6 +64,9 @@ std::vector<std::optional<T>> tell_partners(const StripeGroup& group, const std:
   return told;
 }
 
+// Of a partner that could not say what it was to tell.
+Status not_understood();
+
 // What a node has for stripes.
 struct NodeUnits {
   NodeIndex node = kNoNode;

@@ -37,10 +37,6 @@ void ask_own(const JobFile& file, const StripeGroup& group, const Request& reque
   }
 }
 
-Status not_understood() {
-  return {Code::kIo, "another node could not say what it has for stripes"};
-}
-
 }  // namespace
 
 Striping::Striping(JobFile& file, const Id128& attempt, bool looks_at_all)
