@@ -171,7 +171,10 @@ class Cluster:
     def _write_hosts(self):
         lines = [f"{host.name} {host.first.inner_pids[-2]}\n" for host in self.hosts.values()
                  if host.first is not None]
-        (self.directory / "hosts").write_text("".join(lines))
+        # In one go: a job that is running looks into it when it pleases.
+        anew = self.directory / "hosts.new"
+        anew.write_text("".join(lines))
+        anew.replace(self.directory / "hosts")
 
     def names(self):
         """Of the hosts that are there."""
