@@ -493,6 +493,11 @@ Result<bool> try_lock(const File& file, bool exclusive) {
   return failed("lock", file.path());
 }
 
+Status unlock(const File& file) {
+  if (retried([&] { return file.system().flock(file.fd(), LOCK_UN); }) == 0) return Status::ok();
+  return failed("unlock", file.path());
+}
+
 Status clone(const File& file, const File& from) {
   if (retried([&] { return file.system().clone(file.fd(), from.fd()); }) == 0) return Status::ok();
   return failed("clone", from.path());
@@ -509,6 +514,18 @@ Result<bool> is_open_elsewhere(const File& file) {
   }
   if (lease(F_UNLCK) != 0) return failed("let go of", file.path());
   return false;
+}
+
+Result<bool> keep_writers_waiting(const File& file) {
+  if (retried([&] { return file.system().set_lease(file.fd(), F_RDLCK); }) == 0) return true;
+  if (errno == EAGAIN) return false;
+  return failed("keep writers from", file.path());
+}
+
+Result<bool> has_waiting_writers(const File& file) {
+  const int left = retried([&] { return file.system().lease(file.fd()); });
+  if (left < 0) return failed("find out who waits for", file.path());
+  return left != F_RDLCK;
 }
 
 Status lock_exclusively(const File& file) {

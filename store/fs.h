@@ -191,11 +191,19 @@ Result<bool> try_lock(const File& file, bool exclusive);
 // Waits for it.
 Status lock_exclusively(const File& file);
 
+Status unlock(const File& file);
+
 // Makes an empty file one of the same bytes as another, which both share until one is changed.
 // kUnsupported where the file system has no such thing.
 Status clone(const File& file, const File& from);
 // Whether somebody else has a file open, which this process has open once. An error where the file
 // system does not know.
 Result<bool> is_open_elsewhere(const File& file);
+// Has whoever would open a file for writing from now on, or cut it, wait until it is closed here,
+// where it was opened for reading: less than a minute. False if somebody has it open for writing;
+// an error where the file system has no such thing, or for somebody else's file.
+Result<bool> keep_writers_waiting(const File& file);
+// Whether somebody waits so.
+Result<bool> has_waiting_writers(const File& file);
 
 }  // namespace dedup::store::fs

@@ -443,16 +443,75 @@ bool Replacement::stands_there() const {
          named.st_dev == held.st_dev;
 }
 
-Status Replacement::put() {
+// Keeps those who would write to what stands at a path waiting, where that can be, while this
+// lives.
+class Replacement::Writers {
+ public:
+  // Whether nobody is writing now.
+  bool hold(const std::string& path) {
+    auto standing = fs::open_file(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (!standing.is_ok()) return true;
+    const auto is_held = fs::keep_writers_waiting(*standing);
+    if (is_held.is_ok() && !*is_held) return false;
+    // By which it can come back.
+    std::string name = beside(path, kTemporary, Id128::random().hex());
+    if (is_held.is_ok() && fs::link(path, name).is_ok()) {
+      standing_.emplace(std::move(*standing));
+      name_ = std::move(name);
+    }
+    return true;
+  }
+  ~Writers() {
+    if (standing_) (void)fs::remove_file(name_);
+  }
+
+  // If somebody waits, what he opens is at the path again, in place of what took its place.
+  bool let_in(const std::string& path) {
+    if (!standing_) return false;
+    const auto is_waiting = fs::has_waiting_writers(*standing_);
+    return is_waiting.is_ok() && *is_waiting && fs::rename(name_, path).is_ok();
+  }
+
+ private:
+  std::optional<fs::File> standing_;
+  std::string name_;
+};
+
+// Who opens it there need not wait for its lock, which HDF5 would not. Copies are not tidied away.
+Status Replacement::take_path() {
+  if (is_of_kind(name_of(file_.path()), kCopy)) (void)fs::unlock(file_);
   const Status renamed = fs::rename(file_.path(), path_);
   // Network file systems may have lost no more than the answer; or somebody else has done it.
   if (!renamed.is_ok() && !stands_there()) return renamed;
+  (void)fs::unlock(file_);
   is_mine_ = false;
+  return Status::ok();
+}
+
+Status Replacement::put() {
+  DEDUP_TRY(take_path());
   return fs::sync_directory(fs::directory_of(path_));
 }
 
 Status Replacement::put_after(const PathState& before) {
-  std::vector<std::string> claims;
+  return put_claimed(before, nullptr);
+}
+
+Status Replacement::put_unless_written(const PathState& before) {
+  constexpr std::chrono::milliseconds kPause{10};
+  constexpr int kPauses = 50;
+  DEDUP_ASSIGN(const DirectoryId directory, directory_id(path_));
+  if (is_between_systems(directory)) return put_after(before);
+  for (int i = 0; i < kPauses; ++i) {
+    if (i != 0) std::this_thread::sleep_for(kPause);
+    Writers writers;
+    if (writers.hold(path_)) return put_claimed(before, &writers);
+  }
+  return {Code::kFileInUse, path_ + ": somebody has it open for writing"};
+}
+
+// Waits for nobody: of all who would replace the same, one gets through.
+Status Replacement::claim_path(const PathState& before, std::vector<std::string>& claims) {
   for (;;) {
     if (claims.size() == kMaxClaims) {
       return {Code::kIo, path_ + ": " + std::to_string(kMaxClaims) +
@@ -480,9 +539,19 @@ Status Replacement::put_after(const PathState& before) {
     DEDUP_TRY(fs::remove_file(file_.path()));
     if (!stands_there()) return conflict(path_);
   }
-  const Status status = put();
-  if (is_mine_) return status.code() == Code::kNoSuchFile ? conflict(path_) : status;
-  DEDUP_TRY(status);
+  return Status::ok();
+}
+
+Status Replacement::put_claimed(const PathState& before, Writers* writers) {
+  std::vector<std::string> claims;
+  DEDUP_TRY(claim_path(before, claims));
+  const Status taken = take_path();
+  if (!taken.is_ok()) return taken.code() == Code::kNoSuchFile ? conflict(path_) : taken;
+  // Claims stay then, as what they are on stands there.
+  if (writers != nullptr && writers->let_in(path_)) {
+    return {Code::kFileInUse, path_ + ": somebody has opened it for writing"};
+  }
+  DEDUP_TRY(fs::sync_directory(fs::directory_of(path_)));
   // Those that stay mean nothing.
   for (const std::string& claim : claims) (void)fs::remove_file(claim);
   return Status::ok();

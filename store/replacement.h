@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "base/types.h"
@@ -86,6 +87,11 @@ class Replacement {
   // the same one succeeds. After another error it may be put there all the same, later, too, by
   // settle_path(); not if it could be removed.
   Status put_after(const PathState& before);
+  // The same, and what programs write to the file that stands there, as to any, is not lost: it is
+  // not replaced while somebody has it open for writing, which is waited for a moment; kFileInUse
+  // after that, and if somebody opens it just then, by which this file is gone. Where file systems
+  // do not tell, as those that several systems share: put_after().
+  Status put_unless_written(const PathState& before);
   // If nothing stands there; else kFileExists.
   Status put_new();
   // Whatever stands there, and whoever is about to replace it.
@@ -99,7 +105,12 @@ class Replacement {
   Replacement(fs::File file, std::string path, const Id128& id, bool is_mine)
       : file_(std::move(file)), path_(std::move(path)), id_(id), is_mine_(is_mine) {}
 
+  class Writers;
+
   bool stands_there() const;
+  Status claim_path(const PathState& before, std::vector<std::string>& claims);
+  Status take_path();
+  Status put_claimed(const PathState& before, Writers* writers);
 
   fs::File file_;
   std::string path_;  // what a link at the path leads to

@@ -54,9 +54,10 @@ class Kernel final : public System {
   int set_lease(int fd, int kind) override {
     // Who opens the file meanwhile has a signal sent here. The one that it is by default ends the
     // process; this one is ignored.
-    if (kind == F_WRLCK && ::fcntl(fd, F_SETSIG, SIGURG) != 0) return -1;
+    if (kind != F_UNLCK && ::fcntl(fd, F_SETSIG, SIGURG) != 0) return -1;
     return ::fcntl(fd, F_SETLEASE, kind);
   }
+  int lease(int fd) override { return ::fcntl(fd, F_GETLEASE); }
 
   int stat(const char* path, struct stat* about) override { return ::stat(path, about); }
   int lstat(const char* path, struct stat* about) override { return ::lstat(path, about); }

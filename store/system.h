@@ -51,9 +51,12 @@ class System {
   virtual int fchown(int fd, uid_t owner, gid_t group) = 0;
   // ioctl() with FICLONE: the file gets the bytes of `from`, which both then share.
   virtual int clone(int fd, int from) = 0;
-  // fcntl() with F_SETLEASE: F_WRLCK or F_UNLCK. Whoever opens the file meanwhile waits, and does
-  // not end this process.
+  // fcntl() with F_SETLEASE: F_WRLCK, F_RDLCK or F_UNLCK. Whoever opens the file meanwhile (with
+  // F_RDLCK: to write to it, or cuts it) waits, and does not end this process.
   virtual int set_lease(int fd, int kind) = 0;
+  // With F_GETLEASE: what is left of it once those who wait have been let in, so F_UNLCK or F_RDLCK
+  // if somebody waits.
+  virtual int lease(int fd) = 0;
 
   // --- Names ------------------------------------------------------------------------------------
   virtual int stat(const char* path, struct stat* about) = 0;

@@ -176,7 +176,7 @@ Result<std::optional<store::Stamp>> put_at_path(const JobFile& file, const Id128
   }
   DEDUP_ASSIGN(const store::Stamp copied, (*target)->stamp());
   DEDUP_ASSIGN(const auto before, find_placeholder(file));
-  DEDUP_TRY((*target)->put_after(before));
+  DEDUP_TRY((*target)->put_unless_written(before));
   const auto now = store::look_at(path);
   // Its name is another one, which is a change.
   const bool is_it = now.is_ok() && now->kind == store::PathState::Kind::kPlain &&

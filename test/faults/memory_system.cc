@@ -431,11 +431,17 @@ int MemorySystem::clone(int, int) {
 int MemorySystem::set_lease(int fd, int kind) {
   const OpenFile* const file = file_of(fd);
   if (file == nullptr) return -1;
-  const auto is_another = [&](const OpenFile& other) {
-    return &other != file && other.node == file->node;
+  const auto is_in_the_way = [&](const OpenFile& other) {
+    const bool writes = (other.flags & O_ACCMODE) != O_RDONLY;
+    return &other != file && other.node == file->node && (kind == F_WRLCK || writes);
   };
-  const bool is_open = std::any_of(open_.begin(), open_.end(), is_another);
-  return kind == F_WRLCK && is_open ? fail(EAGAIN) : 0;
+  const bool is_open = std::any_of(open_.begin(), open_.end(), is_in_the_way);
+  return kind != F_UNLCK && is_open ? fail(EAGAIN) : 0;
+}
+
+// Nobody waits: only one at a time does anything here.
+int MemorySystem::lease(int fd) {
+  return file_of(fd) == nullptr ? -1 : F_RDLCK;
 }
 
 // ---- Names -------------------------------------------------------------------------------------

@@ -101,6 +101,7 @@ class MemorySystem final : public store::System {
   int fchown(int fd, uid_t owner, gid_t group) override;
   int clone(int fd, int from) override;  // there is no such thing
   int set_lease(int fd, int kind) override;
+  int lease(int fd) override;
   int stat(const char* path, struct stat* about) override;
   int lstat(const char* path, struct stat* about) override;
   int eaccess(const char* path, int mode) override;

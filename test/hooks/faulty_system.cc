@@ -228,6 +228,10 @@ int FaultySystem::set_lease(int fd, int kind) {
   return pass({.waits = true}, {"lease", nullptr, fd}, [&] { return below_.set_lease(fd, kind); });
 }
 
+int FaultySystem::lease(int fd) {
+  return pass({.waits = true}, {"lease", nullptr, fd}, [&] { return below_.lease(fd); });
+}
+
 int FaultySystem::stat(const char* path, struct stat* about) {
   return pass({}, {"stat", path}, [&] { return below_.stat(path, about); });
 }

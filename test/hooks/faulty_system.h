@@ -74,6 +74,7 @@ class FaultySystem final : public ForwardingSystem {
   int fchown(int fd, uid_t owner, gid_t group) override;
   int clone(int fd, int from) override;
   int set_lease(int fd, int kind) override;
+  int lease(int fd) override;
   int stat(const char* path, struct stat* about) override;
   int lstat(const char* path, struct stat* about) override;
   int eaccess(const char* path, int mode) override;

@@ -41,6 +41,7 @@ class ForwardingSystem : public System {
   int fchown(int fd, uid_t owner, gid_t group) override { return below_.fchown(fd, owner, group); }
   int clone(int fd, int from) override { return below_.clone(fd, from); }
   int set_lease(int fd, int kind) override { return below_.set_lease(fd, kind); }
+  int lease(int fd) override { return below_.lease(fd); }
   int stat(const char* path, struct stat* about) override { return below_.stat(path, about); }
   int lstat(const char* path, struct stat* about) override { return below_.lstat(path, about); }
   int eaccess(const char* path, int mode) override { return below_.eaccess(path, mode); }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "test/hooks/forwarding_system.h"
@@ -367,6 +368,85 @@ TEST(Replacement, ACopyStaysForWhoGoesOnWithIt) {
   EXPECT_FALSE(has_copy(path, id));
   EXPECT_EQ(test::get_file(path).size(), 10u);
   EXPECT_EQ(count_entries(dir), 1u);
+}
+
+// A placeholder, and the copy that is to take its place.
+struct WrittenBack {
+  TempDir dir;
+  std::string path = dir / "f";
+  PathState before;
+  std::unique_ptr<Replacement> copy;
+
+  WrittenBack() {
+    EXPECT_TRUE(begin_placeholder(path, of_attempt(1))->put().is_ok());
+    before = *settle_path(path);
+    copy = std::move(*Replacement::begin_copy(path, id_of(1)));
+    EXPECT_TRUE(copy->write(0, std::as_bytes(std::span("copy", 4))).is_ok());
+  }
+};
+
+TEST(ReplacementUnlessWritten, TakesThePlaceOfWhatIsOnlyRead) {
+  WrittenBack file;
+  const auto reader = fs::open_read(file.path);
+  ASSERT_TRUE(reader.is_ok());
+  EXPECT_TRUE(file.copy->put_unless_written(file.before).is_ok());
+  EXPECT_EQ(text_at(file.path), "copy");
+  EXPECT_EQ(count_entries(file.dir), 1u);
+  // HDF5 locks what it opens, and does not wait.
+  const auto opened = fs::open_to_write(file.path);
+  ASSERT_TRUE(opened.is_ok());
+  const auto locked = fs::try_lock(*opened, true);
+  EXPECT_TRUE(locked.is_ok() && *locked);
+}
+
+TEST(ReplacementUnlessWritten, WaitsAMomentForWhoWrites) {
+  WrittenBack file;
+  {
+    const auto writer = fs::open_to_write(file.path);
+    ASSERT_TRUE(writer.is_ok());
+    EXPECT_EQ(file.copy->put_unless_written(file.before).code(), Code::kFileInUse);
+    EXPECT_TRUE(has_copy(file.path, file.copy->id()));
+  }
+  EXPECT_TRUE(file.copy->put_unless_written(file.before).is_ok());
+  EXPECT_EQ(text_at(file.path), "copy");
+}
+
+// A program that opens a file to write to it just before that file's name is another one's.
+class OpensBeforeRename final : public ForwardingSystem {
+ public:
+  OpensBeforeRename(System& below, std::string path)
+      : ForwardingSystem(below), path_(std::move(path)) {}
+  int rename(const char* from, const char* to) override {
+    if (!writer_.joinable()) {
+      writer_ = std::thread([this] { put_text(path_, "written"); });
+      // It waits in open() by then.
+      while (below_.lease(held_) == F_RDLCK) std::this_thread::yield();
+    }
+    return below_.rename(from, to);
+  }
+  int set_lease(int fd, int kind) override {
+    held_ = fd;
+    return below_.set_lease(fd, kind);
+  }
+  void join() { writer_.join(); }
+
+ private:
+  const std::string path_;
+  int held_ = -1;
+  std::thread writer_;
+};
+
+TEST(ReplacementUnlessWritten, LetsInWhoComesInBetween) {
+  WrittenBack file;
+  OpensBeforeRename opens(system(), file.path);
+  System& before = use_system(opens);
+  EXPECT_EQ(file.copy->put_unless_written(file.before).code(), Code::kFileInUse);
+  opens.join();
+  use_system(before);
+  file.copy.reset();
+  EXPECT_EQ(text_at(file.path), "written");
+  ASSERT_TRUE(remove_leftovers(file.dir.path()).is_ok());
+  EXPECT_EQ(count_entries(file.dir), 1u);
 }
 
 TEST(Replacement, ACopyIsTakenByOne) {
