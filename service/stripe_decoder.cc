@@ -27,12 +27,85 @@ bool is_whole(const ChunksReply& reply, std::span<const NamedChunk> asked,
   return true;
 }
 
+constexpr std::size_t kWorthAThread = std::size_t{1} << 20;  // bytes
+
+std::size_t bytes_of(std::span<const NamedChunk> chunks) {
+  std::size_t bytes = 0;
+  for (const NamedChunk& chunk : chunks) bytes += chunk.length;
+  return bytes;
+}
+
 // A table, whose length its node alone knows.
 bool is_of_any_length(std::span<const NamedChunk> chunks) {
   return chunks.front().length == 0;
 }
 
 }  // namespace
+
+class StripeDecoder::Part {
+ public:
+  Part() = default;
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  ~Part() { drop(); }
+
+  // Where chunks are to be read to.
+  std::vector<store::ChunkTarget> make_room(std::span<const NamedChunk> chunks) {
+    const std::size_t bytes = bytes_of(chunks);
+    if (bytes > room_) {
+      bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      room_ = bytes;
+    }
+    chunks_.clear();
+    std::vector<store::ChunkTarget> targets;
+    std::byte* next = bytes_.get();
+    for (const NamedChunk& chunk : chunks) {
+      targets.push_back({chunk.fingerprint, {next, chunk.length}});
+      chunks_.emplace_back(next, chunk.length);
+      next += chunk.length;
+    }
+    return targets;
+  }
+
+  // Beside what this thread does next, if there is somebody for that. `decoding` must stay until
+  // wait().
+  void give(plan::StripeDecoding& decoding, std::size_t number, Worker* beside) {
+    if (beside == nullptr) return decoding.take(number, chunks_);
+    taken_ = beside->post([this, &decoding, number] {
+      try {
+        decoding.take(number, chunks_);
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+      return Status::ok();
+    });
+  }
+  // What taking it has thrown is thrown here.
+  void wait() {
+    if (taken_.valid()) (void)taken_.get();
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+  // Waits as well, and throws nothing.
+  void drop() noexcept {
+    if (taken_.valid()) (void)taken_.get();
+    failure_ = nullptr;
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t room_ = 0;
+  std::vector<std::span<const std::byte>> chunks_;
+  std::future<Status> taken_;
+  std::exception_ptr failure_;
+};
+
+StripeDecoder::StripeDecoder(Client& services, const Id128& identity, Neighbours* neighbours)
+    : services_(services),
+      identity_(identity),
+      neighbours_(neighbours),
+      parts_(std::make_unique<std::array<Part, 2>>()) {}
+
+StripeDecoder::~StripeDecoder() = default;
 
 // Asks services, for so much at the same time.
 class StripeDecoder::Asking {
@@ -137,21 +210,7 @@ std::map<NodeIndex, StripeDecoder::OfNode> StripeDecoder::locate(
   return places;
 }
 
-bool StripeDecoder::read_near(const Question& question, const OfNode& places) {
-  std::size_t bytes = 0;
-  for (const NamedChunk& chunk : question.chunks) bytes += chunk.length;
-  if (bytes > part_bytes_) {
-    part_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
-    part_bytes_ = bytes;
-  }
-  std::vector<store::ChunkTarget> targets;
-  std::vector<std::span<const std::byte>> read;
-  std::byte* next = part_.get();
-  for (const NamedChunk& chunk : question.chunks) {
-    targets.push_back({chunk.fingerprint, {next, chunk.length}});
-    read.emplace_back(next, chunk.length);
-    next += chunk.length;
-  }
+bool StripeDecoder::read_near(const Question& question, const OfNode& places, Part& part) {
   const auto where =
       [&](std::span<const Fingerprint> names) -> std::optional<std::vector<store::ChunkLocation>> {
     std::vector<store::ChunkLocation> known;
@@ -162,9 +221,36 @@ bool StripeDecoder::read_near(const Question& question, const OfNode& places) {
     }
     return known;
   };
-  if (!neighbours_->read(question.node, targets, where).empty()) return false;
-  question.decoding->take(question.number, read);
-  return true;
+  return neighbours_->read(question.node, part.make_room(question.chunks), where).empty();
+}
+
+// Reading one part and adding the one before it to what it is for take about as long.
+std::vector<StripeDecoder::Question> StripeDecoder::answer_near(
+    std::vector<Question> questions, const std::map<NodeIndex, OfNode>& places) {
+  std::size_t bytes = 0;
+  for (const Question& one : questions) bytes += bytes_of(one.chunks);
+  Worker* const beside = bytes < kWorthAThread ? nullptr : &worker_;
+  // The decodings may go when this ends, however it does.
+  struct Drops {
+    std::array<Part, 2>& parts;
+    ~Drops() {
+      for (Part& part : parts) part.drop();
+    }
+  } const drops{*parts_};
+  std::vector<Question> left;
+  std::size_t turn = 0;
+  for (Question& one : questions) {
+    Part& part = (*parts_)[turn];
+    part.wait();
+    if (!read_near(one, places.at(one.node), part)) {
+      left.push_back(std::move(one));
+      continue;
+    }
+    part.give(*one.decoding, one.number, beside);
+    turn = 1 - turn;
+  }
+  for (Part& part : *parts_) part.wait();
+  return left;
 }
 
 // What this process cannot read itself, the node's service may still give; of other hosts' nodes it
@@ -186,9 +272,7 @@ void StripeDecoder::answer(std::vector<Question> questions) {
       asking.add(std::move(one));
     }
   }
-  for (Question& one : near) {
-    if (!read_near(one, places.at(one.node))) asking.add(std::move(one));
-  }
+  for (Question& one : answer_near(std::move(near), places)) asking.add(std::move(one));
   asking.end();
 }
 

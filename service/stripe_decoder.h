@@ -1,11 +1,14 @@
 // Getting what is lost of a stripe out of what other nodes have of it (plan/stripe_decoding.h).
 //
 // In any process that has a way to the services: a reader, or a node that is to have it again. One
-// thread.
+// thread at a time, beside which it has one of its own, for what takes long.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +18,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "base/worker.h"
 #include "plan/placement.h"
 #include "plan/stripe_decoding.h"
 #include "service/client.h"
@@ -26,8 +30,8 @@ class StripeDecoder {
  public:
   // `neighbours`: through whom what is on this host is read; null: all is asked for. Both must
   // outlive it.
-  StripeDecoder(Client& services, const Id128& identity, Neighbours* neighbours = nullptr)
-      : services_(services), identity_(identity), neighbours_(neighbours) {}
+  StripeDecoder(Client& services, const Id128& identity, Neighbours* neighbours = nullptr);
+  ~StripeDecoder();
 
   // A chunk of a unit that is lost, and where it goes.
   struct Target {
@@ -67,6 +71,8 @@ class StripeDecoder {
     std::vector<NamedChunk> chunks;
   };
 
+  // Of a unit or a parity, as it was read.
+  class Part;
   class Asking;
 
   plan::StripeDecoding begin(const plan::StripeUnit& stripe, std::vector<NamedChunk> lost);
@@ -74,16 +80,18 @@ class StripeDecoder {
   void go_through(std::span<plan::StripeDecoding> decodings);
   void answer(std::vector<Question> questions);
   std::map<NodeIndex, OfNode> locate(std::span<const Question> questions);
-  // Whether it could be answered by reading the node's store.
-  bool read_near(const Question& question, const OfNode& places);
+  // What could not be answered by reading the nodes' stores is left.
+  std::vector<Question> answer_near(std::vector<Question> questions,
+                                    const std::map<NodeIndex, OfNode>& places);
+  bool read_near(const Question& question, const OfNode& places, Part& part);
 
   Client& services_;
   Id128 identity_;
   Neighbours* neighbours_;
-  std::unique_ptr<std::byte[]> part_;  // of a stripe, as it was read
-  std::size_t part_bytes_ = 0;
-  Id128 known_;  // the stripe that units_ is of
+  std::unique_ptr<std::array<Part, 2>> parts_;  // one is read while the other is taken
+  Id128 known_;                                 // the stripe that units_ is of
   std::vector<plan::UnitChunks> units_;
+  Worker worker_;  // takes parts
 };
 
 }  // namespace dedup::service

@@ -10,25 +10,26 @@ from form import BEYOND_DATALOOP
 
 PROGRAMS = ["modes", "data", "views", "nonblocking", "handles", "visibility",
             "leases", "small_writes"]
-CASES = [pytest.param(program, case, id=f"{program}-{case}",
-                      marks=[pytest.mark.long] if case.startswith("more_") else [])
-         for program in PROGRAMS for case in cases_of(program)]
+CASES = [(program, case) for program in PROGRAMS for case in cases_of(program)]
+
+
+def takes_long(case):
+    return case.startswith("more_")
 
 
 def quick_cases(program):
-    return [case for case in cases_of(program)
-            if not case.startswith("more_") and case not in BEYOND_DATALOOP]
+    return [case for case in cases_of(program) if not takes_long(case) and case not in BEYOND_DATALOOP]
 
 
-# Each case by itself on two layouts; on the others all cases of a program in one job.
-BY_CASE = [LAYOUTS[1], LAYOUTS[3]]
-IN_ONE_JOB = [LAYOUTS[0], LAYOUTS[2]]
+# Each case by itself on one layout, and what takes long on two; on the others all other cases of a program in one job.
+BY_CASE = [(program, case, LAYOUTS[1]) for program, case in CASES] + [
+    (program, case, LAYOUTS[3]) for program, case in CASES if takes_long(case)]
+IN_ONE_JOB = [LAYOUTS[0], LAYOUTS[2], pytest.param(LAYOUTS[3], marks=[pytest.mark.long])]
 
 
-@pytest.mark.parametrize("layout", [
-    pytest.param(BY_CASE[0], id=layout_name(BY_CASE[0])),
-    pytest.param(BY_CASE[1], id=layout_name(BY_CASE[1]), marks=[pytest.mark.long])])
-@pytest.mark.parametrize("program, case", CASES)
+@pytest.mark.parametrize("program, case, layout", [
+    pytest.param(program, case, layout, id=f"{program}-{case}-{layout_name(layout)}",
+                 marks=[pytest.mark.long] if takes_long(case) else []) for program, case, layout in BY_CASE])
 def test_case(run_case, program, case, layout):
     run_case(program, case, layout)
 
