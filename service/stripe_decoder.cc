@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <exception>
+#include <future>
 #include <utility>
 
 #include "service/known_places.h"

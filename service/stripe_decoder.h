@@ -7,8 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <future>
 #include <map>
 #include <memory>
 #include <optional>
