@@ -503,23 +503,28 @@ Status clone(const File& file, const File& from) {
   return failed("clone", from.path());
 }
 
+namespace {
+
+// F_WRLCK is to be had only if nobody else has the file open, F_RDLCK if nobody has it for writing.
+Result<bool> take_lease(const File& file, int kind) {
+  if (retried([&] { return file.system().set_lease(file.fd(), kind); }) == 0) return true;
+  if (errno == EAGAIN) return false;
+  return failed("find out who has open", file.path());
+}
+
+}  // namespace
+
 Result<bool> is_open_elsewhere(const File& file) {
-  const auto lease = [&](int kind) {
-    return retried([&] { return file.system().set_lease(file.fd(), kind); });
-  };
-  // It is to be had only if nobody else has it open.
-  if (lease(F_WRLCK) != 0) {
-    if (errno == EAGAIN) return true;
-    return failed("find out who has open", file.path());
+  DEDUP_ASSIGN(const bool is_alone, take_lease(file, F_WRLCK));
+  if (!is_alone) return true;
+  if (retried([&] { return file.system().set_lease(file.fd(), F_UNLCK); }) != 0) {
+    return failed("let go of", file.path());
   }
-  if (lease(F_UNLCK) != 0) return failed("let go of", file.path());
   return false;
 }
 
 Result<bool> keep_writers_waiting(const File& file) {
-  if (retried([&] { return file.system().set_lease(file.fd(), F_RDLCK); }) == 0) return true;
-  if (errno == EAGAIN) return false;
-  return failed("keep writers from", file.path());
+  return take_lease(file, F_RDLCK);
 }
 
 Result<bool> has_waiting_writers(const File& file) {

@@ -81,8 +81,7 @@ def partner_copies(bench, medium, bytes_a_rank, repeats):
     machine = bench.records("rates")
     link = data / rates.rate(machine, "link")
     work = rates.hash_seconds(machine, dedup.lines[0]) + link
-    bound = max(work, store) / max(link, store) if medium == "disk" else (
-        (work + store) / (link + store))
+    bound = rates.with_storing(work, store, medium) / rates.with_storing(link, store, medium)
     bench.target(what=f"{name}: time", limit={"tmpfs": 1.2, "disk": 1.1}[medium],
                  measured=statistics.ratio(ours, found["plain"]),
                  bound=bound, medium=medium, replication=2, fsync="commit", flush="none", cache="–",

@@ -47,7 +47,7 @@ def bounds(bench, pattern, medium, store):
     if pattern.replication > 1:
         each += (pattern.replication - 1) / rates.rate(machine, "link")
     stored = pattern.replication / store
-    write = 1 / store / (max(each, stored) if medium == "disk" else each + stored)
+    write = 1 / store / rates.with_storing(each, stored, medium)
     return write, 1 / rates.checked_to_plain(machine)
 
 

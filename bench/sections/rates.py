@@ -108,6 +108,17 @@ def hash_seconds(records, line):
     return hashed * hash_seconds_a_byte(records)
 
 
+def with_storing(work, store, medium):
+    """Seconds of both: storing in memory is the processors' work, like hashing and sending. A disk writes meanwhile."""
+    return max(work, store) if medium == "disk" else work + store
+
+
+def bound_seconds(records, line, store_rate, medium):
+    """What hashing, sending and storing the bytes of such a job take at the measured rates."""
+    work = hash_seconds(records, line) + checkpoint.total(line, "bytes_sent") / rate(records, "link")
+    return with_storing(work, checkpoint.total(line, "bytes_stored") / store_rate, medium)
+
+
 def tables(records):
     names = {**COMPUTE, "openssl_sha256": "`openssl speed -evp sha256 -bytes 4096`",
              "store_disk": "writing to disk, 128 KiB at once, with fsync",

@@ -30,14 +30,6 @@ def program(bench):
     return bench.program("redset")
 
 
-def least_seconds(bench, line, medium):
-    """For what a job of ours hashed, sent and stored at this machine's rates. A disk stores by itself meanwhile."""
-    machine = bench.records("rates")
-    work = rates.hash_seconds(machine, line) + checkpoint.total(line, "bytes_sent") / rates.rate(machine, "link")
-    storing = checkpoint.total(line, "bytes_stored") / rates.rate(machine, f"store_{medium}")
-    return max(work, storing) if medium == "disk" else work + storing
-
-
 def pair(bench, site, theirs, bytes_a_rank, repeats, nodes, scheme, hints, way):
     def redset():
         with bench.scratch_for_now(site.medium) as directory:
@@ -48,7 +40,8 @@ def pair(bench, site, theirs, bytes_a_rank, repeats, nodes, scheme, hints, way):
         return site.write(nodes, nodes, ["--profile", "unique", "--bytes", bytes_a_rank], hints)
 
     found = bench.alternate({"ours": ours, **({"redset": redset} if theirs else {})}, repeats)
-    bound = least_seconds(bench, found["ours"][0], site.medium)
+    machine = bench.records("rates")
+    bound = rates.bound_seconds(machine, found["ours"][0], rates.rate(machine, f"store_{site.medium}"), site.medium)
     found["ours"] = [line["write"]["total"] for line in found["ours"]]
     data = nodes * bytes_a_rank / MIB
     for who, seconds in found.items():

@@ -15,18 +15,6 @@ MODES = ["none", "local", "collective"]
 PROFILES = {"hpccg-408": "HPCCG at 408 ranks", "hpccg-16": "HPCCG at 16 ranks"}
 
 
-def bound_seconds(of_machine, line, store_rate, medium):
-    """What hashing, sending and storing the job's bytes take at the measured rates.
-
-    Hashing and sending are the processors' work, one after the other; so is storing in memory. A
-    disk writes meanwhile.
-    """
-    work = (rates.hash_seconds(of_machine, line)
-            + checkpoint.total(line, "bytes_sent") / rates.rate(of_machine, "link"))
-    store = checkpoint.total(line, "bytes_stored") / store_rate
-    return max(work, store) if medium == "disk" else work + store
-
-
 def collective(records, profile, medium):
     """What was measured of the mode collective with this data."""
     return next(r for r in records if r["kind"] == "unpaced" and r["mode"] == "collective"
@@ -52,7 +40,7 @@ def measure(bench, medium, profile, bytes_a_rank, repeats):
         bench.record(kind="unpaced", profile=profile, medium=medium, mode=mode, nodes=NODES,
                      ranks=NODES, replication=REPLICATION, bytes_a_rank=bytes_a_rank, fsync=True,
                      seconds=statistics.summary([line["write"]["total"] for line in lines]),
-                     bound_seconds=bound_seconds(of_machine, lines[0], store_rate, medium),
+                     bound_seconds=rates.bound_seconds(of_machine, lines[0], store_rate, medium),
                      stored=checkpoint.total(lines[0], "bytes_stored"),
                      phases=checkpoint.phases(lines))
     bench.record(kind="unpaced fixed", profile=profile, medium=medium, nodes=NODES, ranks=NODES,

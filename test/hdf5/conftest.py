@@ -56,7 +56,7 @@ class Installation:
         self.openmpi = built("openmpi")
         self.hdf5 = built("hdf5")
         self.plugins = built("driver") / "lib" / "hdf5" / "plugin"
-        self.library = self.plugins / "libhdf5_dedup.so"
+        self.preloaded = self.plugins / "libhdf5_dedup.so"
 
     def compile(self, source, target):
         mpich.run([self.openmpi / "bin" / "mpicc", *FLAGS, "-I", ROOT / "hdf5", "-isystem",
@@ -102,7 +102,7 @@ class Bed:
             "OMPI_MCA_mpi_yield_when_idle": 1, "OMPI_MCA_btl": "self,vader", "OMPI_MCA_pml": "ob1",
             "OMPI_MCA_rmaps_base_oversubscribe": 1, **(env or {})}
         if preload:
-            variables["LD_PRELOAD"] = self.installation.library
+            variables["LD_PRELOAD"] = self.installation.preloaded
         return {name: str(value) for name, value in variables.items()}
 
     def run(self, ranks, *command, nodes=4, replication=2, preload=False, env=None, ok=True):
