@@ -119,6 +119,8 @@ class Simulation {
     }
     mine_ = of_nodes_[0];
     while (mine_.size() < world_.chunks) mine_.push_back(name_between(end, kAll, random_));
+    asked_ = mine_;
+    std::sort(asked_.begin(), asked_.end());
   }
 
   void enter(const Fingerprint& name, const std::vector<std::uint32_t>& nodes) {
@@ -271,10 +273,9 @@ class Simulation {
 
   // How many questions this node has for a home.
   std::size_t asked(std::uint32_t column, std::uint32_t row) {
-    if (!std::is_sorted(mine_.begin(), mine_.end())) std::sort(mine_.begin(), mine_.end());
     const auto at = [&](std::uint64_t begin) {
-      if (begin == kAll) return mine_.end();
-      return std::partition_point(mine_.begin(), mine_.end(),
+      if (begin == kAll) return asked_.end();
+      return std::partition_point(asked_.begin(), asked_.end(),
                                   [&](const Fingerprint& name) { return name.leading() < begin; });
     };
     return static_cast<std::size_t>(at(grid_.begin(column, row + 1)) -
@@ -329,6 +330,7 @@ class Simulation {
   std::vector<std::vector<Fingerprint>> of_nodes_;  // those whose home this is, by node
   std::vector<std::vector<std::size_t>> passed_;    // questions, by place in the row and home
   std::vector<Fingerprint> mine_;
+  std::vector<Fingerprint> asked_;  // the same in order
   plan::BitWriter writer_;
   std::optional<plan::Weights> weights_;
   double seconds_ = 0;

@@ -69,6 +69,8 @@ void touch_memory(std::size_t bytes) {
   void* const memory = std::malloc(bytes);
   if (memory == nullptr) std::abort();
   std::memset(memory, 1, bytes);
+  // Else the compiler sees that nobody reads it, and leaves that out.
+  asm volatile("" : : "r"(memory) : "memory");
   std::free(memory);
 }
 
