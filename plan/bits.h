@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "base/types.h"
 
@@ -37,14 +38,31 @@ class BitWriter {
   void reserve(std::size_t bytes) { out_.resize(std::max(out_.size(), bytes)); }
   // All that was put since it was made or since the last call; valid until the next one.
   std::span<const std::byte> finish() {
-    append();
-    const std::size_t size = at_ - sizeof word_ + (filled_ + 7) / 8;
-    word_ = filled_ = 0;
-    at_ = 0;
-    return std::span(out_).first(size);
+    fill_byte();
+    return std::span(out_).first(std::exchange(at_, 0));
+  }
+
+  // In whole bytes: what is put between these two calls, after its size as a varint. Between frames
+  // nothing is put.
+  void begin_frame() {
+    frame_ = at_;
+    put(0, 8);  // of the size; nearly always enough
+    fill_byte();
+  }
+  void end_frame();
+  // The same as finish(), to keep.
+  Bytes take() {
+    fill_byte();
+    out_.resize(std::exchange(at_, 0));
+    return std::exchange(out_, {});
   }
 
  private:
+  void fill_byte() {
+    append();
+    at_ -= sizeof word_ - (filled_ + 7) / 8;
+    word_ = filled_ = 0;
+  }
   void append() {
     static_assert(std::endian::native == std::endian::little);
     if (out_.size() - at_ < sizeof word_) out_.resize(2 * out_.size() + sizeof word_);
@@ -52,11 +70,26 @@ class BitWriter {
     at_ += sizeof word_;
   }
 
-  Bytes out_;           // longer than what is in it
-  std::size_t at_ = 0;  // where that ends
+  Bytes out_;              // longer than what is in it
+  std::size_t at_ = 0;     // where that ends
+  std::size_t frame_ = 0;  // where the last one begins
   std::uint64_t word_ = 0;
   unsigned filled_ = 0;  // bits of word_, below 64
 };
+
+inline void BitWriter::end_frame() {
+  fill_byte();
+  std::size_t size = at_ - frame_ - 1;
+  const std::size_t more = (static_cast<std::size_t>(std::bit_width(size | 1)) + 6) / 7 - 1;
+  if (more != 0) {
+    if (out_.size() - at_ < more) out_.resize(2 * out_.size());
+    std::memmove(out_.data() + frame_ + 1 + more, out_.data() + frame_ + 1, size);
+    at_ += more;
+  }
+  std::size_t at = frame_;
+  for (; size >= 0x80; size >>= 7) out_[at++] = static_cast<std::byte>(size | 0x80);
+  out_[at] = static_cast<std::byte>(size);
+}
 
 class BitReader {
  public:
@@ -64,12 +97,9 @@ class BitReader {
 
   // At most 64 bits.
   std::uint64_t get(unsigned bits) {
-    if (bits > kPeeked) {
-      const std::uint64_t low = get(32);
-      return low | get(bits - 32) << 32;
-    }
-    const std::uint64_t value = peek() & ((std::uint64_t{1} << bits) - 1);
-    return take(bits) ? value : 0;
+    if (bits <= kPeeked) return get_peeked(bits);
+    const std::uint64_t low = get_peeked(32);
+    return low | get_peeked(bits - 32) << 32;
   }
   std::uint64_t get_count() {
     const auto zeros = static_cast<unsigned>(std::countr_zero(peek()));
@@ -100,15 +130,25 @@ class BitReader {
   static constexpr unsigned kPeeked = 57;  // that one look shows, at least
 
   std::size_t left() const { return 8 * in_.size() - at_; }
+  std::uint64_t get_peeked(unsigned bits) {
+    const std::uint64_t value = peek() & ((std::uint64_t{1} << bits) - 1);
+    return take(bits) ? value : 0;
+  }
   std::uint64_t peek() const {
     std::uint64_t word = 0;
     const std::size_t byte = at_ / 8;
     if (byte + sizeof word <= in_.size()) {
       std::memcpy(&word, in_.data() + byte, sizeof word);
-    } else if (byte < in_.size()) {
-      std::memcpy(&word, in_.data() + byte, in_.size() - byte);
+      return word >> at_ % 8;
     }
-    return word >> at_ % 8;
+    if (byte >= in_.size()) return 0;
+    if (in_.size() < sizeof word) {
+      std::memcpy(&word, in_.data(), in_.size());
+      return word >> at_;
+    }
+    // The last ones: what is behind them is shifted out.
+    std::memcpy(&word, in_.data() + in_.size() - sizeof word, sizeof word);
+    return word >> (at_ - 8 * (in_.size() - sizeof word));
   }
   bool take(unsigned bits) {
     if (!ok_ || bits > left()) {

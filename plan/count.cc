@@ -1,6 +1,8 @@
 #include "plan/count.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <utility>
 
 namespace dedup::plan {
@@ -28,6 +30,10 @@ std::uint64_t mixed(std::uint64_t value) {
 
 void add_candidate(std::vector<Designated>& candidates, std::size_t first, const Designated& one) {
   // They come nearly in order.
+  if (candidates.size() == first || candidates.back().node < one.node) {
+    candidates.push_back(one);
+    return;
+  }
   auto at = candidates.end();
   const auto begin = candidates.begin() + static_cast<std::ptrdiff_t>(first);
   while (at != begin && (at - 1)->node > one.node) --at;
@@ -39,7 +45,54 @@ void add_candidate(std::vector<Designated>& candidates, std::size_t first, const
   (at - 1)->has_data = (at - 1)->has_data || one.has_data;
 }
 
+// Among so many candidates each is compared with each.
+constexpr std::uint32_t kFewCandidates = 8;
+
+double taken(const Loads& all, std::size_t node, double level) {
+  return std::clamp(level - static_cast<double>(all.fixed[node]), 0.0,
+                    static_cast<double>(all.chance[node]));
+}
+
 }  // namespace
+
+// What all take grows with the level, and evenly where no node begins to take or comes to have all,
+// which is at whole numbers. So the range of these is halved, and nodes that do neither in it are
+// summed up once.
+double level_of(const Loads& all) {
+  std::vector<std::uint32_t> open;  // nodes that begin to take, or have all, in the range
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  for (std::uint32_t n = 0; n < all.fixed.size(); ++n) {
+    if (all.chance[n] == 0) continue;
+    open.push_back(n);
+    high = std::max(high, all.fixed[n] + all.chance[n]);
+  }
+  double sum = 0;  // of those that have all, and less what those that take have without
+  double takers = 0;
+  while (true) {
+    std::erase_if(open, [&](std::uint32_t n) {
+      const std::uint64_t fixed = all.fixed[n];
+      const std::uint64_t most = fixed + all.chance[n];
+      if (fixed >= high) return true;
+      if (most <= low) {
+        sum += static_cast<double>(all.chance[n]);
+        return true;
+      }
+      if (fixed > low || most < high) return false;
+      sum -= static_cast<double>(fixed);
+      ++takers;
+      return true;
+    });
+    if (open.empty()) break;
+    const std::uint64_t middle = low + (high - low) / 2;
+    const auto level = static_cast<double>(middle);
+    double taken_then = sum + takers * level;
+    for (const std::uint32_t n : open) taken_then += taken(all, n, level);
+    (taken_then < static_cast<double>(all.choices) ? low : high) = middle;
+  }
+  const double level = takers == 0 ? 0 : (static_cast<double>(all.choices) - sum) / takers;
+  return std::clamp(level, static_cast<double>(low), static_cast<double>(high));
+}
 
 float rendezvous_key(const Name& name, NodeIndex node) {
   const std::uint64_t hash = mixed(name.low ^ mixed(name.high + node));
@@ -52,25 +105,11 @@ float rendezvous_key(const Name& name, NodeIndex node) {
 Weights::Weights(Loads loads) : all_(std::move(loads)), odds_(all_.fixed.size(), 1) {
   const Loads& all = all_;
   if (all.choices == 0) return;
-  // The level up to which nodes take all designations that there are.
-  const auto taken = [&](std::size_t node, double level) {
-    return std::clamp(level - static_cast<double>(all.fixed[node]), 0.0,
-                      static_cast<double>(all.chance[node]));
-  };
-  double low = 0;
-  double high = 0;
-  for (std::size_t n = 0; n < odds_.size(); ++n) {
-    high = std::max(high, static_cast<double>(all.fixed[n] + all.chance[n]));
-  }
-  for (int i = 0; i < 40; ++i) {
-    level_ = (low + high) / 2;
-    double sum = 0;
-    for (std::size_t n = 0; n < odds_.size(); ++n) sum += taken(n, level_);
-    (sum < static_cast<double>(all.choices) ? low : high) = level_;
-  }
+  level_ = level_of(all);
   for (std::size_t n = 0; n < odds_.size(); ++n) {
     if (all.chance[n] == 0) continue;
-    odds_[n] = static_cast<float>(odds_of(taken(n, level_) / static_cast<double>(all.chance[n])));
+    odds_[n] =
+        static_cast<float>(odds_of(taken(all, n, level_) / static_cast<double>(all.chance[n])));
   }
 }
 
@@ -156,24 +195,58 @@ void NameCount::add_to(Loads& loads) const {
   }
 }
 
-// The least of key over weight, by insertion: K is small, and most nodes are behind the last one.
+// Those with the least keys.
 void NameCount::choose(std::size_t i, std::size_t needed, const Weights& weights) {
   // Those that hold it are enough: some of them, at no cost to anybody.
-  const bool holds = needed == 0;
-  if (holds) needed = copies_;
-  chosen_.clear();
-  for (std::uint32_t c = first_[i]; c < first_[i + 1]; ++c) {
-    const Designated& d = candidates_[c];
-    if (d.held != holds) continue;
-    const float key = holds ? keys_[c] : keys_[c] / weights[d.node];
-    if (chosen_.size() == needed) {
-      if (key >= chosen_.back().key) continue;
-      chosen_.pop_back();
-    }
-    auto at = chosen_.end();
-    while (at != chosen_.begin() && (at - 1)->key > key) --at;
-    chosen_.insert(at, {key, c});
+  const bool held = needed == 0;
+  if (held) needed = copies_;
+  if (candidates(i).size() <= kFewCandidates) {
+    choose_of_few(i, needed, held, weights);
+  } else {
+    choose_of_many(i, needed, held, weights);
   }
+}
+
+// By how many are before each: without branches, since nobody can foretell them.
+void NameCount::choose_of_few(std::size_t i, std::size_t needed, bool held,
+                              const Weights& weights) {
+  std::array<float, kFewCandidates> keys;
+  const std::uint32_t first = first_[i];
+  const std::uint32_t count = first_[i + 1] - first;
+  for (std::uint32_t c = 0; c < count; ++c) {
+    keys[c] = candidates_[first + c].held == held ? weighted_key(first + c, held, weights)
+                                                  : std::numeric_limits<float>::infinity();
+  }
+  chosen_.resize(needed + 1);  // one is written and not kept
+  std::size_t chosen = 0;
+  for (std::uint32_t c = 0; c < count; ++c) {
+    std::size_t before = 0;
+    for (std::uint32_t o = 0; o < c; ++o) before += keys[o] <= keys[c] ? 1 : 0;
+    for (std::uint32_t o = c + 1; o < count; ++o) before += keys[o] < keys[c] ? 1 : 0;
+    chosen_[chosen] = first + c;
+    chosen += before < needed ? 1 : 0;
+  }
+  chosen_.resize(needed);
+}
+
+// By insertion: K is small, and most nodes are behind the last one.
+void NameCount::choose_of_many(std::size_t i, std::size_t needed, bool held,
+                               const Weights& weights) {
+  least_.clear();
+  for (std::uint32_t c = first_[i]; c < first_[i + 1]; ++c) {
+    if (candidates_[c].held != held) continue;
+    const float key = weighted_key(c, held, weights);
+    if (least_.size() == needed) {
+      if (key >= least_.back().key) continue;
+      least_.pop_back();
+    }
+    auto at = least_.end();
+    while (at != least_.begin() && (at - 1)->key > key) --at;
+    least_.insert(at, {key, c});
+  }
+  chosen_.clear();
+  for (const Least& one : least_) chosen_.push_back(one.candidate);
+  std::sort(chosen_.begin(), chosen_.end());
 }
 
 void NameCount::count_chosen(const Weights& weights, std::span<std::uint64_t> chosen) {
@@ -181,7 +254,7 @@ void NameCount::count_chosen(const Weights& weights, std::span<std::uint64_t> ch
   for (std::size_t i = 0; i + 1 < first_.size(); ++i) {
     if (!has_choice(i, needed) || needed == 0) continue;
     choose(i, needed, weights);
-    for (const Chosen& one : chosen_) ++chosen[candidates_[one.candidate].node];
+    for (const std::uint32_t c : chosen_) ++chosen[candidates_[c].node];
   }
 }
 
@@ -197,14 +270,14 @@ Answers NameCount::answers(const Weights* weights) {
     }
     choose(i, needed, *weights);
     designated.clear();
-    for (const Chosen& one : chosen_) designated.push_back(candidates_[one.candidate]);
+    for (const std::uint32_t c : chosen_) designated.push_back(candidates_[c]);
     if (needed != 0 && needed != copies_) {
       for (const Designated& d : candidates(i)) {
         if (d.held) designated.push_back(d);
       }
+      std::sort(designated.begin(), designated.end(),
+                [](const Designated& a, const Designated& b) { return a.node < b.node; });
     }
-    std::sort(designated.begin(), designated.end(),
-              [](const Designated& a, const Designated& b) { return a.node < b.node; });
     out.add(designated);
   }
   return out;

@@ -76,20 +76,31 @@ class NameCount {
   // of them than are needed; `needed` of them.
   bool has_choice(std::size_t i, std::size_t& needed) const;
   void make_keys(const Questions& questions);
-  // The places among the candidates of those that are chosen.
+  // Has chosen_ be those that are, ascending.
   void choose(std::size_t i, std::size_t needed, const Weights& weights);
+  void choose_of_few(std::size_t i, std::size_t needed, bool held, const Weights& weights);
+  void choose_of_many(std::size_t i, std::size_t needed, bool held, const Weights& weights);
+  // Of those that are held a key, of the others with the weight of the node.
+  float weighted_key(std::uint32_t candidate, bool held, const Weights& weights) const {
+    return held ? keys_[candidate] : keys_[candidate] / weights[candidates_[candidate].node];
+  }
 
   unsigned copies_;
   std::vector<std::uint32_t> first_ = {0};
   std::vector<Designated> candidates_;
-  std::vector<std::uint16_t> held_;  // candidates that hold it, K at most, by name
-  std::vector<float> keys_;          // of candidates, where there is a choice
-  struct Chosen {
+  std::vector<std::uint16_t> held_;    // candidates that hold it, K at most, by name
+  std::vector<float> keys_;            // of candidates, where there is a choice
+  std::vector<std::uint32_t> chosen_;  // candidates, by choose()
+  struct Least {
     float key;
     std::uint32_t candidate;
   };
-  std::vector<Chosen> chosen_;  // by choose()
+  std::vector<Least> least_;  // while choosing of many
 };
+
+// The level up to which nodes take all designations that there are: each takes what is missing to
+// the level, if it is below it, and no more than there are chances.
+double level_of(const Loads& all);
 
 // What rendezvous hashing goes by, of a name and a node: u / (1 - u), where u is evenly distributed
 // between 0 and 1. The `needed` nodes with the least key over weight are chosen (B. Rosén's Pareto

@@ -60,12 +60,16 @@ class GridCount {
   const Answers& answers() const { return answers_; }
 
  private:
-  using Frame = std::span<const std::byte>;
+  // Of a message: with its size, and what is in it.
+  struct Frame {
+    std::span<const std::byte> whole;
+    std::span<const std::byte> content;
+  };
 
   bool is_home() const { return grid_.is_home(place_); }
   std::vector<Frame> frames(const Bytes& message, std::size_t count);
   std::vector<Bytes> sorted_frames(const std::vector<Bytes>& from, std::size_t count);
-  void put_answers(Encoder& message, std::size_t part, BitWriter& frame) const;
+  void put_answers(BitWriter& message, std::size_t part) const;
 
   const Grid& grid_;
   const std::vector<NodeIndex>& nodes_;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/hasher.h"
 #include "plan/bits.h"
@@ -53,11 +54,27 @@ NodeSet get_nodes(BitReader& in) {
   return nodes;
 }
 
-// How many share a bucket when questions are sorted: few are sorted in no time, and there are fewer
-// places that memory is touched at.
-constexpr std::size_t kBucket = 1;
-// From how many on they are sorted in another way: names were not spread evenly.
-constexpr std::ptrdiff_t kFew = 32;
+// By how many bits there are fewer buckets than askers: one or two share one.
+constexpr unsigned kBucketBits = 1;
+// Names that are spread evenly are nearly in order once they are in their buckets: each passes one
+// other or so. Above so many on average the rest is left to another algorithm.
+constexpr std::size_t kPassed = 8;
+// In the order of names askers are all over memory: so many before its turn one is fetched.
+constexpr std::size_t kAhead = 16;
+
+// False if they were too far from it; then they are in some order.
+bool sort_nearly_sorted(std::span<std::uint64_t> keys) {
+  std::size_t left = kPassed * keys.size();
+  for (std::size_t i = 1; i < keys.size(); ++i) {
+    const std::uint64_t key = keys[i];
+    std::size_t to = i;
+    for (; to > 0 && keys[to - 1] > key; --to) keys[to] = keys[to - 1];
+    keys[to] = key;
+    if (i - to > left) return false;
+    left -= i - to;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -70,115 +87,137 @@ Fingerprint Questions::fingerprint(std::size_t i) const {
   return fingerprint;
 }
 
-void Gathering::add(const Fingerprint& fingerprint, NodeIndex node, const NodeSet* held) {
-  if (sizes_.empty()) sizes_.push_back(0);
-  const std::uint32_t index = sizes_.front()++;
-  put({{fingerprint.leading(), eight_bytes(fingerprint, 8)}, index, 0, node});
-  if (kind_of(fingerprint) != NameKind::kKeyed) {
-    rests_.resize(1);
-    rests_.front().resize(sizes_.front());
-    rests_.front().back() = {eight_bytes(fingerprint, 16), eight_bytes(fingerprint, 24)};
-  }
-  if (held != nullptr) {
-    held_.resize(1);
-    held_.front().resize(sizes_.front(), Asker::kNotHeld);
-    held_.front().back() = holders_.number(*held);
-  }
-}
-
-NameRest Gathering::rest(const Item& item) const {
-  if (item.part >= rests_.size()) return {};
-  const std::vector<NameRest>& rests = rests_[item.part];
-  return item.index < rests.size() ? rests[item.index] : NameRest{};
-}
-
-bool Gathering::less(const Item& a, const Item& b) const {
-  return a.name != b.name ? a.name < b.name : rest(a) < rest(b);
-}
-
 Gathering::Gathering(std::uint64_t begin, std::uint64_t end)
     : begin_(begin),
       end_(end),
-      shift_(static_cast<unsigned>(std::countl_zero(std::max(end - begin, std::uint64_t{1})))),
-      shelves_(kShelves) {}
+      shift_(static_cast<unsigned>(std::countl_zero(std::max(end - begin, std::uint64_t{1})))) {}
 
 void Gathering::reserve(std::size_t askers) {
-  // Between one half and all of the shelves are used.
-  for (std::vector<Item>& shelf : shelves_) shelf.reserve(askers / kShelves * 5 / 4 + 16);
+  items_.reserve(askers);
+}
+
+void Gathering::add(const Fingerprint& fingerprint, NodeIndex node, const NodeSet* held) {
+  if (begins_.empty()) begins_.push_back(0);
+  items_.push_back({{fingerprint.leading(), eight_bytes(fingerprint, 8)}, node});
+  if (kind_of(fingerprint) != NameKind::kKeyed) {
+    rests_.resize(items_.size());
+    rests_.back() = {eight_bytes(fingerprint, 16), eight_bytes(fingerprint, 24)};
+  }
+  if (held != nullptr) {
+    held_.resize(items_.size(), Asker::kNotHeld);
+    held_.back() = holders_.number(*held);
+  }
+}
+
+bool Gathering::add(std::span<const std::byte> message, NodeIndex node) {
+  const std::size_t first = items_.size();
+  begins_.push_back(first);
+  if (message.empty() || decode(message, node)) return true;
+  forget(first);
+  return false;
+}
+
+void Gathering::forget(std::size_t first) {
+  items_.resize(first);
+  rests_.resize(std::min(rests_.size(), first));
+  held_.resize(std::min(held_.size(), first));
+}
+
+NameRest Gathering::rest(std::size_t asker) const {
+  return asker < rests_.size() ? rests_[asker] : NameRest{};
+}
+
+std::uint32_t Gathering::holders(std::size_t asker) const {
+  return asker < held_.size() ? held_[asker] : Asker::kNotHeld;
+}
+
+bool Gathering::are_equal(std::size_t a, std::size_t b) const {
+  return items_[a].name == items_[b].name && (rests_.empty() || rest(a) == rest(b));
+}
+
+bool Gathering::less(std::size_t a, std::size_t b) const {
+  return items_[a].name != items_[b].name ? items_[a].name < items_[b].name : rest(a) < rest(b);
+}
+
+unsigned Gathering::number_bits() const {
+  return static_cast<unsigned>(std::bit_width(items_.size()));
 }
 
 // Each goes to the bucket that it is in if names are spread evenly, and past its few neighbours
-// there; equal ones stay in order. A shelf and what is made of it stay in the processor's nearest
-// memory.
-void Gathering::sort(const std::vector<Item>& shelf, std::vector<Item>& sorted,
-                     std::vector<std::uint32_t>& end) const {
-  const auto bits = static_cast<unsigned>(std::bit_width(shelf.size() / kBucket));
-  const auto bucket = [&](const Item& item) {
-    return bits == 0 ? 0 : (item.name.high - begin_) << shift_ << kShelfBits >> (64 - bits);
-  };
-  end.assign((std::size_t{1} << bits) + 1, 0);
-  for (const Item& item : shelf) ++end[bucket(item) + 1];
-  std::partial_sum(end.begin(), end.end(), end.begin());
-  sorted.resize(shelf.size());
-  for (const Item& item : shelf) sorted[end[bucket(item)]++] = item;
-  Item* first = sorted.data();
-  for (std::size_t i = 0; i < end.size() - 1; ++i) {
-    Item* const last = sorted.data() + end[i];
-    if (last - first > kFew) {
-      std::stable_sort(first, last, [&](const Item& a, const Item& b) { return less(a, b); });
-    } else {
-      for (Item* at = first; at != last; ++at) {
-        const Item item = *at;
-        Item* to = at;
-        for (; to != first && less(item, *(to - 1)); --to) *to = *(to - 1);
-        *to = item;
-      }
-    }
-    first = last;
+// there.
+std::vector<Gathering::Key> Gathering::sorted_keys() const {
+  std::vector<Key> keys(items_.size());
+  if (keys.empty()) return keys;
+  const unsigned bits = number_bits();
+  const unsigned bucket_bits = std::max(bits, 1 + kBucketBits) - kBucketBits;
+  const auto place = [&](const Name& name) { return (name.high - begin_) << shift_; };
+  const auto bucket = [&](const Name& name) { return place(name) >> (64 - bucket_bits); };
+  std::vector<std::uint32_t> ends((std::size_t{1} << bucket_bits) + 1);
+  for (const Item& item : items_) ++ends[bucket(item.name) + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    const Name& name = items_[i].name;
+    keys[ends[bucket(name)]++] = place(name) >> bits << bits | i;
   }
+  if (!sort_nearly_sorted(keys)) std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+bool Gathering::have_one_name(std::span<Key> keys) const {
+  const std::size_t first = asker_of(keys.front());
+  if (std::all_of(keys.begin() + 1, keys.end(),
+                  [&](Key key) { return are_equal(first, asker_of(key)); })) {
+    return true;
+  }
+  std::stable_sort(keys.begin(), keys.end(),
+                   [&](Key a, Key b) { return less(asker_of(a), asker_of(b)); });
+  return false;
 }
 
 Gathering::Together Gathering::finish() && {
   Together out;
-  out.begins.assign(1, 0);
-  for (const std::uint32_t size : sizes_) out.begins.push_back(out.begins.back() + size);
-  out.places.resize(out.begins.back());
+  out.begins = std::move(begins_);
+  out.begins.push_back(items_.size());
+  out.places.resize(items_.size());
   Questions& all = out.questions;
-  const bool has_rests = !rests_.empty();
-  const bool has_holders = !held_.empty();
-  std::size_t askers = 0;
-  for (const std::vector<Item>& shelf : shelves_) askers += shelf.size();
-  all.names_.reserve(askers);
-  all.first_.reserve(askers + 1);
+  all.names_.reserve(items_.size());
+  all.first_.reserve(items_.size() + 1);
   all.first_.clear();
-  all.askers_.reserve(askers);
-  std::vector<Item> sorted;
-  std::vector<std::uint32_t> ends;
-  for (const std::vector<Item>& shelf : shelves_) {
-    sort(shelf, sorted, ends);
-    // No name is on two shelves.
-    for (std::size_t i = 0; i < sorted.size(); ++i) {
-      const Item& item = sorted[i];
-      const bool is_next = i == 0 || item.name != sorted[i - 1].name ||
-                           (has_rests && rest(item) != rest(sorted[i - 1]));
-      if (is_next) {
-        all.names_.push_back(item.name);
-        all.first_.push_back(static_cast<std::uint32_t>(all.askers_.size()));
-        if (has_rests) all.rests_.push_back(rest(item));
-      }
-      all.askers_.push_back({item.asker, has_holders ? holders(item) : Asker::kNotHeld});
-      out.places[out.begins[item.part] + item.index] = static_cast<std::uint32_t>(all.size() - 1);
-    }
+  all.askers_.reserve(items_.size());
+  std::vector<Key> keys = sorted_keys();
+  for (std::span<Key> left(keys); !left.empty();) {
+    const std::size_t alike = count_alike(left);
+    put_together(left.first(alike), out);
+    left = left.subspan(alike);
   }
   all.first_.push_back(static_cast<std::uint32_t>(all.askers_.size()));
   all.holders_ = std::move(holders_);
   return out;
 }
 
-std::uint32_t Gathering::holders(const Item& item) const {
-  if (item.part >= held_.size()) return Asker::kNotHeld;
-  const std::vector<std::uint32_t>& held = held_[item.part];
-  return item.index < held.size() ? held[item.index] : Asker::kNotHeld;
+std::size_t Gathering::count_alike(std::span<const Key> keys) const {
+  const unsigned bits = number_bits();
+  std::size_t count = 0;
+  do {
+    if (count + kAhead < keys.size()) __builtin_prefetch(&items_[asker_of(keys[count + kAhead])]);
+    ++count;
+  } while (count < keys.size() && (keys[count] ^ keys.front()) >> bits == 0);
+  return count;
+}
+
+void Gathering::put_together(std::span<Key> alike, Together& out) const {
+  Questions& all = out.questions;
+  const bool is_one = have_one_name(alike);
+  for (std::size_t k = 0; k < alike.size(); ++k) {
+    const std::size_t asker = asker_of(alike[k]);
+    if (k == 0 || (!is_one && !are_equal(asker, asker_of(alike[k - 1])))) {
+      all.names_.push_back(items_[asker].name);
+      all.first_.push_back(static_cast<std::uint32_t>(all.askers_.size()));
+      if (!rests_.empty()) all.rests_.push_back(rest(asker));
+    }
+    all.askers_.push_back({items_[asker].node, holders(asker)});
+    out.places[asker] = static_cast<std::uint32_t>(all.size() - 1);
+  }
 }
 
 void Questions::encode(std::size_t from, std::size_t count, std::uint64_t begin, std::uint64_t end,
@@ -223,66 +262,45 @@ void Questions::encode(std::size_t from, std::size_t count, std::uint64_t begin,
   }
 }
 
-bool Gathering::add(std::span<const std::byte> message, NodeIndex node) {
-  const auto part = static_cast<std::uint16_t>(sizes_.size());
-  sizes_.push_back(0);
-  if (message.empty()) return true;
+// If it is not what encode() made, a part of it may have been taken.
+bool Gathering::decode(std::span<const std::byte> message, NodeIndex node) {
   BitReader in(message);
   const std::size_t count = in.get_items(64);
   const std::uint64_t flags = in.get(kFlagBits);
   const bool has_rests = (flags & kHasRests) != 0;
   const bool has_holders = (flags & kHasHolders) != 0;
-  std::vector<NameRest> rests;
-  std::vector<std::uint32_t> held;
   std::vector<std::uint32_t> numbers;
-  if (has_holders) {
-    const std::size_t sets = in.get_items(kNodeBits);
-    for (std::size_t i = 0; i < sets && in.ok(); ++i) {
-      numbers.push_back(holders_.number(get_nodes(in)));
-    }
-  }
+  if (has_holders) numbers = decode_holders(in);
   const unsigned holder_bits = bits_below(numbers.size());
   Gaps gaps(begin_, end_ - begin_, count);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t high = gaps.get(in);
     const std::uint64_t low = in.get(64);
     if (high > end_) in.fail();
-    if (!in.ok()) break;
-    put({{high, low}, i, part, node});
-    if (has_rests) {
-      NameRest& rest = rests.emplace_back(NameRest{});
-      if (in.get(1) != 0) {
-        rest.high = in.get(64);
-        rest.low = in.get(64);
-      }
+    if (!in.ok()) return false;
+    items_.push_back({{high, low}, node});
+    if (has_rests && in.get(1) != 0) {
+      rests_.resize(items_.size());
+      rests_.back().high = in.get(64);
+      rests_.back().low = in.get(64);
     }
-    if (has_holders) {
-      held.push_back(Asker::kNotHeld);
-      if (in.get(1) == 0) continue;
+    if (has_holders && in.get(1) != 0) {
       const std::uint64_t number = in.get(holder_bits);
-      if (number >= numbers.size()) {
-        in.fail();
-        break;
-      }
-      held.back() = numbers[number];
+      if (number >= numbers.size()) return false;
+      held_.resize(items_.size(), Asker::kNotHeld);
+      held_.back() = numbers[number];
     }
   }
-  if (in.ok() && in.at_end()) {
-    sizes_.back() = static_cast<std::uint32_t>(count);
-    if (!rests.empty()) {
-      rests_.resize(sizes_.size());
-      rests_.back() = std::move(rests);
-    }
-    if (!held.empty()) {
-      held_.resize(sizes_.size());
-      held_.back() = std::move(held);
-    }
-    return true;
+  return in.ok() && in.at_end();
+}
+
+std::vector<std::uint32_t> Gathering::decode_holders(BitReader& in) {
+  std::vector<std::uint32_t> numbers;
+  const std::size_t sets = in.get_items(kNodeBits);
+  for (std::size_t i = 0; i < sets && in.ok(); ++i) {
+    numbers.push_back(holders_.number(get_nodes(in)));
   }
-  for (std::vector<Item>& shelf : shelves_) {
-    std::erase_if(shelf, [&](const Item& item) { return item.part == part; });
-  }
-  return false;
+  return numbers;
 }
 
 void Answers::encode(std::span<const std::uint32_t> places, unsigned copies, NodeIndex nodes,
@@ -291,13 +309,21 @@ void Answers::encode(std::span<const std::uint32_t> places, unsigned copies, Nod
   const unsigned node_bits = bits_below(nodes);
   for (const std::uint32_t place : places) {
     const std::span<const Designated> designated = (*this)[place];
-    out.put(designated.size(), count_bits);
+    std::uint64_t bits = designated.size();
+    unsigned used = count_bits;
     for (const Designated& d : designated) {
+      if (used + node_bits + 3 > 64) {
+        out.put(std::exchange(bits, 0), std::exchange(used, 0));
+      }
       // Nearly always somebody who has it in memory and not in the store.
       const bool is_usual = d.has_data && !d.held;
-      out.put(d.node | (is_usual ? 0 : kUnusual << node_bits), node_bits + 1);
-      if (!is_usual) out.put((d.held ? 1 : 0) | (d.has_data ? 2 : 0), 2);
+      bits |= (d.node | (is_usual ? 0 : kUnusual << node_bits)) << used;
+      used += node_bits + 1;
+      if (is_usual) continue;
+      bits |= ((d.held ? std::uint64_t{1} : 0) | (d.has_data ? 2 : 0)) << used;
+      used += 2;
     }
+    out.put(bits, used);
   }
 }
 

@@ -69,7 +69,7 @@ class Questions {
   Numbered<NodeSet> holders_;
 };
 
-// Brings questions together. 24 bytes for each asker of each.
+// Brings questions together. 36 bytes for each asker of each, and more while they are sorted.
 class Gathering {
  public:
   // All names begin with `begin` at least, and at most with `end`.
@@ -97,33 +97,42 @@ class Gathering {
   Together finish() &&;
 
  private:
-  struct Item {
-    Name name;
-    std::uint32_t index;  // in its part
-    std::uint16_t part;
-    NodeIndex asker;
-  };
-  // By the first bits of names. A few hundred of a hundred thousand are on one.
-  static constexpr unsigned kShelfBits = 8;
-  static constexpr std::size_t kShelves = std::size_t{1} << kShelfBits;
+  // The first bits of a name, and, behind them, the number of an asker.
+  using Key = std::uint64_t;
 
-  void put(const Item& item) {
-    shelves_[(item.name.high - begin_) << shift_ >> (64 - kShelfBits)].push_back(item);
-  }
-  void sort(const std::vector<Item>& shelf, std::vector<Item>& sorted,
-            std::vector<std::uint32_t>& end) const;
-  bool less(const Item& a, const Item& b) const;
-  NameRest rest(const Item& item) const;
-  std::uint32_t holders(const Item& item) const;
+  bool decode(std::span<const std::byte> message, NodeIndex node);
+  // The numbers, here, of those that the message numbers.
+  std::vector<std::uint32_t> decode_holders(BitReader& in);
+  // Forgets askers from that number on.
+  void forget(std::size_t first);
+
+  std::vector<Key> sorted_keys() const;
+  // How many have the same first bits as the first one.
+  std::size_t count_alike(std::span<const Key> keys) const;
+  void put_together(std::span<Key> alike, Together& out) const;
+  std::size_t asker_of(Key key) const { return key & ((Key{1} << number_bits()) - 1); }
+  unsigned number_bits() const;
+  // Of those that have the same first bits: whether they have one name, nearly always. Else they
+  // are brought in order, by all of their names.
+  bool have_one_name(std::span<Key> keys) const;
+  bool are_equal(std::size_t a, std::size_t b) const;
+  bool less(std::size_t a, std::size_t b) const;
+  NameRest rest(std::size_t asker) const;
+  std::uint32_t holders(std::size_t asker) const;
 
   std::uint64_t begin_;
   std::uint64_t end_;
   unsigned shift_;  // so that what is between begin_ and end_ has 64 bits
-  std::vector<std::vector<Item>> shelves_;
-  std::vector<std::uint32_t> sizes_;  // questions of each part
-  // By part and question, as far as there are any: what is behind the names, and who holds chunks.
-  std::vector<std::vector<NameRest>> rests_;
-  std::vector<std::vector<std::uint32_t>> held_;
+  struct Item {
+    Name name;
+    NodeIndex node;
+  };
+
+  // By asker, part by part; what is behind names, and who holds chunks, as far as there are any.
+  std::vector<Item> items_;
+  std::vector<NameRest> rests_;
+  std::vector<std::uint32_t> held_;
+  std::vector<std::size_t> begins_;  // of parts
   Numbered<NodeSet> holders_;
 };
 
@@ -142,7 +151,7 @@ class Answers {
     designated_.reserve(designated);
   }
   void add(std::span<const Designated> designated) {
-    designated_.insert(designated_.end(), designated.begin(), designated.end());
+    for (const Designated& one : designated) designated_.push_back(one);
     first_.push_back(static_cast<std::uint32_t>(designated_.size()));
   }
 

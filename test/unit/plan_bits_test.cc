@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "base/varint.h"
+
 namespace dedup::plan {
 namespace {
 
@@ -42,6 +44,46 @@ TEST(Bits, GiveWhatWasPut) {
     EXPECT_FALSE(in.ok());
     EXPECT_EQ(in.get(1), 0u);
   }
+}
+
+// Sizes of one byte, of two and of three.
+TEST(Bits, MakeFrames) {
+  BitWriter out;
+  for (int message = 0; message < 2; ++message) {
+    Bytes expected;
+    for (const std::size_t size : {0u, 1u, 127u, 128u, 5u, 16'383u, 16'384u, 0u, 300u}) {
+      out.begin_frame();
+      for (std::size_t i = 0; i < size; ++i) out.put(i & 0xff, 8);
+      out.end_frame();
+      Encoder frame;
+      put_varint(frame, size);
+      for (std::size_t i = 0; i < size; ++i) frame.put(static_cast<std::uint8_t>(i));
+      expected.insert(expected.end(), frame.bytes().begin(), frame.bytes().end());
+    }
+    EXPECT_EQ(out.take(), expected);
+  }
+}
+
+// What is left of a frame's last byte is not part of the next one.
+TEST(Bits, FillTheLastByteOfAFrame) {
+  BitWriter out;
+  for (const unsigned bits : {3u, 9u, 64u, 61u}) {
+    out.begin_frame();
+    out.put(5, bits);
+    out.end_frame();
+  }
+  const Bytes message = out.take();
+  std::size_t at = 0;
+  for (const unsigned bits : {3u, 9u, 64u, 61u}) {
+    ASSERT_LT(at, message.size());
+    const auto size = static_cast<std::size_t>(message[at]);
+    ASSERT_EQ(size, (bits + 7) / 8);
+    BitReader in(std::span<const std::byte>(message).subspan(at + 1, size));
+    EXPECT_EQ(in.get(bits), 5u);
+    EXPECT_TRUE(in.ok() && in.at_end());
+    at += 1 + size;
+  }
+  EXPECT_EQ(at, message.size());
 }
 
 TEST(Bits, ReadNothingBehindTheEnd) {

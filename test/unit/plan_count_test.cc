@@ -257,6 +257,72 @@ TEST(Counting, IsThatOfOnePlaceWhateverNodesHave) {
   }
 }
 
+// Names that are not spread evenly: most begin alike, some are alike but for the end of what is
+// sent, or for what is only of names that are not keyed.
+TEST(Counting, BringsAnyNamesTogether) {
+  std::mt19937_64 random(36);
+  for (const std::size_t count : {1, 2, 3, 100, 5000}) {
+    for (const std::uint64_t spread : {0, 1, 50, 1 << 20}) {
+      std::map<Fingerprint, std::vector<NodeIndex>> expected;
+      std::vector<Bytes> messages;
+      BitWriter writer;
+      for (NodeIndex node = 0; node < 3; ++node) {
+        Gathering mine(0, kAll);
+        std::map<Fingerprint, bool> names;
+        for (std::size_t i = 0; i < count; ++i) {
+          Fingerprint name;
+          name.bytes[0] = 7;
+          name.bytes[7] = static_cast<std::uint8_t>(spread == 0 ? 0 : random() % spread);
+          name.bytes[15] = static_cast<std::uint8_t>(random());
+          name.bytes[20] = static_cast<std::uint8_t>(random() % 3);
+          name.bytes[31] = 0xff;
+          if (!names.emplace(name, true).second) continue;
+          mine.add(name, node, nullptr);
+          expected[name].push_back(node);
+        }
+        const Questions questions = std::move(mine).finish().questions;
+        questions.encode(0, questions.size(), 0, kAll, writer);
+        const auto bytes = writer.finish();
+        messages.emplace_back(bytes.begin(), bytes.end());
+      }
+      Gathering gathering(0, kAll);
+      for (NodeIndex node = 0; node < 3; ++node) ASSERT_TRUE(gathering.add(messages[node], node));
+      const Questions all = std::move(gathering).finish().questions;
+      ASSERT_EQ(all.size(), expected.size());
+      std::size_t i = 0;
+      for (const auto& [name, nodes] : expected) {
+        EXPECT_EQ(all.fingerprint(i), name);
+        std::vector<NodeIndex> askers;
+        for (const Asker& asker : all.askers(i++)) askers.push_back(asker.node);
+        EXPECT_EQ(askers, nodes);
+      }
+    }
+  }
+}
+
+// At the level nodes take as many as there are, as far as they can.
+TEST(Counting, FindsTheLevel) {
+  std::mt19937_64 random(37);
+  for (int round = 0; round < 2000; ++round) {
+    Loads all(static_cast<NodeIndex>(1 + random() % 30));
+    std::uint64_t chances = 0;
+    const std::uint64_t most = round % 2 == 0 ? 10 : 100'000;
+    for (std::size_t n = 0; n < all.fixed.size(); ++n) {
+      all.fixed[n] = random() % most;
+      all.chance[n] = random() % 4 == 0 ? 0 : random() % most;
+      chances += all.chance[n];
+    }
+    all.choices = random() % (chances + 1);
+    const double level = level_of(all);
+    double taken = 0;
+    for (std::size_t n = 0; n < all.fixed.size(); ++n) {
+      taken += std::clamp(level - static_cast<double>(all.fixed[n]), 0.0,
+                          static_cast<double>(all.chance[n]));
+    }
+    EXPECT_NEAR(taken, static_cast<double>(all.choices), 1e-3) << "round " << round;
+  }
+}
+
 double balance_of(NodeIndex nodes, unsigned copies, const std::string& data) {
   std::mt19937_64 random(33);
   World world(nodes, copies);
