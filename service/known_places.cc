@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "service/messages/store_node.h"
-#include "store/chunk_reader.h"
 
 namespace dedup::service {
 
@@ -35,9 +34,17 @@ std::optional<std::vector<store::ChunkLocation>> KnownPlaces::locate(
   return locations;
 }
 
+std::shared_ptr<store::StretchEnds> KnownPlaces::ends(NodeIndex node) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<store::StretchEnds>& ends = ends_[node];
+  if (!ends) ends = std::make_shared<store::StretchEnds>();
+  return ends;
+}
+
 void KnownPlaces::clear() {
   const std::lock_guard lock(mutex_);
   known_.clear();
+  ends_.clear();
   count_ = 0;
 }
 

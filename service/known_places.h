@@ -14,6 +14,7 @@
 #include "base/types.h"
 #include "plan/block.h"
 #include "service/client.h"
+#include "store/chunk_reader.h"
 #include "store/segment.h"
 
 namespace dedup::service {
@@ -30,6 +31,8 @@ class KnownPlaces {
                                                           NodeIndex node,
                                                           std::span<const Fingerprint> wanted,
                                                           Around around);
+  // Where reads at `node` have ended.
+  std::shared_ptr<store::StretchEnds> ends(NodeIndex node);
   void clear();
 
  private:
@@ -43,6 +46,7 @@ class KnownPlaces {
 
   mutable std::mutex mutex_;
   std::unordered_map<NodeIndex, OfNode> known_;
+  std::unordered_map<NodeIndex, std::shared_ptr<store::StretchEnds>> ends_;
   std::size_t count_ = 0;
 };
 

@@ -9,8 +9,8 @@ namespace dedup::service {
 
 class Neighbours::Store : public store::ChunkReader {
  public:
-  Store(Neighbours& neighbours, NodeIndex node, const Locate& locate)
-      : neighbours_(neighbours), node_(node), locate_(locate) {}
+  Store(Neighbours& neighbours, NodeIndex node, const Locate& locate, store::StretchEnds* ends)
+      : ChunkReader(ends), neighbours_(neighbours), node_(node), locate_(locate) {}
 
  private:
   std::optional<std::vector<store::ChunkLocation>> locate(
@@ -39,8 +39,8 @@ bool Neighbours::has(NodeIndex node) {
 
 std::vector<std::size_t> Neighbours::read(NodeIndex node,
                                           std::span<const store::ChunkTarget> chunks,
-                                          const Locate& locate) {
-  return Store(*this, node, locate).read(chunks);
+                                          const Locate& locate, store::StretchEnds* ends) {
+  return Store(*this, node, locate, ends).read(chunks);
 }
 
 std::vector<std::size_t> Neighbours::read(NodeIndex node,

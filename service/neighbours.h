@@ -29,12 +29,13 @@ class Neighbours {
   Neighbours(Client& client, const Id128& identity) : client_(client), identity_(identity) {}
 
   bool has(NodeIndex node);
-  // As ChunkReader::read(), of the store of a node that it has; `locate`: where they are there.
-  // What it did not give the node's service may still give.
+  // As ChunkReader::read(), of the store of a node that it has; `locate`: where they are there;
+  // `ends`: where reads there have ended, or null. What it did not give the node's service may
+  // still give.
   using Locate =
       std::function<std::optional<std::vector<store::ChunkLocation>>(std::span<const Fingerprint>)>;
   std::vector<std::size_t> read(NodeIndex node, std::span<const store::ChunkTarget> chunks,
-                                const Locate& locate);
+                                const Locate& locate, store::StretchEnds* ends = nullptr);
   // The same; its service is asked where they are.
   std::vector<std::size_t> read(NodeIndex node, std::span<const store::ChunkTarget> chunks);
   // A commit may have removed segments: lets go of those that were lent. What may move down is

@@ -15,48 +15,61 @@ constexpr std::size_t kStretchBytes = std::size_t{512} << 10;
 constexpr std::size_t kFirstGuess = 8;
 constexpr std::size_t kLeastGuess = 2;  // the one that was looked up, and one more
 
+// How a stretch begins.
+enum class Begin {
+  kAnew,   // somewhere
+  kGoesOn  // where the one before has ended, if it was all there
+};
+
 // Finds out where stretches begin: wherever chunks are not wanted one after the other, a stretch is
 // long enough, or the numbers of chunks without a header do not go on.
 class Stretches {
  public:
   // Whether one begins with the next chunk. `follows`: it is wanted after the one before.
-  bool begins_with(const Fingerprint& name, std::size_t bytes, bool follows) {
+  std::optional<Begin> begins_with(const Fingerprint& name, std::size_t bytes, bool follows) {
     const bool single = is_single(name);
     const std::uint64_t own_number = single ? number_of_single(name) : 0;
-    const bool goes_on = follows && count_ != 0 && count_ < kStretch &&
-                         bytes_ + bytes <= kStretchBytes &&
-                         (!single || (numbered_ && own_number == number_ + 1));
-    if (!goes_on) {
+    const bool goes_on =
+        follows && count_ != 0 && (!single || (numbered_ && own_number == number_ + 1));
+    const bool is_long = count_ >= kStretch || bytes_ + bytes > kStretchBytes;
+    std::optional<Begin> begin;
+    if (!goes_on || is_long) {
+      begin = goes_on ? Begin::kGoesOn : Begin::kAnew;
       count_ = 0;
       bytes_ = 0;
-      numbered_ = false;
     }
+    if (!goes_on) numbered_ = false;
     ++count_;
     bytes_ += bytes;
     if (single) {
       numbered_ = true;
       number_ = own_number;
     }
-    return !goes_on;
+    return begin;
   }
 
  private:
   std::size_t count_ = 0;
   std::size_t bytes_ = 0;
-  // Of the stretch's last chunk without a header, if it has one.
+  // Of the last chunk without a header, if stretches have gone on since.
   bool numbered_ = false;
   std::uint64_t number_ = 0;
 };
 
-// Their positions in `which`.
-std::vector<std::size_t> begins_of_stretches(std::span<const ChunkTarget> chunks,
-                                             const std::vector<std::size_t>& which) {
-  std::vector<std::size_t> begins;
+struct StretchBegin {
+  std::size_t position = 0;  // in the list of what is wanted
+  Begin how = Begin::kAnew;
+};
+
+std::vector<StretchBegin> begins_of_stretches(std::span<const ChunkTarget> chunks,
+                                              const std::vector<std::size_t>& which) {
+  std::vector<StretchBegin> begins;
   Stretches stretches;
   for (std::size_t k = 0; k < which.size(); ++k) {
     const ChunkTarget& chunk = chunks[which[k]];
     const bool follows = k != 0 && which[k] == which[k - 1] + 1;
-    if (stretches.begins_with(chunk.fingerprint, chunk.out.size(), follows)) begins.push_back(k);
+    const auto begin = stretches.begins_with(chunk.fingerprint, chunk.out.size(), follows);
+    if (begin) begins.push_back({k, *begin});
   }
   return begins;
 }
@@ -66,6 +79,34 @@ void give_seal(const ChunkTarget& chunk, const ChunkSeal& seal) {
 }
 
 }  // namespace
+
+std::optional<StretchEnds::End> StretchEnds::take(const Fingerprint& name) {
+  if (!is_single(name)) return std::nullopt;
+  const std::uint64_t number = number_of_single(name);
+  const std::lock_guard lock(mutex_);
+  const End* const found = by_next_number_.find(number);
+  if (found == nullptr) return std::nullopt;
+  const End end = *found;
+  by_next_number_.erase(number);
+  return end;
+}
+
+void StretchEnds::leave(const Fingerprint& last, const End& end) {
+  if (!is_single(last)) return;
+  const std::uint64_t next = number_of_single(last) + 1;
+  const std::lock_guard lock(mutex_);
+  by_next_number_.insert(next, end);
+}
+
+std::size_t StretchEnds::guess() const {
+  const std::lock_guard lock(mutex_);
+  return guess_;
+}
+
+void StretchEnds::set_guess(std::size_t chunks) {
+  const std::lock_guard lock(mutex_);
+  guess_ = chunks;
+}
 
 std::vector<Fingerprint> firsts_of_stretches(std::span<const NamedChunk> chunks) {
   std::vector<Fingerprint> firsts;
@@ -81,17 +122,19 @@ std::vector<Fingerprint> firsts_of_stretches(std::span<const NamedChunk> chunks)
 std::vector<std::size_t> ChunkReader::read(std::span<const ChunkTarget> chunks) {
   Positions left(chunks.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
-  guess_ = kFirstGuess;
+  guess_ = std::max(kFirstGuess, ends_ == nullptr ? 0 : ends_->guess());
+  bool most_went_well = false;
   const auto go_on = [&](std::optional<Positions> result) {
     if (result) left = std::move(*result);
     return result.has_value();
   };
-  if (left.empty() || !go_on(read_stretches(chunks, left))) return left;
+  if (left.empty() || !go_on(read_stretches(chunks, left, most_went_well))) return left;
   // A stretch may end where another one begins. If most went well that is worth another try.
-  if (!left.empty() && left.size() <= chunks.size() / 2) {
-    if (!go_on(read_stretches(chunks, left))) return left;
+  if (!left.empty() && most_went_well) {
+    if (!go_on(read_stretches(chunks, left, most_went_well))) return left;
   }
   if (!left.empty()) go_on(read_located(chunks, left));
+  if (ends_ != nullptr) ends_->set_guess(guess_);
   return left;
 }
 
@@ -109,60 +152,169 @@ std::optional<std::vector<ChunkLocation>> ChunkReader::locate(std::span<const Ch
   return locations;
 }
 
-std::optional<ChunkReader::Positions> ChunkReader::read_stretches(
-    std::span<const ChunkTarget> chunks, const Positions& which) {
-  const std::vector<std::size_t> begins = begins_of_stretches(chunks, which);
-  Positions firsts;
-  firsts.reserve(begins.size());
-  for (const std::size_t begin : begins) firsts.push_back(which[begin]);
-  const auto locations = locate(chunks, firsts);
-  if (!locations) return std::nullopt;
+// Reads stretch after stretch.
+class ChunkReader::Pass {
+ public:
+  Pass(ChunkReader& reader, std::span<const ChunkTarget> chunks, const Positions& which)
+      : reader_(reader),
+        chunks_(chunks),
+        which_(which),
+        begins_(begins_of_stretches(chunks, which)),
+        locations_(begins_.size()) {}
 
-  Positions left;
-  std::vector<Fingerprint> fingerprints;
-  std::vector<std::span<std::byte>> outs;
-  std::vector<ChunkSeal> seals;
-  // Stretches of one segment mostly follow each other.
-  std::shared_ptr<const SegmentReader> reader;
-  std::uint64_t number = 0;
-  for (std::size_t s = 0; s < begins.size(); ++s) {
-    const std::size_t end = s + 1 < begins.size() ? begins[s + 1] : which.size();
-    const std::span<const std::size_t> stretch(which.data() + begins[s], end - begins[s]);
-    fingerprints.clear();
-    outs.clear();
-    for (const std::size_t i : stretch) {
-      fingerprints.push_back(chunks[i].fingerprint);
-      outs.push_back(chunks[i].out);
-    }
-    seals.assign(outs.size(), {});
-    const ChunkLocation& first = (*locations)[s];
-    const bool is_here = first.length != 0;
-    if (is_here && (!reader || number != first.segment)) {
-      number = first.segment;
-      reader = segment(number);
-    }
-    std::size_t done = 0;
-    for (std::uint64_t offset = first.offset; is_here && reader && done < outs.size();) {
-      const std::size_t asked = std::min(guess_, outs.size() - done);
-      const std::size_t got = reader->read_following(
-          offset, std::span(fingerprints).subspan(done, asked),
-          std::span(outs).subspan(done, asked), std::span(seals).subspan(done, asked));
-      for (std::size_t i = done; i < done + got; ++i) {
-        give_seal(chunks[stretch[i]], seals[i]);
-        const auto length = static_cast<std::uint32_t>(outs[i].size());
-        offset = chunk_end(fingerprints[i], {first.segment, offset, length});
+  // False if nobody knows where chunks are.
+  bool run() {
+    for (std::size_t s = 0; s < begins_.size(); ++s) {
+      const std::size_t end = s + 1 < begins_.size() ? begins_[s + 1].position : which_.size();
+      const std::span<const std::size_t> stretch(which_.data() + begins_[s].position,
+                                                 end - begins_[s].position);
+      begin(stretch);
+      std::size_t done = guess(s) ? read_on(stretch) : 0;
+      if (done == 0) {
+        if (!look_up(s)) return false;
+        at_ = {locations_[s]->segment, locations_[s]->offset, 0};
+        if (locations_[s]->length != 0) done = read(stretch);
       }
-      done += got;
-      if (got < asked) {
-        guess_ = std::max(got, kLeastGuess);
-        break;
+      is_whole_ = done == stretch.size();
+      if (!is_whole_) ++broken_;
+      left_.insert(left_.end(), stretch.begin() + static_cast<std::ptrdiff_t>(done), stretch.end());
+      const bool ends_here = s + 1 == begins_.size() || begins_[s + 1].how == Begin::kAnew;
+      if (reader_.ends_ != nullptr && is_whole_ && ends_here) {
+        reader_.ends_->leave(fingerprints_.back(), at_);
       }
-      // That the first is there was known.
-      if (asked > 1) guess_ = std::max(guess_, std::min(2 * asked, kStretch));
     }
-    left.insert(left.end(), stretch.begin() + static_cast<std::ptrdiff_t>(done), stretch.end());
+    return true;
   }
-  return left;
+
+  Positions& left() { return left_; }
+  // Of several stretches one that breaks off says little of the others.
+  bool most_went_well() const {
+    return left_.size() <= which_.size() / 2 ||
+           (broken_ == 1 && which_.size() - left_.size() >= kFirstGuess / 2);
+  }
+
+ private:
+  void begin(std::span<const std::size_t> stretch) {
+    fingerprints_.clear();
+    outs_.clear();
+    for (const std::size_t i : stretch) {
+      fingerprints_.push_back(chunks_[i].fingerprint);
+      outs_.push_back(chunks_[i].out);
+    }
+    seals_.assign(outs_.size(), {});
+  }
+
+  // Whether what was read before tells where a stretch begins.
+  bool guess(std::size_t s) {
+    if (begins_[s].how == Begin::kGoesOn) return is_whole_;
+    if (reader_.ends_ == nullptr || locations_[s]) return false;
+    const auto end = reader_.ends_->take(fingerprints_[0]);
+    if (end) at_ = *end;
+    return end.has_value();
+  }
+
+  // Looks up where a stretch begins, and with it those after it that do not go on from another.
+  bool look_up(std::size_t s) {
+    if (locations_[s]) return true;
+    std::vector<std::size_t> asked;
+    Positions firsts;
+    for (std::size_t t = s; t < begins_.size(); ++t) {
+      if (locations_[t] || (t != s && begins_[t].how == Begin::kGoesOn)) continue;
+      asked.push_back(t);
+      firsts.push_back(which_[begins_[t].position]);
+    }
+    const auto locations = reader_.locate(chunks_, firsts);
+    if (!locations) return false;
+    for (std::size_t k = 0; k < asked.size(); ++k) locations_[asked[k]] = (*locations)[k];
+    return true;
+  }
+
+  // The group that begins with the i-th chunk of the stretch, if its list is next.
+  bool enter_group(std::size_t i) {
+    if (!segment_ || !is_single(fingerprints_[i])) return false;
+    const auto length = static_cast<std::uint32_t>(outs_[i].size());
+    const auto group = segment_->group_at(at_.offset, fingerprints_[i], length);
+    if (!group) return false;
+    at_.offset = group->offset;
+    at_.left_in_group = group->chunks;
+    return true;
+  }
+
+  // As read(), where a group may have ended.
+  std::size_t read_on(std::span<const std::size_t> stretch) {
+    open();
+    if (at_.left_in_group == 0) enter_group(0);
+    return read(stretch);
+  }
+
+  // Stretches of one segment mostly follow each other.
+  void open() {
+    if (segment_ && number_ == at_.segment) return;
+    number_ = at_.segment;
+    segment_ = reader_.segment(number_);
+  }
+
+  // How many of a stretch stand where at_ is, which goes behind them.
+  std::size_t read(std::span<const std::size_t> stretch) {
+    open();
+    std::size_t& at_once = reader_.guess_;
+    std::size_t done = 0;
+    while (segment_ && done < outs_.size()) {
+      std::size_t asked = std::min(at_once, outs_.size() - done);
+      if (at_.left_in_group != 0) asked = std::min(asked, at_.left_in_group);
+      const std::size_t got = read_some(stretch, done, asked);
+      done += got;
+      if (got == asked) {
+        // That the first is there was known.
+        if (asked > 1) at_once = std::max(at_once, std::min(2 * asked, kStretch));
+        if (at_.left_in_group != 0 || done == outs_.size()) continue;
+      }
+      if (got != 0 && enter_group(done)) continue;
+      if (got == asked) continue;
+      // Of nothing it was the place that was wrong, not how many there are.
+      if (done != 0) at_once = std::max(got, kLeastGuess);
+      break;
+    }
+    return done;
+  }
+
+  std::size_t read_some(std::span<const std::size_t> stretch, std::size_t done, std::size_t asked) {
+    const std::size_t got = segment_->read_following(
+        at_.offset, std::span(fingerprints_).subspan(done, asked),
+        std::span(outs_).subspan(done, asked), std::span(seals_).subspan(done, asked));
+    for (std::size_t i = done; i < done + got; ++i) {
+      give_seal(chunks_[stretch[i]], seals_[i]);
+      const auto length = static_cast<std::uint32_t>(outs_[i].size());
+      at_.offset = chunk_end(fingerprints_[i], {number_, at_.offset, length});
+    }
+    at_.left_in_group -= std::min(got, at_.left_in_group);
+    return got;
+  }
+
+  ChunkReader& reader_;
+  std::span<const ChunkTarget> chunks_;
+  const Positions& which_;
+  std::vector<StretchBegin> begins_;
+  std::vector<std::optional<ChunkLocation>> locations_;  // of what was looked up; length 0: nowhere
+  // Of the stretch that is read.
+  std::vector<Fingerprint> fingerprints_;
+  std::vector<std::span<std::byte>> outs_;
+  std::vector<ChunkSeal> seals_;
+  // Where the next chunk is to be, and the segment that was read last.
+  StretchEnds::End at_;
+  std::shared_ptr<const SegmentReader> segment_;
+  std::uint64_t number_ = 0;
+  bool is_whole_ = false;
+  std::size_t broken_ = 0;
+  Positions left_;
+};
+
+std::optional<ChunkReader::Positions> ChunkReader::read_stretches(
+    std::span<const ChunkTarget> chunks, const Positions& which, bool& most_went_well) {
+  Pass pass(*this, chunks, which);
+  if (!pass.run()) return std::nullopt;
+  most_went_well = pass.most_went_well();
+  return std::move(pass.left());
 }
 
 std::optional<ChunkReader::Positions> ChunkReader::read_located(std::span<const ChunkTarget> chunks,

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -52,6 +53,12 @@ std::string segment_text(const Id128& identity, std::uint64_t number);
 std::uint64_t chunk_end(const Fingerprint& fingerprint, const ChunkLocation& location);
 // What a chunk of `length` bytes takes in a segment.
 std::uint64_t stored_size(const Fingerprint& fingerprint, std::uint32_t length);
+
+// A group of chunks that stand one after the other.
+struct ChunkGroup {
+  std::uint64_t offset = 0;  // of the first
+  std::size_t chunks = 0;    // at least so many
+};
 
 struct SegmentChunk {
   Fingerprint fingerprint;
@@ -147,6 +154,10 @@ class SegmentReader {
                                      std::span<const Fingerprint> fingerprints,
                                      std::span<const std::span<std::byte>> outs,
                                      std::span<ChunkSeal> seals = {}) const = 0;
+  // For the same: the group whose list stands at `offset`, where the group before has ended, if it
+  // begins with this chunk, which has no header.
+  virtual std::optional<ChunkGroup> group_at(std::uint64_t offset, const Fingerprint& first,
+                                             std::uint32_t length) const = 0;
 };
 
 }  // namespace dedup::store

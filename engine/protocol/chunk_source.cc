@@ -24,8 +24,8 @@ constexpr std::size_t kTogether = 128;
 // This node's store, read by this process itself.
 class OwnStore : public store::ChunkReader {
  public:
-  OwnStore(LocalFile& local, const service::Neighbours::Locate& locate)
-      : local_(local), locate_(locate) {}
+  OwnStore(LocalFile& local, const service::Neighbours::Locate& locate, store::StretchEnds* ends)
+      : ChunkReader(ends), local_(local), locate_(locate) {}
 
  private:
   std::optional<std::vector<store::ChunkLocation>> locate(
@@ -136,12 +136,12 @@ std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wan
   };
   read_directly(wanted, own, [&](std::span<const store::ChunkTarget> targets) {
     const service::Neighbours::Locate locate = places_at(client_->self());
-    return OwnStore(*local_, locate).read(targets);
+    return OwnStore(*local_, locate, ends_at(client_->self()).get()).read(targets);
   });
   left.insert(left.end(), own.begin(), own.end());
   for (const auto it : near) {
     read_directly(wanted, it->second, [&](std::span<const store::ChunkTarget> targets) {
-      return neighbours.read(it->first, targets, places_at(it->first));
+      return neighbours.read(it->first, targets, places_at(it->first), ends_at(it->first).get());
     });
     ask(it->first, it->second);
   }
@@ -160,6 +160,10 @@ std::optional<std::vector<store::ChunkLocation>> ChunkSource::locate(
     NodeIndex node, std::span<const Fingerprint> fingerprints) const {
   if (!around_) return service::locate_at(*client_, identity_, node, fingerprints);
   return local_->settled().places().locate(*client_, identity_, node, fingerprints, *around_);
+}
+
+std::shared_ptr<store::StretchEnds> ChunkSource::ends_at(NodeIndex node) const {
+  return around_ ? local_->settled().places().ends(node) : nullptr;
 }
 
 ChunkSource::Asked ChunkSource::ask_service(NodeIndex node, std::span<const WantedChunk> wanted,

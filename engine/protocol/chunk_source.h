@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,7 +36,8 @@ class ChunkSource {
  public:
   ChunkSource(service::Client& client, LocalFile& local, const Id128& identity)
       : client_(&client), local_(&local), identity_(identity) {}
-  // Of a file that is settled: places that are known are not asked for. `around` must outlive it.
+  // Of a file that is settled: places that are known, or follow from what was read before, are not
+  // asked for. `around` must outlive it.
   ChunkSource(service::Client& client, LocalFile& local, const Id128& identity,
               service::KnownPlaces::Around around)
       : client_(&client), local_(&local), identity_(identity), around_(around) {}
@@ -71,6 +73,8 @@ class ChunkSource {
   // Where chunks are on a node of which this process reads the store itself.
   std::optional<std::vector<store::ChunkLocation>> locate(
       NodeIndex node, std::span<const Fingerprint> fingerprints) const;
+  // Where reads there have ended; null if that is not kept.
+  std::shared_ptr<store::StretchEnds> ends_at(NodeIndex node) const;
 
   service::Client* client_;
   LocalFile* local_;

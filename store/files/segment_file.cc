@@ -548,6 +548,19 @@ std::size_t SegmentFileReader::read_following(std::uint64_t offset,
   return done;
 }
 
+std::optional<ChunkGroup> SegmentFileReader::group_at(std::uint64_t offset,
+                                                      const Fingerprint& first,
+                                                      std::uint32_t length) const {
+  std::array<std::byte, kListStart + kGroupEntrySize> begin;
+  if (!fs::read_at(p_->file, offset, begin).is_ok()) return std::nullopt;
+  Decoder in(begin);
+  const bool is_list = in.get<std::uint64_t>() == p_->salt && in.get<std::uint32_t>() == 0;
+  const std::size_t entries = in.get<std::uint32_t>();
+  if (!is_list || entries < kGroupEntrySize || entries > kLongestList) return std::nullopt;
+  if (in.get<std::uint32_t>() != length || in.get_fingerprint() != first) return std::nullopt;
+  return ChunkGroup{offset + kListSize + entries, entries / kGroupEntrySize};
+}
+
 Result<HeaderChecksum> spoil_chunk(const std::string& path, const ChunkLocation& location,
                                    const std::optional<HeaderChecksum>& only) {
   static_assert(std::tuple_size_v<HeaderChecksum> == kChunkHeaderSize - kCheckedSize);

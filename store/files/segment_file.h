@@ -63,6 +63,8 @@ class SegmentFileReader final : public SegmentReader {
   std::size_t read_following(std::uint64_t offset, std::span<const Fingerprint> fingerprints,
                              std::span<const std::span<std::byte>> outs,
                              std::span<ChunkSeal> seals = {}) const override;
+  std::optional<ChunkGroup> group_at(std::uint64_t offset, const Fingerprint& first,
+                                     std::uint32_t length) const override;
 
   // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
   // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be

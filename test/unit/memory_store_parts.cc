@@ -107,6 +107,11 @@ class SegmentReader final : public store::SegmentReader {
     }
     return done;
   }
+  // It has no groups.
+  std::optional<store::ChunkGroup> group_at(std::uint64_t, const Fingerprint&,
+                                            std::uint32_t) const override {
+    return std::nullopt;
+  }
 
  private:
   bool get(std::uint64_t offset, const Fingerprint& fingerprint, std::span<std::byte> out,
