@@ -217,15 +217,20 @@ Status dump_logs(FileHandle& file, store::LogWriter::Space space) {
   if (most == 0) return agree(file.comm(), discard());
   Round round(file, std::min(log_round(file.hints), std::max<std::uint64_t>(bytes, 1)));
   std::size_t next = 0;
-  while (all_max(file.comm(), next < logged.size()) != 0) {
-    DEDUP_TRY(agree(file.comm(), round.load(logged, next), Waiting::kPatient));
+  for (std::uint64_t more = 1; more != 0;) {
+    const Status loaded = round.load(logged, next);
+    more = next < logged.size() ? 1 : 0;
+    DEDUP_TRY(agree_max(file.comm(), loaded, more, Waiting::kPatient));
     take_sample(file, round.runs());
     auto result = file.dumper->dump(round.runs());
     DEDUP_TRY(result.status());
     file.since_commit += result->stats;
-    DEDUP_TRY(agree(file.comm(), round.convert(*result), Waiting::kPatient));
+    Status status = round.convert(*result);
+    // Of its own log a rank knows by itself that nothing refers to it any more.
+    if (status.is_ok() && more == 0) status = discard();
+    DEDUP_TRY(agree(file.comm(), status, Waiting::kPatient));
   }
-  return agree(file.comm(), discard());
+  return Status::ok();
 }
 
 }  // namespace dedup::engine

@@ -2,6 +2,7 @@
 
 #include "base/fields.h"
 #include "base/warn.h"
+#include "base/xxh3.h"
 #include "engine/chunks/timer.h"
 #include "engine/mpi/agreement.h"
 #include "engine/mpi/checked_message.h"
@@ -23,12 +24,6 @@ struct Asked {
   bool operator==(const Asked&) const = default;
 };
 
-// What rank 0 tells all.
-struct Beginning {
-  Id128 handle;
-  Asked asked;
-};
-
 // For the file's dumper, which goes before it does.
 OwnStore own_store(const FileHandle& file) {
   LocalFile* const local = file.local.get();
@@ -48,25 +43,20 @@ OwnStore own_store(const FileHandle& file) {
           }};
 }
 
-// As far as this rank knows. Nodes that the communicator does not reach may be lost without a trace
-// here; but for a rank alone, of which a job may have many, it takes some sign.
-bool may_miss_nodes(const FileHandle& file) {
-  const Topology& topology = file.topology;
+// Nodes that the communicator does not reach may be lost without a trace here; but for a rank
+// alone, of which a job may have many, it takes some sign.
+bool may_miss_nodes(const Topology& topology) {
   const bool is_part = topology.nodes().size() < topology.job_nodes();
-  return (is_part && topology.size() > 1) || file.job->may_have_lost(topology.size());
+  return (is_part && topology.size() > 1) || topology.opening().has_doubt;
 }
 
-// All ranks must have asked for the same: path, mode, hints. They get the handle that rank 0 makes.
-Status check_same(FileHandle& file, int amode) {
-  if (file.rank() == 0) file.handle = Id128::random();
-  const Asked asked{file.path, static_cast<std::uint32_t>(amode),
-                    hints::agreement_text(file.hints)};
+// All ranks must have asked for the same: path, mode, hints.
+Status check_same(const FileHandle& file, const Asked& asked) {
+  if (file.topology.opening().is_same) return Status::ok();
   Bytes message;
-  if (file.rank() == 0) message = encoded(Beginning{file.handle, asked});
+  if (file.rank() == 0) message = encoded(asked);
   broadcast(file.comm(), 0, message);
-  const Beginning of_rank_0 = decoded<Beginning>(message).value_or(Beginning{});
-  file.handle = of_rank_0.handle;
-  const Asked& first = of_rank_0.asked;
+  const Asked first = decoded<Asked>(message).value_or(Asked{});
   Status mine;
   if (first != asked) {
     if (first.path != file.path) {
@@ -80,10 +70,7 @@ Status check_same(FileHandle& file, int amode) {
                                         hints::first_difference(first.hints, asked.hints));
     }
   }
-  std::uint64_t doubt = may_miss_nodes(file) ? 1 : 0;
-  const Status all = agree_max(file.comm(), mine, doubt);
-  file.may_miss_nodes = doubt != 0;
-  return all;
+  return agree(file.comm(), mine);
 }
 
 // Of stripes as many nodes may be lost as they have parities, whatever else has to give way.
@@ -114,18 +101,29 @@ struct OpenArguments {
   Purpose purpose;
 };
 
-// Collective. `is_apart`: the ranks are not in one job.
-Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI_Comm comm,
-                                            const OpenArguments& arguments, bool& is_apart) {
+// What a rank says of it to the others. `ready`: whether it can open a file.
+Opening opening_of(const Status& ready, const Result<std::shared_ptr<Job>>& job, MPI_Comm comm,
+                   const Asked& asked) {
+  Opening opening;
+  opening.has_failed = !ready.is_ok();
+  if (opening.has_failed) return opening;
+  int ranks = 0;
+  PMPI_Comm_size(comm, &ranks);
+  opening.has_doubt = (*job)->may_have_lost(ranks);
+  const Bytes bytes = encoded(asked);
+  opening.asked = XXH3_64bits(bytes.data(), bytes.size());
+  opening.handle = Id128::random();
+  return opening;
+}
+
+// Collective, of ranks of one job.
+Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, Topology topology,
+                                            const OpenArguments& arguments, const Asked& asked) {
   const std::string& path = arguments.path;
-  auto topology = Topology::build(comm, job->place());
-  DEDUP_TRY(agree(comm, topology.status()));
-  is_apart = !topology->same_job();
-  if (is_apart) {
-    return Status(Code::kUnreachable, path + ": the communicator has ranks of several jobs");
-  }
-  auto file = std::make_unique<FileHandle>(job, std::move(*topology));
+  auto file = std::make_unique<FileHandle>(job, std::move(topology));
   file->path = path;
+  file->handle = file->topology.opening().handle;
+  file->may_miss_nodes = may_miss_nodes(file->topology);
   file->flusher = &job->flusher();
   file->hints = arguments.hints;
   file->home = service::file_home(path, job->nodes());
@@ -133,7 +131,7 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
   file->heals = arguments.purpose == Purpose::kHealing;
   file->fetches = arguments.purpose == Purpose::kFetching;
   file->delete_on_close = (arguments.amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
-  DEDUP_TRY(check_same(*file, arguments.amode));
+  DEDUP_TRY(check_same(*file, asked));
   // A heal does what can be done with the nodes that are left.
   if (file->writable && !file->heals) DEDUP_TRY(check_losses(*file));
   bool created = false;
@@ -150,7 +148,7 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, MPI
       hints::expand_store(file->view()->info.store_template, job->node_name(job->my_node()));
   auto local = LocalFile::get(file->client(), file->identity(), place);
   if (local.is_ok()) file->local = std::move(*local);
-  const Status status = agree(comm, local.is_ok() ? open_plain(*file) : local.status());
+  const Status status = agree(file->comm(), local.is_ok() ? open_plain(*file) : local.status());
   if (!status.is_ok()) {
     // Not every rank could read it.
     (void)leave(*file, Leaving::kAsItIs);
@@ -185,12 +183,19 @@ Result<std::unique_ptr<FileHandle>> open_handle(MPI_Comm comm, const std::string
                                                 const Status& mine, const hints::Hints& hints,
                                                 Purpose purpose) {
   const Stopwatch began;
+  const Asked asked{path, static_cast<std::uint32_t>(amode), hints::agreement_text(hints)};
   // Once: who has just begun anew has no node that could be lost but with ranks of `comm`.
   for (bool is_first = true;; is_first = false) {
     const auto job = Job::get();
-    DEDUP_TRY(agree(comm, job.is_ok() ? mine : job.status()));
-    bool is_apart = false;
-    auto opened = open_in(*job, comm, {path, amode, hints, purpose}, is_apart);
+    const Status ready = job.is_ok() ? mine : job.status();
+    auto topology = Topology::build(comm, job.is_ok() ? (*job)->place() : Place{},
+                                    opening_of(ready, job, comm, asked));
+    DEDUP_TRY(topology.status());
+    if (topology->opening().has_failed) return agree(comm, ready);
+    const bool is_apart = !topology->same_job();
+    auto opened =
+        is_apart ? Status(Code::kUnreachable, path + ": the communicator has ranks of several jobs")
+                 : open_in(*job, std::move(*topology), {path, amode, hints, purpose}, asked);
     if (opened.is_ok()) tell_of_open(**opened, began.seconds());
     if (opened.is_ok() || !is_first) return opened;
     DEDUP_ASSIGN(const bool again, begin_anew_without_lost(**job, comm, is_apart, opened.status()));

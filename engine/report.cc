@@ -76,7 +76,7 @@ LastCommit collect_figures(const Topology& topology, const DumpStats& stats,
   std::array<double, kFigures.size() + 1> total;
   // Smallest and largest in one reduction: the smallest as the largest negative.
   std::array<double, 2 * kFigures.size()> signed_mine;
-  std::array<double, 2 * kFigures.size()> extremes;
+  std::array<double, 2 * kFigures.size()> extremes{};
   for (std::size_t i = 0; i < kFigures.size(); ++i) {
     mine[i] = kFigures[i].value(stats);
     signed_mine[2 * i] = mine[i];
@@ -85,8 +85,9 @@ LastCommit collect_figures(const Topology& topology, const DumpStats& stats,
   mine.back() = static_cast<double>(troubles);
   PMPI_Allreduce(mine.data(), total.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM,
                  topology.comm());
-  PMPI_Allreduce(signed_mine.data(), extremes.data(), static_cast<int>(extremes.size()), MPI_DOUBLE,
-                 MPI_MAX, topology.comm());
+  // Rank 0 alone reports them: nobody else waits for it.
+  PMPI_Reduce(signed_mine.data(), extremes.data(), static_cast<int>(extremes.size()), MPI_DOUBLE,
+              MPI_MAX, 0, topology.comm());
   troubles = static_cast<std::size_t>(std::llround(total.back()));
   LastCommit last;
   last.any = true;

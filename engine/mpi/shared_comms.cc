@@ -34,6 +34,9 @@ void end_this_rank(MPI_Comm*, int* error, ...) {
 struct Registry {
   std::mutex mutex;
   std::vector<std::weak_ptr<SharedComms>> all;
+  // What stays: two of the newest job's, which MPI_Finalize frees.
+  std::shared_ptr<SharedComms> of_world;
+  std::shared_ptr<SharedComms> of_one;
 };
 
 // Never destroyed: files are closed while the process ends.
@@ -117,7 +120,8 @@ std::shared_ptr<SharedComms> SharedComms::find(MPI_Comm comm, const Id128& job) 
     for (const auto& one : all) {
       std::shared_ptr<SharedComms> comms = one.lock();
       int result = MPI_UNEQUAL;
-      if (comms && comms->job_ == job) PMPI_Group_compare(ranks, comms->ranks_, &result);
+      const bool may_be = comms && comms->job_ == job && comms->ranks_ != MPI_GROUP_NULL;
+      if (may_be) PMPI_Group_compare(ranks, comms->ranks_, &result);
       if (result == MPI_IDENT) found = std::move(comms);
     }
   }
@@ -132,12 +136,20 @@ std::uint64_t SharedComms::next_number() {
   return (static_cast<std::uint64_t>(rank) << 32U) | ++made;
 }
 
-Result<std::shared_ptr<SharedComms>> SharedComms::make(MPI_Comm comm, const Id128& job,
-                                                       std::uint64_t number) {
+std::shared_ptr<SharedComms> SharedComms::make(MPI_Comm comm, const Id128& job,
+                                               std::uint64_t number) {
   std::shared_ptr<SharedComms> comms(new SharedComms(job, number));
-  if (PMPI_Comm_group(comm, &comms->ranks_) != MPI_SUCCESS) return failed("MPI_Comm_group");
+  // Without its ranks it is not found again, and each file has its own.
+  if (PMPI_Comm_group(comm, &comms->ranks_) != MPI_SUCCESS) comms->ranks_ = MPI_GROUP_NULL;
+  int size = 0;
+  int world = 0;
+  PMPI_Comm_size(comm, &size);
+  PMPI_Comm_size(MPI_COMM_WORLD, &world);
+  std::shared_ptr<SharedComms> before;  // goes when the lock is given back
   const std::lock_guard lock(registry().mutex);
   registry().all.push_back(comms);
+  if (size == 1) before = std::exchange(registry().of_one, comms);
+  if (size == world) before = std::exchange(registry().of_world, comms);
   return comms;
 }
 

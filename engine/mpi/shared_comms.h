@@ -4,7 +4,8 @@
 // MPICH has room for some 2,000 communicators in a process, and a program may have as many files
 // open. So they are not the files' own: all files that are open on the same ranks in the same order
 // share some sets of them (SharedComms), and a dump takes one for itself, for as long as it lasts.
-// One set is enough, unless several threads dump at once.
+// One set is enough, unless several threads dump at once. They go with the last file that is open
+// on these ranks; but those of all ranks, and of this one alone, stay for the files to come.
 #pragma once
 
 #include <mpi.h>
@@ -55,9 +56,8 @@ class SharedComms {
   static std::shared_ptr<SharedComms> find(MPI_Comm comm, const Id128& job);
   // A number that no other call on any rank returns, and never 0.
   static std::uint64_t next_number();
-  // `number`: the same on all ranks.
-  static Result<std::shared_ptr<SharedComms>> make(MPI_Comm comm, const Id128& job,
-                                                   std::uint64_t number);
+  // Called on all ranks, with the same `number`.
+  static std::shared_ptr<SharedComms> make(MPI_Comm comm, const Id128& job, std::uint64_t number);
   ~SharedComms();
 
   std::uint64_t number() const { return number_; }

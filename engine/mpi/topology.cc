@@ -13,13 +13,29 @@ struct Said {
   std::uint64_t node = 0;
   Id128 world{};
   Id128 job{};
+  std::uint64_t asked = 0;  // the rest: Opening
+  Id128 handle{};
+  std::uint64_t has_failed = 0;
+  std::uint64_t has_doubt = 0;
 };
 constexpr int kSaidWords = sizeof(Said) / sizeof(std::uint64_t);
-static_assert(sizeof(Said) == 7 * sizeof(std::uint64_t));
+static_assert(sizeof(Said) == 12 * sizeof(std::uint64_t));
+
+Opening together(const std::vector<Said>& all) {
+  Opening opening;
+  opening.asked = all[0].asked;
+  opening.handle = all[0].handle;
+  for (const Said& one : all) {
+    opening.has_failed = opening.has_failed || one.has_failed != 0;
+    opening.has_doubt = opening.has_doubt || one.has_doubt != 0;
+    opening.is_same = opening.is_same && one.asked == opening.asked;
+  }
+  return opening;
+}
 
 }  // namespace
 
-Result<Topology> Topology::build(MPI_Comm comm, const Place& mine) {
+Result<Topology> Topology::build(MPI_Comm comm, const Place& mine, const Opening& opening) {
   Topology t;
   t.comm_ = comm;
   t.job_nodes_ = mine.nodes;
@@ -27,13 +43,22 @@ Result<Topology> Topology::build(MPI_Comm comm, const Place& mine) {
   PMPI_Comm_rank(comm, &t.rank_);
   PMPI_Comm_size(comm, &t.size_);
   std::shared_ptr<SharedComms> found = SharedComms::find(comm, mine.job);
-  const Said said{found ? found->number() : 0, SharedComms::next_number(), mine.node, mine.world,
-                  mine.job};
+  const Said said{found ? found->number() : 0,
+                  SharedComms::next_number(),
+                  mine.node,
+                  mine.world,
+                  mine.job,
+                  opening.asked,
+                  opening.handle,
+                  opening.has_failed ? std::uint64_t{1} : 0,
+                  opening.has_doubt ? std::uint64_t{1} : 0};
   std::vector<Said> all(static_cast<std::size_t>(t.size_));
   if (PMPI_Allgather(&said, kSaidWords, MPI_UINT64_T, all.data(), kSaidWords, MPI_UINT64_T, comm) !=
       MPI_SUCCESS) {
     return Status(Code::kInternal, "MPI_Allgather failed while the file was being opened");
   }
+  t.opening_ = together(all);
+  if (t.opening_.has_failed) return t;
   const auto same = [&](auto field) {
     return std::ranges::all_of(all, [&](const Said& one) { return one.*field == all[0].*field; });
   };
@@ -56,7 +81,7 @@ Result<Topology> Topology::build(MPI_Comm comm, const Place& mine) {
     t.most_ranks_ = std::max(t.most_ranks_, static_cast<int>(t.ranks_on_[n].size()));
   }
   if (all[0].shared == 0 || !same(&Said::shared)) {
-    DEDUP_ASSIGN(found, SharedComms::make(comm, mine.job, all[0].fresh));
+    found = SharedComms::make(comm, mine.job, all[0].fresh);
   }
   t.comms_ = std::make_unique<FileComms>(comm, mine.node, std::move(found));
   const std::vector<int>& here = t.ranks_on_[mine.node];

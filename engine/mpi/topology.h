@@ -21,6 +21,15 @@ struct Place {
   NodeIndex node = 0;   // this rank's
 };
 
+// What a rank says of the opening of a file; together, what all ranks have said of it.
+struct Opening {
+  bool has_failed = false;  // of any rank: it cannot
+  bool has_doubt = false;   // of any rank: a node may be lost
+  bool is_same = true;      // all are asked for the same
+  std::uint64_t asked = 0;  // a hash of what it is asked for
+  Id128 handle{};           // an id for the handle; together, rank 0's
+};
+
 // The ranks of a communicator by node. Nodes are numbered as in the job's node table; a
 // communicator may reach only some of them ("represented"). Built collectively, then immutable, but
 // for the communicators that a dump takes (shared_comms.h).
@@ -28,7 +37,9 @@ class Topology {
  public:
   // Collective over `comm`, which stays the caller's, and on which from now on an error of MPI ends
   // the job, as on the others. kUnsupported on all ranks if they are not of one MPI_COMM_WORLD.
-  static Result<Topology> build(MPI_Comm comm, const Place& mine);
+  static Result<Topology> build(MPI_Comm comm, const Place& mine, const Opening& opening = {});
+  // If some rank has failed, nothing else is there.
+  const Opening& opening() const { return opening_; }
   // Whether all ranks are of one job; if not, nothing below is there but the communicator.
   bool same_job() const { return same_job_; }
   MPI_Comm comm() const { return comm_; }
@@ -67,6 +78,7 @@ class Topology {
   Topology() = default;
 
   MPI_Comm comm_ = MPI_COMM_NULL;
+  Opening opening_;
   bool same_job_ = true;
   std::unique_ptr<FileComms> comms_;
   int rank_ = 0;

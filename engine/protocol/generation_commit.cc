@@ -63,8 +63,9 @@ Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
   if (recipe == Recipe::kBroken) {
     return {Code::kIo, file_.path + ": a stripe that was whole is not any more: try again"};
   }
+  if (untold_.is_ok()) untold_ = wait_for_data();
+  DEDUP_TRY(file_.ranks().agree(untold_, Waiting::kPatient));
   DEDUP_TRY(make_record());
-  DEDUP_TRY(file_.ranks().agree(wait_for_data(), Waiting::kPatient));
   failpoint("commit.indexed");
   AtMyNodes nodes(file_, service::Prepare{file_.identity(), encoded_, flush});
   const Status fence = file_.rank() == 0 ? fence_.prepare(record_) : Status::ok();
@@ -148,7 +149,8 @@ Status GenerationCommit::agree_on(const Status& mine, Recipe& recipe) const {
 Status GenerationCommit::write_indexes(ShardBuild& build, service::WriteIndex request,
                                        Recipe& recipe) {
   if (request.all) {
-    return file_.ranks().agree(at_my_nodes(file_, request), Waiting::kPatient);
+    untold_ = at_my_nodes(file_, request);
+    return Status::ok();
   }
   if (recipe == Recipe::kWhole) {
     std::uint64_t is_needed = 0;
@@ -163,7 +165,8 @@ Status GenerationCommit::write_indexes(ShardBuild& build, service::WriteIndex re
   DEDUP_TRY(agree_on(referred, recipe));
   if (recipe == Recipe::kBroken) return Status::ok();
   request.all = true;
-  return file_.ranks().agree(at_my_nodes(file_, request), Waiting::kPatient);
+  untold_ = at_my_nodes(file_, request);
+  return Status::ok();
 }
 
 // What a rank says of the shards that it built.

@@ -70,6 +70,7 @@ class GenerationCommit {
   store::CommitRecord record_;  // on rank 0
   Bytes encoded_;
   RecipePart part_;                     // what this rank built
+  Status untold_;                       // what it has not agreed on with others yet
   RecipeFacts facts_;                   // on rank 0
   std::vector<std::uint64_t> changed_;  // likewise
   StripeMaker::Figures stripes_;

@@ -48,9 +48,21 @@ Status end_of_file(JobFile& file, const service::CloseBeginReply& reply, const E
       drop = status.is_ok() && !(written->plain && note_cached(file, *written->plain));
     }
   }
-  const Status released = file.ranks().agree(release_nodes(file, drop, reply.info));
-  status = file.ranks().agree(status);
-  return status.is_ok() ? released : status;
+  const Status released = release_nodes(file, drop, reply.info);
+  return file.ranks().agree(status.is_ok() ? released : status);
+}
+
+// Of the home's answer to rank 0, what the others need.
+enum class Answer : std::uint64_t {
+  kOthersHaveIt,  // no more than that
+  kLast,          // nor here
+  kLastWithMore   // the answer itself
+};
+
+Answer answer_of(const service::CloseBeginReply& reply, const Ending& ending) {
+  if (!reply.last) return Answer::kOthersHaveIt;
+  const bool more = reply.deleted || is_to_be_written_back(reply, ending.leaving);
+  return more ? Answer::kLastWithMore : Answer::kLast;
 }
 
 Status leave_by(JobFile& file, const Ending& ending) {
@@ -67,11 +79,15 @@ Status leave_by(JobFile& file, const Ending& ending) {
       status = begun.status();
     }
   }
-  status = file.ranks().agree(status);
-  Bytes bytes = encoded(reply);
-  file.ranks().broadcast(bytes, 0);
-  reply = decoded<service::CloseBeginReply>(bytes).value_or(service::CloseBeginReply{});
-  if (reply.last) {
+  // Nobody lets go of the file before all are here. What fails on rank 0 is told at the end.
+  auto answer = static_cast<std::uint64_t>(answer_of(reply, ending));
+  (void)file.ranks().agree_max(Status::ok(), answer);
+  if (answer != static_cast<std::uint64_t>(Answer::kOthersHaveIt)) {
+    reply.last = true;
+    reply.info.identity = file.identity();
+    if (answer == static_cast<std::uint64_t>(Answer::kLastWithMore)) {
+      (void)file.ranks().share(Status::ok(), reply);
+    }
     const Status ended = end_of_file(file, reply, ending);
     if (status.is_ok()) status = ended;
   }
@@ -81,8 +97,7 @@ Status leave_by(JobFile& file, const Ending& ending) {
     end = file.client().call(file.home, service::CloseEnd{file.identity()}).status();
   }
   // All have let go of the file when one returns.
-  end = file.ranks().agree(end);
-  return status.is_ok() ? end : status;
+  return file.ranks().agree(status.is_ok() ? end : status);
 }
 
 }  // namespace
