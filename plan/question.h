@@ -97,6 +97,10 @@ class Gathering {
   Together finish() &&;
 
  private:
+  struct Item {
+    Name name;
+    NodeIndex node;
+  };
   // The first bits of a name, and, behind them, the number of an asker.
   using Key = std::uint64_t;
 
@@ -123,11 +127,6 @@ class Gathering {
   std::uint64_t begin_;
   std::uint64_t end_;
   unsigned shift_;  // so that what is between begin_ and end_ has 64 bits
-  struct Item {
-    Name name;
-    NodeIndex node;
-  };
-
   // By asker, part by part; what is behind names, and who holds chunks, as far as there are any.
   std::vector<Item> items_;
   std::vector<NameRest> rests_;

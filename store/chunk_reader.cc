@@ -260,16 +260,16 @@ class ChunkReader::Pass {
     std::size_t& at_once = reader_.guess_;
     std::size_t done = 0;
     while (segment_ && done < outs_.size()) {
+      const bool knows_group = at_.left_in_group != 0;
       std::size_t asked = std::min(at_once, outs_.size() - done);
-      if (at_.left_in_group != 0) asked = std::min(asked, at_.left_in_group);
+      if (knows_group) asked = std::min(asked, at_.left_in_group);
       const std::size_t got = read_some(stretch, done, asked);
       done += got;
-      if (got == asked) {
-        // That the first is there was known.
-        if (asked > 1) at_once = std::max(at_once, std::min(2 * asked, kStretch));
-        if (at_.left_in_group != 0 || done == outs_.size()) continue;
-      }
-      if (got != 0 && enter_group(done)) continue;
+      // That the first is there was known.
+      if (got == asked && asked > 1) at_once = std::max(at_once, std::min(2 * asked, kStretch));
+      if (done == outs_.size()) break;
+      const bool may_end_here = knows_group ? at_.left_in_group == 0 : got < asked;
+      if (may_end_here && done != 0 && enter_group(done)) continue;
       if (got == asked) continue;
       // Of nothing it was the place that was wrong, not how many there are.
       if (done != 0) at_once = std::max(got, kLeastGuess);
