@@ -18,6 +18,9 @@
 //   other aggregates       their fields, one after the other. If one has `bool possible() const`,
 //                          what was decoded must be so.
 //
+// A struct that is large may say how large it will be about, by `std::size_t room() const`, so that
+// the room for its bytes is made at once.
+//
 // Decoding takes untrusted bytes: whatever cannot be fails the Decoder, and a count is compared
 // with what is left, at the least size of an item, before anything is allocated. Nor does a count
 // alone allocate more memory than there are bytes left: what items take beyond that grows as they
@@ -233,6 +236,7 @@ void put_fields(Encoder& e, const T& value) {
 template <typename T>
 Bytes encoded(const T& value) {
   Encoder e;
+  if constexpr (requires { value.room(); }) e.make_room(value.room());
   put_fields(e, value);
   return e.take();
 }

@@ -337,7 +337,7 @@ Status FileChunks::append(const PutChunks& request, std::span<const std::uint32_
   while (!which.empty()) {
     std::vector<store::SegmentChunk> chunks;
     for (const std::uint32_t i : which.first(std::min(which.size(), store::kRunChunks))) {
-      chunks.push_back({request.chunks[i].fingerprint, request.chunks[i].data});
+      chunks.push_back({request.chunks[i].fingerprint, request.chunks[i].data.view()});
     }
     DEDUP_TRY(append(chunks, room.first(chunks.size())));
     which = which.subspan(chunks.size());
@@ -368,7 +368,7 @@ Result<PutReply> FileChunks::put(const PutChunks& request) {
     if (chunk.placement >= request.placements.size()) {
       return Status(Code::kArgument, "a chunk came with a placement that is not there");
     }
-    if (!store::holds({0, chunk.seal}, {chunk.fingerprint, chunk.data})) {
+    if (!store::holds({0, chunk.seal}, {chunk.fingerprint, chunk.data.view()})) {
       return Status(Code::kCorrupt,
                     "chunk " + chunk.fingerprint.hex() + " came damaged: it is not stored");
     }

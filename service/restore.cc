@@ -121,8 +121,8 @@ Status RestoreTask::take(Executor::Beside& beside, Asked& asked) {
     const RestoreChunk& chunk = request_.chunks[i];
     const bool here = k < chunks.size() && chunks[k].size() == chunk.length;
     if (here && store::holds(seals[k], {chunk.fingerprint, chunks[k]})) {
-      put.chunks.push_back(PutChunk::sealed(chunk.fingerprint, chunk.placement,
-                                            Bytes(chunks[k].begin(), chunks[k].end())));
+      put.chunks.push_back(
+          PutChunk::sealed(chunk.fingerprint, chunk.placement, ChunkBytes::of(chunks[k])));
     } else {
       ask_next(i, *services);
     }

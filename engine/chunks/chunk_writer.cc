@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "base/hasher.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 constexpr std::size_t kClaimsAtOnce = 16384;
 constexpr std::size_t kRegistrationsAtOnce = 32768;
+// Bytes of chunks in a message: few enough that it stays in the processors' caches on its way.
+constexpr std::size_t kPutAtOnce = std::size_t{1} << 20;
 // A new segment is begun beyond this, so that space is freed in parts.
 constexpr std::uint64_t kLargeSegment = std::uint64_t{1} << 30;
 
@@ -185,22 +188,25 @@ Status ChunkWriter::settle(bool succeeded) {
 
 Status ChunkWriter::put(NodeIndex node, std::span<const StoredChunk> chunks) {
   NumberedInMessages numbers(placements_);
+  std::optional<service::Client::Pending<service::PutChunks>> before;
   while (!chunks.empty()) {
     service::PutChunks request{identity_, {}, {}};
     std::size_t bytes = 0;
     std::size_t count = 0;
-    while (count < chunks.size() && (count == 0 || bytes < service::kPayload)) {
+    while (count < chunks.size() && (count == 0 || bytes < kPutAtOnce)) {
       const StoredChunk& chunk = chunks[count++];
       request.chunks.push_back(service::PutChunk::sealed(
           chunk.fingerprint, numbers.number(chunk.placement, request.placements),
-          Bytes(chunk.data.begin(), chunk.data.end())));
+          service::ChunkBytes::of(chunk.data)));
       bytes += chunk.data.size() + sizeof(service::PutChunk);
     }
     numbers.next_message();
     chunks = chunks.subspan(count);
-    DEDUP_TRY(client_.call(node, request).status());
+    auto now = client_.start(node, request);
+    if (before) DEDUP_TRY(before->wait().status());
+    before = std::move(now);
   }
-  return Status::ok();
+  return before ? before->wait().status() : Status::ok();
 }
 
 Status ChunkWriter::finish_segments(bool flush) {

@@ -65,7 +65,8 @@ class ChunkWriter {
   // Bytes of chunks appended since the last settle().
   std::uint64_t bytes_stored() const { return bytes_stored_; }
 
-  // Asks another node's service to store chunks; split into messages of about service::kPayload.
+  // Asks another node's service to store chunks, in messages of about 1 MiB, of which two are under
+  // way: the service stores one while the next is sent.
   Status put(NodeIndex node, std::span<const StoredChunk> chunks);
 
   // See Dumper.

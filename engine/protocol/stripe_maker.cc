@@ -135,7 +135,7 @@ void StripeMaker::send(std::span<const NewStripe> stripes, std::span<const std::
   }
   for (const Made& made : made_) {
     for (std::size_t p = 1; p < made.parities.size(); ++p) {
-      bytes[partner_of_parity(stripes, made, p)] += made.parities[p].data.size();
+      bytes[partner_of_parity(stripes, made, p)] += made.parities[p].data.view().size();
     }
   }
   for (std::size_t i = 0; i < out_.size(); ++i) make_size(out_[i].bulk, bytes[i]);
@@ -157,11 +157,12 @@ void StripeMaker::send(std::span<const NewStripe> stripes, std::span<const std::
     for (std::size_t p = 1; p < made.parities.size(); ++p) {
       const std::size_t partner = partner_of_parity(stripes, made, p);
       const service::PutChunk& parity = made.parities[p];
-      at[partner] = std::copy(parity.data.begin(), parity.data.end(), at[partner]);
-      figures_.sent_bytes += parity.data.size() + made.tables[p].data.size();
+      const std::span<const std::byte> data = parity.data.view();
+      at[partner] = std::copy(data.begin(), data.end(), at[partner]);
+      figures_.sent_bytes += data.size() + made.tables[p].data.view().size();
       said[partner].parities.push_back(
           {made.stripe, static_cast<std::uint8_t>(stripes[made.stripe].units.size() + p),
-           static_cast<std::uint32_t>(parity.data.size()), parity.seal, std::move(made.tables[p])});
+           static_cast<std::uint32_t>(data.size()), parity.seal, std::move(made.tables[p])});
     }
   }
   for (std::size_t i = 0; i < out_.size(); ++i) out_[i].said = encoded(said[i]);
@@ -205,7 +206,7 @@ void StripeMaker::receive(std::span<const NewStripe> stripes,
       const NewStripe& stripe = stripes[parity.stripe];
       put(stripe, parity.stripe, parity.slot, std::move(parity.table),
           {plan::part_name(stripe.id, plan::Part::kParity, parity.slot), 0, parity.seal,
-           Bytes(bytes.begin(), bytes.end())});
+           service::ChunkBytes::of(bytes)});
     }
   }
   for (const auto& [number, units] : arrived) {
@@ -289,7 +290,7 @@ StripeMaker::Made StripeMaker::encode(const NewStripe& stripe, std::uint32_t num
 void StripeMaker::put(const NewStripe& stripe, std::uint32_t number, unsigned slot,
                       service::PutChunk table, service::PutChunk parity) {
   const NodeIndex node = stripe.nodes[slot];
-  const std::size_t bytes = table.data.size() + parity.data.size();
+  const std::size_t bytes = table.data.view().size() + parity.data.view().size();
   Putting* last = nullptr;
   for (Putting& put : puts_) {
     if (put.node == node && !put.pending) last = &put;

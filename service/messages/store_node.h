@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/codec.h"
 #include "base/piece.h"
 #include "base/types.h"
 #include "plan/placement.h"
@@ -305,19 +307,40 @@ struct LendSegment {
   static constexpr Opcode kOpcode = Opcode::kLendSegment;
   using Reply = LendReply;
 };
+// A chunk's bytes in a request: its own, or somebody else's, who must keep them for as long as the
+// request is used. Encoded as Bytes are; what was decoded stands in the message.
+class ChunkBytes {
+ public:
+  ChunkBytes() = default;
+  ChunkBytes(Bytes own) : own_(std::move(own)) {}
+  static ChunkBytes of(std::span<const std::byte> others) {
+    ChunkBytes bytes;
+    bytes.others_ = others;
+    return bytes;
+  }
+  std::span<const std::byte> view() const { return own_.empty() ? others_ : own_; }
+
+  void encode(Encoder& encoder) const { encoder.put_bytes(view()); }
+  static ChunkBytes decode(Decoder& decoder) { return of(decoder.get_bytes()); }
+
+ private:
+  Bytes own_;
+  std::span<const std::byte> others_;
+};
+
 // The service stores these chunks (those it does not hold) in a segment of its own, if none was
 // damaged since it was sealed (kCorrupt).
 struct PutChunk {
   Fingerprint fingerprint;
   std::uint32_t placement = 0;  // index into PutChunks::placements
   std::uint64_t seal = 0;       // its checksum, without a salt
-  Bytes data;
+  ChunkBytes data;
 
-  static PutChunk sealed(const Fingerprint& fingerprint, std::uint32_t placement, Bytes data) {
-    const std::uint64_t seal = store::seal_of({fingerprint, data}).checksum;
+  static PutChunk sealed(const Fingerprint& fingerprint, std::uint32_t placement, ChunkBytes data) {
+    const std::uint64_t seal = store::seal_of({fingerprint, data.view()}).checksum;
     return {fingerprint, placement, seal, std::move(data)};
   }
-  bool possible() const { return !data.empty() && data.size() <= kMaxChunkSize; }
+  bool possible() const { return !data.view().empty() && data.view().size() <= kMaxChunkSize; }
 };
 struct PutReply {
   std::uint32_t stored = 0;  // that it did not hold
@@ -329,6 +352,11 @@ struct PutChunks {
   static constexpr Opcode kOpcode = Opcode::kPutChunks;
   using Reply = PutReply;
   bool possible() const { return all_are_placed(chunks, placements); }
+  std::size_t room() const {
+    std::size_t bytes = 0;
+    for (const PutChunk& chunk : chunks) bytes += sizeof(PutChunk) + chunk.data.view().size();
+    return bytes;
+  }
 };
 // The node gets those of these chunks that it does not hold from the nodes that have them, and
 // stores them as if they came with PutChunks. It is done beside the service (executor.h), and

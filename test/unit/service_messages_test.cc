@@ -35,6 +35,8 @@ template <typename T>
 bool equal(const T& a, const T& b) {
   if constexpr (is_leaf<T>) {
     return a == b;
+  } else if constexpr (std::is_same_v<T, ChunkBytes>) {
+    return std::ranges::equal(a.view(), b.view());
   } else if constexpr (fields::is_vector<T>) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                       [](const auto& x, const auto& y) { return equal(x, y); });
@@ -56,6 +58,8 @@ std::size_t allocated(const T& value) {
     return T(value).take_body().size();
   } else if constexpr (std::is_same_v<T, plan::Placement>) {
     return value.memory();
+  } else if constexpr (std::is_same_v<T, ChunkBytes>) {
+    return 0;  // of a decoded one
   } else if constexpr (is_leaf<T>) {
     return 0;
   } else if constexpr (fields::is_vector<T>) {
@@ -293,8 +297,9 @@ class Random {
   void fill(PutChunk& chunk) {
     fill(chunk.fingerprint);
     fill(chunk.seal);
-    chunk.data.resize(1 + up_to(100));
-    for (std::byte& byte : chunk.data) fill(byte);
+    Bytes data(1 + up_to(100));
+    for (std::byte& byte : data) fill(byte);
+    chunk.data = std::move(data);
   }
   void fill(MakeUnits& request) {
     fill(request.identity);
@@ -360,13 +365,19 @@ using Requests =
          JoinStripes, FindPlacements, PutWritten, ListWritten, PutCached, LendSegment, AwaitWriter,
          AskWriters>;
 
-// Decodes from memory of exactly that size, so that the sanitizer sees a read beyond it.
+// Decodes from `exact`, which becomes a copy of the bytes of exactly that size, so that the
+// sanitizer sees a read beyond it, and in which the message may stand.
 template <typename Message>
-bool decodes(std::span<const std::byte> bytes, Message& message) {
-  const Bytes exact(bytes.begin(), bytes.end());
+bool decodes(std::span<const std::byte> bytes, Message& message, Bytes& exact) {
+  exact = Bytes(bytes.begin(), bytes.end());
   Decoder decoder(exact);
   message = get_fields<Message>(decoder);
   return decoder.ok() && decoder.at_end();
+}
+template <typename Message>
+bool decodes(std::span<const std::byte> bytes, Message& message) {
+  Bytes exact;
+  return decodes(bytes, message, exact);
 }
 
 // Two messages of one type, `message` and `back`.
@@ -391,14 +402,20 @@ class PairOf : public Pair {
   }
   Bytes encode() const override { return encoded(message_); }
   Bytes encode_back() const override { return encoded(back_); }
-  bool decode_back(std::span<const std::byte> bytes) override { return decodes(bytes, back_); }
-  bool decode(std::span<const std::byte> bytes) override { return decodes(bytes, message_); }
+  bool decode_back(std::span<const std::byte> bytes) override {
+    return decodes(bytes, back_, back_bytes_);
+  }
+  bool decode(std::span<const std::byte> bytes) override {
+    return decodes(bytes, message_, message_bytes_);
+  }
   bool equal_pair() const override { return equal(message_, back_); }
   std::size_t allocated_by_back() const override { return allocated(back_); }
 
  private:
   Message message_;
   Message back_;
+  Bytes message_bytes_;
+  Bytes back_bytes_;
 };
 
 template <typename... Request, typename F>

@@ -74,11 +74,14 @@ TEST_P(ServiceStoreNodeOnAny, StoresNoChunkThatWasDamagedOnItsWay) {
   for (const Chunk& chunk : what) {
     request.chunks.push_back(PutChunk::sealed(chunk.fingerprint, 0, chunk.data));
   }
-  std::byte& byte = request.chunks[1].data.back();
-  byte ^= std::byte{1};
+  ChunkBytes& data = request.chunks[1].data;
+  const ChunkBytes sound = data;
+  Bytes damaged(sound.view().begin(), sound.view().end());
+  damaged.back() ^= std::byte{1};
+  data = damaged;
   EXPECT_CODE(node_->on(request), kCorrupt);
   expect_absent(what);
-  byte ^= std::byte{1};
+  data = sound;
   ASSERT_OK(node_->on(request));
   expect_held(what);
 }
