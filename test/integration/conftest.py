@@ -273,12 +273,25 @@ class Stores:
         return sum(f.stat().st_size for f in self.node(node).rglob("*") if f.is_file())
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    report = (yield).get_result()
+    if report.failed:
+        item.has_failed = True
+
+
+@pytest.fixture(autouse=True)
+def files_of_failed_tests_stay(request):
+    """What the others leave is removed: pytest keeps it until all have run, which is many GiB."""
+    directory = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
+    yield
+    if directory and not getattr(request.node, "has_failed", False):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 @pytest.fixture
 def stores(tmp_path):
-    yield Stores(tmp_path)
-    # pytest keeps the directories of some runs; what is in the stores is large.
-    for directory in (tmp_path / "stores", form.fast_tiers(tmp_path / "stores")):
-        shutil.rmtree(directory, ignore_errors=True)
+    return Stores(tmp_path)
 
 
 @pytest.fixture
