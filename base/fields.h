@@ -18,13 +18,13 @@
 //   other aggregates       their fields, one after the other. If one has `bool possible() const`,
 //                          what was decoded must be so.
 //
-// A struct that is large may say how large it will be about, by `std::size_t room() const`, so that
-// the room for its bytes is made at once.
+// The room for what something is encoded as is made at once, but for what encodes itself and does
+// not say how large it is, by `std::size_t encoded_size() const`.
 //
 // Decoding takes untrusted bytes: whatever cannot be fails the Decoder, and a count is compared
 // with what is left, at the least size of an item, before anything is allocated. Nor does a count
-// alone allocate more memory than there are bytes left: what items take beyond that grows as they
-// are decoded. A struct has at most 19 fields, no base, no C array.
+// alone allocate more than twice as much memory as there are bytes left: what items take beyond
+// that grows as they are decoded. A struct has at most 19 fields, no base, no C array.
 #pragma once
 
 #include <algorithm>
@@ -195,7 +195,56 @@ constexpr std::size_t least_encoded_size() {
   }
 }
 
+// Whether all Ts are encoded as equally many bytes.
+template <typename T>
+constexpr bool has_one_encoded_size() {
+  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || fields::is_raw<T>) {
+    return true;
+  } else if constexpr (std::is_same_v<T, std::string> || fields::is_vector<T> ||
+                       fields::is_set<T> || fields::is_pair<T> || fields::is_optional<T> ||
+                       fields::EncodesItself<T>) {
+    return false;
+  } else {
+    return []<typename... Field>(std::type_identity<std::tuple<Field&...>>) {
+      return (has_one_encoded_size<Field>() && ...);
+    }(std::type_identity<decltype(fields_of(std::declval<T&>()))>());
+  }
+}
+
 // ---- Encoding ---------------------------------------------------------------------------------
+
+// The bytes that it is encoded as; fewer where something does not say how large it is.
+template <typename T>
+std::size_t encoded_size(const T& value) {
+  if constexpr (has_one_encoded_size<T>()) {
+    return least_encoded_size<T>();
+  } else if constexpr (std::is_same_v<T, NodeSet>) {
+    return sizeof(std::uint16_t) + value.size() * sizeof(NodeIndex);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return sizeof(std::uint32_t) + value.size();
+  } else if constexpr (fields::is_vector<T> || fields::is_set<T>) {
+    using Item = typename T::value_type;
+    if constexpr (has_one_encoded_size<Item>()) {
+      return sizeof(std::uint32_t) + value.size() * least_encoded_size<Item>();
+    } else {
+      std::size_t bytes = sizeof(std::uint32_t);
+      for (const auto& item : value) bytes += encoded_size(item);
+      return bytes;
+    }
+  } else if constexpr (fields::is_pair<T>) {
+    return encoded_size(value.first) + encoded_size(value.second);
+  } else if constexpr (fields::is_optional<T>) {
+    return 1 + (value ? encoded_size(*value) : 0);
+  } else if constexpr (requires { value.encoded_size(); }) {
+    return value.encoded_size();
+  } else if constexpr (fields::EncodesItself<T>) {
+    return 0;
+  } else {
+    return std::apply(
+        [](const auto&... field) { return (std::size_t{0} + ... + encoded_size(field)); },
+        fields_of(value));
+  }
+}
 
 template <typename T>
 void put_fields(Encoder& e, const T& value) {
@@ -236,7 +285,7 @@ void put_fields(Encoder& e, const T& value) {
 template <typename T>
 Bytes encoded(const T& value) {
   Encoder e;
-  if constexpr (requires { value.room(); }) e.make_room(value.room());
+  e.make_room(encoded_size(value));
   put_fields(e, value);
   return e.take();
 }
@@ -282,7 +331,8 @@ void get_fields(Decoder& d, T& value) {
       value.resize(count);
       if (!value.empty()) d.get_raw(value.data(), std::span(value).size_bytes());
     } else {
-      value.reserve(d.room_for(count, sizeof(Item)));
+      // Mostly all of them: moving many once more would cost as much as decoding them.
+      value.reserve(d.room_for(count, (sizeof(Item) + 1) / 2));
       for (std::uint32_t i = 0; i < count && d.ok(); ++i) get_fields(d, value.emplace_back());
     }
   } else if constexpr (fields::is_set<T>) {

@@ -179,8 +179,11 @@ void overlay(Block& below, const Block& above) {
     piece.placement = piece.is_zero() ? 0 : numbers[piece.placement];
     return piece;
   };
-  if (below.pieces.empty() || below.pieces.back().end() <= above.pieces.front().begin ||
-      above.pieces.size() <= below.pieces.size() / kManyMore) {
+  if (below.pieces.empty() || below.pieces.back().end() <= above.pieces.front().begin) {
+    const std::size_t first = below.pieces.size();
+    below.pieces.insert(below.pieces.end(), above.pieces.begin(), above.pieces.end());
+    for (Piece& piece : std::span(below.pieces).subspan(first)) piece = moved(piece);
+  } else if (above.pieces.size() <= below.pieces.size() / kManyMore) {
     for (const Piece& piece : above.pieces) {
       const Piece inserted = moved(piece);
       replace(below.pieces, piece.begin, piece.end(), &inserted);

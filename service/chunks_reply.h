@@ -42,6 +42,7 @@ class ChunksReply {
 
   bool operator==(const ChunksReply&) const = default;
 
+  std::size_t encoded_size() const { return body_.size(); }
   void encode(Encoder& e) const { e.put_raw(body_.data(), body_.size()); }
   static ChunksReply decode(Decoder& d);
   // The same without a copy. from_body() takes what decode() takes: nothing else must follow.

@@ -364,6 +364,7 @@ Status FileChunks::append(std::span<const store::SegmentChunk> chunks,
 
 Result<PutReply> FileChunks::put(const PutChunks& request) {
   std::vector<Fingerprint> fingerprints;
+  fingerprints.reserve(request.chunks.size());
   for (const PutChunk& chunk : request.chunks) {
     if (chunk.placement >= request.placements.size()) {
       return Status(Code::kArgument, "a chunk came with a placement that is not there");

@@ -69,6 +69,7 @@ std::vector<std::uint8_t> NodeCommit::refer(const References& request) {
     numbers.push_back(chunks_.intern(placement));
   }
   std::vector<Fingerprint> names;
+  names.reserve(request.chunks.size());
   for (const Reference& chunk : request.chunks) names.push_back(chunk.fingerprint);
   const std::vector<store::ChunkLocation> locations = chunks_.locate(names);
   std::vector<std::uint8_t> missing(names.size());

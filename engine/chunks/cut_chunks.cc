@@ -1,12 +1,20 @@
 #include "engine/chunks/cut_chunks.h"
 
+#include <algorithm>
+
 namespace dedup::engine {
+
+RunCursor::RunCursor(std::span<const DumpRun> runs, std::uint32_t chunk_size)
+    : runs_(runs), chunk_size_(chunk_size) {
+  for (const DumpRun& run : runs) left_ += plan::chunk_count(run.length, chunk_size);
+}
 
 RunCursor::Chunk RunCursor::next() {
   for (;;) {
     if (run_ != nullptr) {
       const plan::Cut cut = cutter_.next();
       if (cut.length > 0) {
+        left_ -= plan::chunk_count(cut.length, chunk_size_);
         return {run_->file_offset + cut.offset, {run_->data + cut.offset, cut.length}, cut.zero};
       }
     }
@@ -25,6 +33,7 @@ class ChunkCollector {
   // it equals, or the next number if there is none.
   template <typename NumberOf>
   CutChunks collect(RunCursor& cursor, std::uint64_t most, NumberOf&& number_of) {
+    out_.chunks_.reserve(std::min(most, cursor.left()));
     for (std::uint64_t count = 0; count < most;) {
       const RunCursor::Chunk chunk = cursor.next();
       if (chunk.data.empty()) break;

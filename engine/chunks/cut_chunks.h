@@ -17,8 +17,7 @@ namespace dedup::engine {
 class RunCursor {
  public:
   // `runs` must outlive the cursor.
-  RunCursor(std::span<const DumpRun> runs, std::uint32_t chunk_size)
-      : runs_(runs), chunk_size_(chunk_size) {}
+  RunCursor(std::span<const DumpRun> runs, std::uint32_t chunk_size);
 
   struct Chunk {
     std::uint64_t file_offset = 0;
@@ -26,10 +25,13 @@ class RunCursor {
     bool zero = false;
   };
   Chunk next();
+  // How many there are still, at most.
+  std::uint64_t left() const { return left_; }
 
  private:
   std::span<const DumpRun> runs_;
   std::uint32_t chunk_size_;
+  std::uint64_t left_ = 0;
   std::size_t next_ = 0;
   const DumpRun* run_ = nullptr;
   plan::ChunkCutter cutter_{{}, 1};

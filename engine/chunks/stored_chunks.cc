@@ -66,6 +66,10 @@ Status StoredChunks::look(NamedChunks& chunks, const service::DumpRound& round) 
     service::Look request{identity_, round, {}, {}, {}};
     if (index_.reader) request.searched = index_.reader->attempt();
     asked.clear();
+    const std::size_t most = std::min<std::size_t>(chunks.size() - i, kAskAtOnce);
+    asked.reserve(most);
+    request.names.reserve(most);
+    request.shared.reserve(most);
     for (; i < chunks.size() && asked.size() < kAskAtOnce; ++i) {
       if (chunks.is_held(i)) continue;
       asked.push_back(i);

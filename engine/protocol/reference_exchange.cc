@@ -34,15 +34,15 @@ Status impossible() {
   return {Code::kInternal, "a rank sent references that cannot be"};
 }
 
-// What the ranks that were asked say.
-Status take(const std::vector<Post>& posts, const ReferencesByNode& requests,
+// What the ranks that were asked say. `asked`: of how many chunks each node was.
+Status take(const std::vector<Post>& posts, const std::map<NodeIndex, std::size_t>& asked,
             LackingByNode& lacking) {
   for (const Post& post : posts) {
     auto items = decoded<std::vector<FromNode>>(post.what);
     if (!items) return impossible();
     for (auto& [node, flags] : *items) {
-      const auto asked = requests.find(node);
-      const bool is_answer = asked != requests.end() && asked->second.chunks.size() == flags.size();
+      const auto count = asked.find(node);
+      const bool is_answer = count != asked.end() && count->second == flags.size();
       if (!is_answer) return impossible();
       lacking[node] = std::move(flags);
     }
@@ -110,16 +110,18 @@ Status ReferenceExchange::bring(const std::vector<Post>& posts, std::vector<Part
 }
 
 Result<ReferenceExchange::Answer> ReferenceExchange::ask(const Status& mine,
-                                                         const ReferencesByNode& requests) const {
+                                                         ReferencesByNode requests) const {
   const Ranks& ranks = file_.ranks();
   Status status = mine;
   std::vector<Part> parts;
   LackingByNode lacking;
+  std::map<NodeIndex, std::size_t> asked;
   if (grid_.is_member()) {
     std::map<int, std::vector<ToNode>> by_rank;
     if (status.is_ok()) {
-      for (const auto& [node, request] : requests) {
-        by_rank[ranks.speaker_for(node)].emplace_back(node, request);
+      for (auto& [node, request] : requests) {
+        asked[node] = request.chunks.size();
+        by_rank[ranks.speaker_for(node)].emplace_back(node, std::move(request));
       }
     }
     const auto posts = grid_.deliver(posts_of(ranks.rank(), by_rank));
@@ -141,7 +143,7 @@ Result<ReferenceExchange::Answer> ReferenceExchange::ask(const Status& mine,
         part.node, std::vector<std::uint8_t>(flags.begin(), flags.end()));
   }
   const auto posts = grid_.deliver(posts_of(ranks.rank(), by_rank));
-  answer.heard = posts.is_ok() ? take(*posts, requests, answer.lacking) : posts.status();
+  answer.heard = posts.is_ok() ? take(*posts, asked, answer.lacking) : posts.status();
   return answer;
 }
 

@@ -32,7 +32,7 @@ class ReferenceExchange {
     Status heard;              // whether this rank has heard of all of these
   };
   // Collective; `mine`: whether this rank goes on. The error of any rank is every rank's.
-  Result<Answer> ask(const Status& mine, const ReferencesByNode& requests) const;
+  Result<Answer> ask(const Status& mine, ReferencesByNode requests) const;
 
  private:
   // What came to this rank: by whom, to which node, which of the chunks that the node is told of.

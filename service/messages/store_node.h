@@ -320,6 +320,7 @@ class ChunkBytes {
   }
   std::span<const std::byte> view() const { return own_.empty() ? others_ : own_; }
 
+  std::size_t encoded_size() const { return sizeof(std::uint32_t) + view().size(); }
   void encode(Encoder& encoder) const { encoder.put_bytes(view()); }
   static ChunkBytes decode(Decoder& decoder) { return of(decoder.get_bytes()); }
 
@@ -352,11 +353,6 @@ struct PutChunks {
   static constexpr Opcode kOpcode = Opcode::kPutChunks;
   using Reply = PutReply;
   bool possible() const { return all_are_placed(chunks, placements); }
-  std::size_t room() const {
-    std::size_t bytes = 0;
-    for (const PutChunk& chunk : chunks) bytes += sizeof(PutChunk) + chunk.data.view().size();
-    return bytes;
-  }
 };
 // The node gets those of these chunks that it does not hold from the nodes that have them, and
 // stores them as if they came with PutChunks. It is done beside the service (executor.h), and
