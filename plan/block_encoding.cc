@@ -3,6 +3,7 @@
 #include "base/codec.h"
 #include "base/varint.h"
 #include "plan/block.h"
+#include "plan/cut.h"
 
 namespace dedup {
 namespace {
@@ -15,7 +16,8 @@ enum Flag : std::uint8_t {
   kPart = 8,        // not a whole chunk
   kPlacement = 16,  // another placement than that of the chunk before
   kShort = 32,      // the fingerprint's last twelve bytes are zeros and left out
-  kKnownFlags = 63,
+  kRepeated = 64,   // the fingerprint of a piece before
+  kKnownFlags = 127,
 };
 
 constexpr std::size_t kShortFingerprint = 20;
@@ -29,17 +31,41 @@ bool is_whole(const Piece& piece) {
   return piece.chunk_offset == 0 && piece.length == piece.chunk_length;
 }
 
-void put_piece(Encoder& out, const Piece& piece, const Piece& before, std::uint32_t placement) {
+// For each piece, how many before it the last one of the same fingerprint is; 0 if there is none.
+// Counted so, what is far from a change is encoded as before it.
+std::vector<std::uint32_t> repeats(const std::vector<Piece>& pieces) {
+  std::vector<std::uint32_t> back(pieces.size());
+  std::vector<std::uint32_t> last;  // of each fingerprint
+  plan::FingerprintTable known;
+  known.reset(pieces.size());
+  for (std::uint32_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].is_zero()) continue;
+    const std::uint32_t number =
+        known.find_or_enter(pieces[i].fingerprint, static_cast<std::uint32_t>(last.size()),
+                            [&](std::uint32_t one) { return pieces[last[one]].fingerprint; });
+    if (number == last.size()) {
+      last.push_back(i);
+    } else {
+      back[i] = i - last[number];
+      last[number] = i;
+    }
+  }
+  return back;
+}
+
+void put_piece(Encoder& out, const Piece& piece, const Piece& before, std::uint32_t placement,
+               std::uint32_t back) {
   const bool zero = piece.is_zero();
   const bool part = !zero && !is_whole(piece);
   const bool other_placement = !zero && piece.placement != placement;
-  const bool shortened = !zero && is_short(piece.fingerprint);
+  const bool shortened = !zero && back == 0 && is_short(piece.fingerprint);
   unsigned flags = zero ? kZero : 0;
   if (piece.begin != before.end()) flags |= kGap;
   if (piece.length != before.length) flags |= kLength;
   if (part) flags |= kPart;
   if (other_placement) flags |= kPlacement;
   if (shortened) flags |= kShort;
+  if (back != 0) flags |= kRepeated;
   out.put(static_cast<std::uint8_t>(flags));
   if (flags & kGap) put_varint(out, piece.begin - before.end());
   if (flags & kLength) put_varint(out, piece.length);
@@ -48,14 +74,18 @@ void put_piece(Encoder& out, const Piece& piece, const Piece& before, std::uint3
     put_varint(out, piece.chunk_length);
   }
   if (other_placement) put_varint(out, piece.placement);
-  if (!zero) {
+  if (back != 0) {
+    put_varint(out, back);
+  } else if (!zero) {
     out.put_raw(piece.fingerprint.bytes.data(),
                 shortened ? kShortFingerprint : piece.fingerprint.bytes.size());
   }
 }
 
-// Fails the decoder on a piece that cannot follow `before`.
-Piece get_piece(Decoder& in, const Piece& before, std::uint32_t placement, std::size_t placements) {
+// Fails the decoder on a piece that cannot follow these.
+Piece get_piece(Decoder& in, const std::vector<Piece>& pieces, std::uint32_t placement,
+                std::size_t placements) {
+  const Piece before = pieces.empty() ? Piece() : pieces.back();
   Piece piece;
   const auto flags = in.get<std::uint8_t>();
   if ((flags & ~kKnownFlags) != 0) in.fail();
@@ -64,7 +94,7 @@ Piece get_piece(Decoder& in, const Piece& before, std::uint32_t placement, std::
   piece.length = (flags & kLength) != 0 ? get_varint_below(in, kBlockSpan + 1) : before.length;
   if (piece.length == 0 || piece.length > kBlockSpan - piece.begin) in.fail();
   if ((flags & kZero) != 0) {
-    if ((flags & (kPart | kPlacement | kShort)) != 0) in.fail();
+    if ((flags & (kPart | kPlacement | kShort | kRepeated)) != 0) in.fail();
     return piece;
   }
   piece.chunk_length = piece.length;
@@ -73,8 +103,17 @@ Piece get_piece(Decoder& in, const Piece& before, std::uint32_t placement, std::
     piece.chunk_length = get_varint_below(in, kMaxChunkSize + 1);
   }
   piece.placement = (flags & kPlacement) != 0 ? get_varint_below(in, placements) : placement;
-  in.get_raw(piece.fingerprint.bytes.data(),
-             (flags & kShort) != 0 ? kShortFingerprint : piece.fingerprint.bytes.size());
+  if ((flags & kRepeated) != 0) {
+    const std::uint32_t back = get_varint_below(in, pieces.size() + 1);
+    if (back == 0 || (flags & kShort) != 0 || pieces[pieces.size() - back].is_zero()) {
+      in.fail();
+    } else {
+      piece.fingerprint = pieces[pieces.size() - back].fingerprint;
+    }
+  } else {
+    in.get_raw(piece.fingerprint.bytes.data(),
+               (flags & kShort) != 0 ? kShortFingerprint : piece.fingerprint.bytes.size());
+  }
   if (piece.chunk_length > kMaxChunkSize || piece.placement >= placements ||
       std::uint64_t{piece.chunk_offset} + piece.length > piece.chunk_length) {
     in.fail();
@@ -89,10 +128,12 @@ void Block::encode(Encoder& out) const {
   put_varint(out, placements.size());
   for (const plan::Placement& one : placements) one.encode(out);
   put_varint(out, pieces.size());
+  const std::vector<std::uint32_t> back = repeats(pieces);
   Piece before;
   std::uint32_t placement = 0;
-  for (const Piece& piece : pieces) {
-    put_piece(out, piece, before, placement);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    put_piece(out, piece, before, placement, back[i]);
     before = piece;
     if (!piece.is_zero()) placement = piece.placement;
   }
@@ -110,13 +151,11 @@ Block Block::decode(Decoder& in) {
   }
   const std::uint32_t pieces = get_varint_below(in, in.left() + 1);
   block.pieces.reserve(in.room_for(pieces, kShortFingerprint));
-  Piece before;
   std::uint32_t placement = 0;
   while (block.pieces.size() < pieces) {
-    const Piece piece = get_piece(in, before, placement, block.placements.size());
+    const Piece piece = get_piece(in, block.pieces, placement, block.placements.size());
     if (!in.ok()) break;
     block.pieces.push_back(piece);
-    before = piece;
     if (!piece.is_zero()) placement = piece.placement;
   }
   return block;

@@ -29,7 +29,7 @@ inline constexpr Kind kMark{"DEDUPMRK", 1, "mark"};
 inline constexpr Kind kSegment{"DEDUPSEG", 2, "segment", 2};
 inline constexpr Kind kLog{"DEDUPLOG", 1, "log"};
 inline constexpr Kind kIndex{"DEDUPIDX", 4, "index"};
-inline constexpr Kind kShard{"DEDUPSHD", 4, "recipe shard"};
+inline constexpr Kind kShard{"DEDUPSHD", 5, "recipe shard"};
 inline constexpr Kind kRecord{"DEDUPREC", 2, "commit record"};
 inline constexpr Kind kPlaceholder{"DEDUPPLH", 1, "placeholder"};
 inline constexpr Kind kTier{"DEDUPTIE", 1, "tier"};

@@ -21,7 +21,7 @@ HINTS = {"redundancy": "xor:2", "chunk_size": 512}
 NODES = ["n0", "n1", "n2"]  # that a folder has now; those before stripes have two
 FORMATS = pathlib.Path(__file__).resolve().parents[1] / "data" / "formats"
 FOLDERS = sorted(FORMATS.iterdir())
-HAVE_KEPT = ["2026-11-kept", "2026-11-differences", "2026-11-stripes"]
+HAVE_KEPT = ["2026-11-kept", "2026-11-differences", "2026-11-stripes", "2026-11-repeats"]
 
 
 def generations():

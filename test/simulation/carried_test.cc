@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -50,25 +51,28 @@ class Carried : public testing::Test {
     job.reset();
   }
 
-  // On these nodes.
-  void write(std::uint64_t number, std::uint8_t value, const NodeSet& nodes) {
-    const Bytes bytes(kSize, std::byte(value));
-    Fingerprint fingerprint;
-    const store::Digest digest = store::format::sha256(bytes);
-    std::copy(digest.begin(), digest.end(), fingerprint.bytes.begin());
+  // On these nodes. The first pieces, all of which are different, have the value; the others are as
+  // write_all() has them.
+  void write(std::uint64_t number, std::uint8_t value, const NodeSet& nodes,
+             std::uint32_t first = kPieces) {
     const auto placement = plan::Placement::copies_on(nodes);
-    const service::PutChunks put{
-        file->identity(), {placement}, {service::PutChunk::sealed(fingerprint, 0, bytes)}};
-    for (const NodeIndex node : nodes) ASSERT_TRUE(file->client().call(node, put).is_ok());
+    service::PutChunks put{file->identity(), {placement}, {}};
     Block block{{}, {placement}};
     for (std::uint32_t i = 0; i < kPieces; ++i) {
+      Bytes bytes(kSize, static_cast<std::byte>(i < first ? value : 1 + number));
+      std::memcpy(bytes.data(), &i, sizeof i);  // none twice: a block names each once
+      Fingerprint fingerprint;
+      const store::Digest digest = store::format::sha256(bytes);
+      std::copy(digest.begin(), digest.end(), fingerprint.bytes.begin());
+      put.chunks.push_back(service::PutChunk::sealed(fingerprint, 0, std::move(bytes)));
       block.pieces.push_back({i * kSize, kSize, 0, kSize, 0, fingerprint});
     }
+    for (const NodeIndex node : nodes) ASSERT_TRUE(file->client().call(node, put).is_ok());
     const NodeIndex home = file->block_home(number);
     const service::WriteChunks chunks{file->identity(), {{number, block}}, false};
     ASSERT_TRUE(file->client().call(home, chunks).is_ok());
     ASSERT_TRUE(engine::extend(*file, number * kBlockSpan + kPieces * kSize).is_ok());
-    expected[number] = fingerprint;
+    expected[number] = block.pieces.front().fingerprint;
   }
   void write_all() {
     const std::vector<NodeSet> places = {{0, 1}, {0, 2}, {1, 2}};
@@ -198,12 +202,12 @@ TEST_F(Carried, IsWhatADonorHas) {
   ASSERT_TRUE(file->view()->donor);
   EXPECT_EQ(file->view()->donor->record.identity, donor);
   write_all();
-  write(5, 100, {1, 2});
+  write(5, 100, {1, 2}, 10);
   commit_counted();
   EXPECT_EQ(count(whole), 2u);
   EXPECT_EQ(count(carried), 2 * (kBlockCount - 1));
   EXPECT_LT(sent, 2 * kEncoded + kTables);
-  // The block that changed is one chunk, again and again: a short difference to what the donor has.
+  // Little of the block changed: a short difference to what the donor has.
   EXPECT_GT(written(), 0u);
   EXPECT_LT(written(), kEncoded);
   expect_recipe();
@@ -215,7 +219,7 @@ TEST_F(Carried, IsWhatADonorHas) {
   // Who shares with it in turn.
   start(3, {0, 1, 2}, 2);
   write_all();
-  write(5, 100, {1, 2});
+  write(5, 100, {1, 2}, 10);
   commit_counted();
   EXPECT_EQ(count(whole), 0u);
   EXPECT_EQ(count(carried), 2 * kBlockCount);
@@ -239,7 +243,7 @@ TEST_F(Carried, IsNothingOfADonorThatTheFileDoesNotHave) {
     ASSERT_TRUE(store.is_ok());
     const auto index = (*store)->index(file->identity(), file->view()->base());
     ASSERT_TRUE(index.is_ok());
-    EXPECT_EQ((*index)->size(), node == 0 ? 2u : 1u);
+    EXPECT_EQ((*index)->size(), (node == 0 ? 2u : 1u) * kPieces);
   }
 }
 

@@ -111,6 +111,83 @@ TEST(BlockEncoding, TakesAtMostThirtySixBytesAChunk) {
   EXPECT_LE(encode_block(block).size(), 1024u * 34);
 }
 
+// What data repeat within a block is named once.
+TEST(BlockEncoding, NamesAFingerprintOnce) {
+  test::Random random(5);
+  std::vector<Fingerprint> names;
+  for (int i = 0; i < 100; ++i) names.push_back(test::random_fingerprint(random));
+  names[7] = {};  // of content that nobody knows
+  Block block;
+  block.placements = {Placement::copies_on({0, 1, 2}), Placement::copies_on({3})};
+  for (std::uint32_t i = 0; i < 1024; ++i) {
+    if (i % 10 == 9) {
+      block.pieces.push_back({i * 4096, 4096, 0, 0, 0, {}});
+      continue;
+    }
+    const std::size_t name = i < names.size() ? i : test::below(random, names.size());
+    // One that is kept in two ways, and parts of one.
+    block.pieces.push_back(
+        {i * 4096, 4096, i % 5 == 0 ? 100u : 0u, 8192, i % 50 == 0 ? 1u : 0u, names[name]});
+  }
+  Encoder out;
+  block.encode(out);
+  EXPECT_LE(out.size(), 100 * 38 + 924 * 8);
+  Decoder in(out.bytes());
+  const Block back = Block::decode(in);
+  ASSERT_TRUE(in.ok() && in.at_end());
+  ASSERT_EQ(back.pieces.size(), block.pieces.size());
+  EXPECT_EQ(sources(back, kBlockSpan / 64), sources(block, kBlockSpan / 64));
+  for (std::size_t i = 0; i < block.pieces.size(); ++i) {
+    if (block.pieces[i].is_zero()) continue;
+    EXPECT_EQ(back.pieces[i].fingerprint, block.pieces[i].fingerprint) << i;
+    EXPECT_EQ(back.pieces[i].placement, block.pieces[i].placement) << i;
+  }
+}
+
+// Whoever has changed a piece has changed what stands for it and for the next of its kind alone.
+TEST(BlockEncoding, StaysAsItWasFarFromAChange) {
+  test::Random random(6);
+  Block block;
+  block.placements = {Placement::copies_on({0, 1})};
+  std::vector<Fingerprint> names;
+  for (int i = 0; i < 50; ++i) names.push_back(test::random_fingerprint(random));
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    block.pieces.push_back({i * 4096, 4096, 0, 4096, 0, names[i % names.size()]});
+  }
+  const Bytes before = encode_block(block);
+  block.pieces[500].fingerprint = test::random_fingerprint(random);
+  const Bytes after = encode_block(block);
+  const auto first = std::mismatch(before.begin(), before.end(), after.begin());
+  const auto last = std::mismatch(before.rbegin(), before.rend(), after.rbegin());
+  EXPECT_LE((before.end() - first.first) - (last.first - before.rbegin()), 200);
+}
+
+TEST(BlockEncoding, RefusesAFingerprintOfNoPiece) {
+  // One placement on node 0, and two pieces, of which the second repeats the first.
+  Block block;
+  block.placements = {Placement::copies_on({0})};
+  block.pieces = {{0, 512, 0, 512, 0, {}}, {512, 512, 0, 512, 0, {}}};
+  const Bytes sound = encode_block(block);
+  ASSERT_EQ(decode_block(sound)->pieces.size(), 2u);
+  ASSERT_EQ(sound.back(), std::byte{1});
+  for (const unsigned back : {0u, 2u}) {
+    Bytes damaged = sound;
+    damaged.back() = static_cast<std::byte>(back);
+    EXPECT_EQ(decode_block(damaged).status().code(), Code::kCorrupt);
+  }
+  // Not with a shortened one.
+  Bytes both = sound;
+  both[both.size() - 2] |= std::byte{32};
+  EXPECT_EQ(decode_block(both).status().code(), Code::kCorrupt);
+  // Nor of zeros.
+  block.pieces = {{0, 512, 0, 0, 0, {}}, {512, 512, 0, 512, 0, {}}};
+  Bytes zeros = encode_block(block);
+  zeros.resize(zeros.size() - 20);
+  zeros.back() = std::byte{64};
+  zeros.push_back(std::byte{1});
+  EXPECT_EQ(decode_block(zeros).status().code(), Code::kCorrupt);
+}
+
 Bytes bytes_of(std::initializer_list<unsigned> values) {
   Bytes bytes;
   for (const unsigned v : values) bytes.push_back(static_cast<std::byte>(v));
