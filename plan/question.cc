@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -11,8 +10,6 @@
 
 namespace dedup::plan {
 namespace {
-
-constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
 
 // Flags of a message of questions.
 constexpr std::uint64_t kHasRests = 1;
