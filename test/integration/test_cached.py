@@ -27,8 +27,8 @@ def site(tmp_path):
 @pytest.fixture
 def site_on_disk():
     with tempfile.TemporaryDirectory() as directory:
-        kind = subprocess.run(["stat", "-f", "-c", "%T", directory], stdout=subprocess.PIPE, text=True, check=True).stdout
-        if kind.strip() == "tmpfs":
+        stat = ["stat", "-f", "-c", "%T", directory]
+        if subprocess.run(stat, stdout=subprocess.PIPE, text=True, check=True).stdout.strip() == "tmpfs":
             pytest.skip("TMPDIR is a tmpfs, which does not note when what is mapped of a file changes")
         yield shared_site(pathlib.Path(directory))
 
