@@ -111,14 +111,10 @@ Result<DumpResult> Dumper::dump(std::span<const DumpRun> runs) {
   if (sizes.failed != 0) return agree(p_->state.topology.comm(), prepared);
   if (sizes.chunks != 0) DEDUP_TRY(comms.take(sizes.comms));
   DumpResult result;
-  std::uint64_t chunks = 0;
-  for (const DumpRun& run : runs) {
-    chunks += plan::chunk_count(run.length, p_->state.hints.chunk_size);
-  }
-  // Not touched before it is needed: runs of zeros take one piece for many chunks.
-  result.pieces.reserve(chunks);
-  Numbered<plan::Placement> placements;
   RunCursor cursor(runs, p_->state.hints.chunk_size);
+  // Not touched before it is needed: runs of zeros take one piece for many chunks.
+  result.pieces.reserve(cursor.left());
+  Numbered<plan::Placement> placements;
   const std::uint64_t most = p_->chunks_at_once();
   for (std::uint64_t done = 0; done < sizes.chunks; done += most) {
     const Status status = dump_round(p_->state, cursor, std::min(most, sizes.chunks - done),
