@@ -203,10 +203,11 @@ class FileWalk {
     if (store == in_use_.end()) return false;
     const auto entry = store->second.find(fingerprint);
     if (entry == store->second.end()) return false;
-    const auto segment = open_segment(*stores_[node], record_.identity, entry->second.segment);
-    if (!segment.is_ok()) return false;
+    const auto& readers = readers_.at(node);
+    const auto segment = readers.find(entry->second.segment);
+    if (segment == readers.end()) return false;
     out.resize(entry->second.length);
-    return (*segment)->read(entry->second, fingerprint, out).is_ok();
+    return segment->second->read(entry->second, fingerprint, out).is_ok();
   }
 
   Json check_stripe(const Stripe& stripe) {
@@ -471,7 +472,7 @@ class FileWalk {
                     std::map<Fingerprint, ChunkLocation>& in_use) {
     const Store& store = *stores_[node];
     DEDUP_ASSIGN(const auto index, store.index(record_.identity, record_.attempt));
-    std::map<std::uint64_t, std::unique_ptr<SegmentReader>> readers;
+    auto& readers = readers_[node];
     std::uint64_t live_bytes = 0;
     for (const IndexReader::SegmentUse& use : index->segments()) {
       live.insert(use.segment);
@@ -517,6 +518,8 @@ class FileWalk {
   std::map<Id128, Stripe> stripes_;
   // Of each store: where its index says that chunks are, and those that stripes need of it.
   std::map<NodeIndex, std::map<Fingerprint, ChunkLocation>> in_use_;
+  // Of each store, the segments that its index names.
+  std::map<NodeIndex, std::map<std::uint64_t, std::unique_ptr<SegmentReader>>> readers_;
   std::map<NodeIndex, std::set<Fingerprint>> needed_;
   std::uint64_t zero_bytes_ = 0;
   FingerprintCheck check_;
