@@ -19,7 +19,7 @@
 //                          what was decoded must be so.
 //
 // The room for what something is encoded as is made at once, but for what encodes itself and does
-// not say how large it is, by `std::size_t encoded_size() const`.
+// not say how large it is, at most, by `std::size_t encoded_size() const`.
 //
 // Decoding takes untrusted bytes: whatever cannot be fails the Decoder, and a count is compared
 // with what is left, at the least size of an item, before anything is allocated. Nor does a count
@@ -213,7 +213,7 @@ constexpr bool has_one_encoded_size() {
 
 // ---- Encoding ---------------------------------------------------------------------------------
 
-// The bytes that it is encoded as; fewer where something does not say how large it is.
+// The bytes that it is encoded as, at most; fewer where something does not say how large it is.
 template <typename T>
 std::size_t encoded_size(const T& value) {
   if constexpr (has_one_encoded_size<T>()) {

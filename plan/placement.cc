@@ -296,6 +296,12 @@ void Placement::encode(Encoder& e) const {
   }
 }
 
+std::size_t Placement::encoded_size() const {
+  if (kind_ != Kind::kStripe) return encoded_at_most(nodes_.size());
+  constexpr std::size_t kMostOfNumber = 3;  // of a node or a kind
+  return kMostOfNumber + sizeof(Id128) + 3 + kMostOfNumber * unit_.nodes.size();
+}
+
 Placement Placement::decode(Decoder& d) {
   Placement placement;
   const std::uint32_t size = get_varint_below(d, 2 * kOtherKinds);

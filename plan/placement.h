@@ -178,6 +178,7 @@ class Placement {
   // As in a recipe (doc/format.md, "Block"): copies as the set of their nodes, which begins with
   // its size; a number from 2^16 on is another kind.
   void encode(Encoder& e) const;
+  std::size_t encoded_size() const;  // at most
   // Bytes that copies on `nodes` nodes take, encoded, at most.
   static constexpr std::size_t encoded_at_most(std::size_t nodes) { return 3 + 3 * nodes; }
   // Fails the decoder on what cannot be. A kind that this software does not know fails it too: then

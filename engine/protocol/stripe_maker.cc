@@ -1,6 +1,7 @@
 #include "engine/protocol/stripe_maker.h"
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -164,6 +165,7 @@ void StripeMaker::send(std::span<const NewStripe> stripes, std::span<const std::
           {made.stripe, static_cast<std::uint8_t>(stripes[made.stripe].units.size() + p),
            static_cast<std::uint32_t>(data.size()), parity.seal, std::move(made.tables[p])});
     }
+    std::move(made.bytes.begin(), made.bytes.end(), std::back_inserter(spare_));
   }
   for (std::size_t i = 0; i < out_.size(); ++i) out_[i].said = encoded(said[i]);
 }
@@ -263,11 +265,12 @@ StripeMaker::Made StripeMaker::encode(const NewStripe& stripe, std::uint32_t num
     longest = std::max(longest, unit.bytes.size());
     chunks.push_back(unit.chunks);
   }
-  std::vector<Bytes> parities(code.m(), Bytes(longest));
+  Made made{number, {}, {}, {}};
+  for (unsigned p = 0; p < code.m(); ++p) made.bytes.push_back(zeros(longest));
   for (std::size_t begin = 0; begin < longest; begin += kStretch) {
     const std::size_t end = std::min(longest, begin + kStretch);
     std::vector<std::span<std::byte>> to;
-    for (Bytes& parity : parities) to.push_back(std::span(parity).subspan(begin, end - begin));
+    for (Bytes& parity : made.bytes) to.push_back(std::span(parity).subspan(begin, end - begin));
     for (unsigned slot = 0; slot < code.k(); ++slot) {
       const std::span<const std::byte> bytes = units[slot].bytes;
       if (bytes.size() <= begin) continue;
@@ -275,15 +278,25 @@ StripeMaker::Made StripeMaker::encode(const NewStripe& stripe, std::uint32_t num
     }
   }
   const Bytes table = plan::encode_stripe_table(chunks);
-  Made made{number, {}, {}};
   for (unsigned p = 0; p < code.m(); ++p) {
     const unsigned slot = code.k() + p;
     made.tables.push_back(service::PutChunk::sealed(
         plan::part_name(stripe.id, plan::Part::kWholeTable, slot), 0, table));
-    made.parities.push_back(service::PutChunk::sealed(
-        plan::part_name(stripe.id, plan::Part::kParity, slot), 0, std::move(parities[p])));
+    made.parities.push_back(
+        service::PutChunk::sealed(plan::part_name(stripe.id, plan::Part::kParity, slot), 0,
+                                  service::ChunkBytes::of(made.bytes[p])));
   }
   return made;
+}
+
+Bytes StripeMaker::zeros(std::size_t size) {
+  Bytes bytes;
+  if (!spare_.empty()) {
+    bytes = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  bytes.assign(size, std::byte{});
+  return bytes;
 }
 
 // To the node of that slot, with others of the round.

@@ -67,6 +67,7 @@ class StripeMaker {
     std::uint32_t stripe = 0;
     std::vector<service::PutChunk> tables;    // by parity; of the first, and the
     std::vector<service::PutChunk> parities;  // first, nothing is left: the encoder keeps them
+    std::vector<Bytes> bytes;                 // of the parities
   };
   // A unit that came.
   struct Arrived {
@@ -97,7 +98,8 @@ class StripeMaker {
   bool is_possible(const plan::UnitChunks& unit) const;
   bool is_kept_here(std::span<const NewStripe> stripes, const SentParity& parity) const;
   bool holds(const SentUnit& unit, std::span<const std::byte> bytes) const;
-  static Made encode(const NewStripe& stripe, std::uint32_t number, std::span<const Arrived> units);
+  Made encode(const NewStripe& stripe, std::uint32_t number, std::span<const Arrived> units);
+  Bytes zeros(std::size_t size);
   void put(const NewStripe& stripe, std::uint32_t number, unsigned slot, service::PutChunk table,
            service::PutChunk parity);
   void begin_puts();
@@ -112,6 +114,9 @@ class StripeMaker {
   Figures figures_;
   std::map<std::uint32_t, std::uint32_t> stored_;  // parities, by stripe, by this rank's nodes
   std::vector<Made> made_;
+  // What parities were in, for the next ones: memory that is new takes longer to come by than what
+  // is made in it.
+  std::vector<Bytes> spare_;
   std::deque<Putting> puts_;
   std::vector<Letter> out_;
   std::vector<Letter> in_;
