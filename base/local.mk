@@ -25,6 +25,7 @@ libdedup_core_la_SOURCES += \
   base/piece.h \
   base/ranks.cc \
   base/ranks.h \
+  base/spare_bytes.h \
   base/status.cc \
   base/status.h \
   base/store_place.cc \
@@ -52,6 +53,7 @@ base_unit_tests = \
   test/unit/base_hasher_test.cc \
   test/unit/base_lru_test.cc \
   test/unit/base_ranks_test.cc \
+  test/unit/base_spare_bytes_test.cc \
   test/unit/base_status_test.cc \
   test/unit/base_text_test.cc \
   test/unit/base_types_test.cc \

@@ -31,12 +31,6 @@ struct Letter {
   Bytes bulk;
 };
 
-// So many bytes, whatever they are: in memory that is there already, if it is not far too much.
-inline void make_size(Bytes& bytes, std::size_t size) {
-  if (bytes.capacity() / 2 > size) Bytes().swap(bytes);
-  bytes.resize(size);
-}
-
 class Ranks {
  public:
   virtual ~Ranks() = default;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/spare_bytes.h"
 #include "base/warn.h"
 #include "base/xxh3.h"
 #include "engine/mpi/counts.h"
@@ -170,6 +171,8 @@ void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<co
   int self = 0;
   PMPI_Comm_rank(comm, &self);
   from.resize(partners.size());
+  SpareBytes memory;  // of what came before
+  for (Letter& letter : from) memory.give(std::move(letter.bulk));
   std::vector<Envelopes> out(partners.size());
   std::vector<Envelopes> in(partners.size());
   std::vector<MPI_Request> sent;
@@ -201,8 +204,8 @@ void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<co
   each_other([&](std::size_t i, int partner) {
     wait(announced[i]);
     for (const Envelope& envelope : in[i]) envelope.check();
-    make_size(from[i].said, in[i][0].size);
-    make_size(from[i].bulk, in[i][1].size);
+    from[i].said.resize(in[i][0].size);
+    from[i].bulk = memory.take(in[i][1].size);
     incoming += sizeof(Envelopes) + in[i][0].size + in[i][1].size;
     for (Bytes* const bytes : {&from[i].said, &from[i].bulk}) {
       in_pieces(bytes->data(), bytes->size(), [&](std::byte* at, int count) {
@@ -213,7 +216,10 @@ void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<co
   PacedLink link(incoming);
   link.send(outgoing);
   for (std::size_t i = 0; i < partners.size(); ++i) {
-    if (partners[i] == self) from[i] = to[i];
+    if (partners[i] != self) continue;
+    from[i].said = to[i].said;
+    from[i].bulk = memory.take(to[i].bulk.size());
+    std::copy(to[i].bulk.begin(), to[i].bulk.end(), from[i].bulk.begin());
   }
   meanwhile();
   for (MPI_Request& request : received) wait(request);

@@ -1,7 +1,6 @@
 #include "engine/protocol/stripe_maker.h"
 
 #include <algorithm>
-#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -139,7 +138,8 @@ void StripeMaker::send(std::span<const NewStripe> stripes, std::span<const std::
       bytes[partner_of_parity(stripes, made, p)] += made.parities[p].data.view().size();
     }
   }
-  for (std::size_t i = 0; i < out_.size(); ++i) make_size(out_[i].bulk, bytes[i]);
+  for (Letter& letter : out_) memory_.give(std::move(letter.bulk));
+  for (std::size_t i = 0; i < out_.size(); ++i) out_[i].bulk = memory_.take(bytes[i]);
   std::vector<std::byte*> at;
   for (Letter& letter : out_) at.push_back(letter.bulk.data());
   for (std::size_t u = 0; u < units.size(); ++u) {
@@ -165,7 +165,7 @@ void StripeMaker::send(std::span<const NewStripe> stripes, std::span<const std::
           {made.stripe, static_cast<std::uint8_t>(stripes[made.stripe].units.size() + p),
            static_cast<std::uint32_t>(data.size()), parity.seal, std::move(made.tables[p])});
     }
-    std::move(made.bytes.begin(), made.bytes.end(), std::back_inserter(spare_));
+    for (Bytes& parity : made.bytes) memory_.give(std::move(parity));
   }
   for (std::size_t i = 0; i < out_.size(); ++i) out_[i].said = encoded(said[i]);
 }
@@ -266,7 +266,10 @@ StripeMaker::Made StripeMaker::encode(const NewStripe& stripe, std::uint32_t num
     chunks.push_back(unit.chunks);
   }
   Made made{number, {}, {}, {}};
-  for (unsigned p = 0; p < code.m(); ++p) made.bytes.push_back(zeros(longest));
+  for (unsigned p = 0; p < code.m(); ++p) {
+    Bytes& parity = made.bytes.emplace_back(memory_.take(longest));
+    std::fill(parity.begin(), parity.end(), std::byte{});
+  }
   for (std::size_t begin = 0; begin < longest; begin += kStretch) {
     const std::size_t end = std::min(longest, begin + kStretch);
     std::vector<std::span<std::byte>> to;
@@ -287,16 +290,6 @@ StripeMaker::Made StripeMaker::encode(const NewStripe& stripe, std::uint32_t num
                                   service::ChunkBytes::of(made.bytes[p])));
   }
   return made;
-}
-
-Bytes StripeMaker::zeros(std::size_t size) {
-  Bytes bytes;
-  if (!spare_.empty()) {
-    bytes = std::move(spare_.back());
-    spare_.pop_back();
-  }
-  bytes.assign(size, std::byte{});
-  return bytes;
 }
 
 // To the node of that slot, with others of the round.

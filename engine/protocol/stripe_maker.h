@@ -18,6 +18,7 @@
 
 #include "base/erasure.h"
 #include "base/ranks.h"
+#include "base/spare_bytes.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "engine/protocol/new_stripes.h"
@@ -99,7 +100,6 @@ class StripeMaker {
   bool is_kept_here(std::span<const NewStripe> stripes, const SentParity& parity) const;
   bool holds(const SentUnit& unit, std::span<const std::byte> bytes) const;
   Made encode(const NewStripe& stripe, std::uint32_t number, std::span<const Arrived> units);
-  Bytes zeros(std::size_t size);
   void put(const NewStripe& stripe, std::uint32_t number, unsigned slot, service::PutChunk table,
            service::PutChunk parity);
   void begin_puts();
@@ -114,9 +114,7 @@ class StripeMaker {
   Figures figures_;
   std::map<std::uint32_t, std::uint32_t> stored_;  // parities, by stripe, by this rank's nodes
   std::vector<Made> made_;
-  // What parities were in, for the next ones: memory that is new takes longer to come by than what
-  // is made in it.
-  std::vector<Bytes> spare_;
+  SpareBytes memory_;  // of parities and of what was sent
   std::deque<Putting> puts_;
   std::vector<Letter> out_;
   std::vector<Letter> in_;
