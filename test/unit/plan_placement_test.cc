@@ -353,6 +353,7 @@ TEST(PlanPlacement, EncodingOfCopies) {
     Decoder d(bytes);
     EXPECT_EQ(Placement::decode(d), placement);
     EXPECT_LE(bytes.size(), Placement::encoded_at_most(placement.nodes().size()));
+    EXPECT_LE(bytes.size(), placement.encoded_size());
     EXPECT_TRUE(d.ok());
     EXPECT_TRUE(d.at_end());
     if (bytes.size() < 2) continue;
@@ -457,6 +458,7 @@ TEST(PlanPlacement, UnitsAreEncodedAsTheyAre) {
     Decoder d(bytes);
     EXPECT_EQ(Placement::decode(d), placement);
     EXPECT_TRUE(d.ok() && d.at_end());
+    EXPECT_LE(bytes.size(), placement.encoded_size());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
       const std::span<const std::byte> all = bytes;
       Decoder cut(all.first(size));
@@ -464,6 +466,15 @@ TEST(PlanPlacement, UnitsAreEncodedAsTheyAre) {
       EXPECT_FALSE(cut.ok()) << size;
     }
   }
+}
+
+TEST(PlanPlacement, SaysWhatAUnitTakesWhateverItsNodes) {
+  StripeUnit stripe = stripe_of(2, 3, 2);
+  stripe.nodes = {65530, 65531, 65532, 65533, 65534};
+  const Placement placement = Placement::in_stripe(stripe);
+  Encoder e;
+  placement.encode(e);
+  EXPECT_LE(e.size(), placement.encoded_size());
 }
 
 TEST(PlanPlacement, UnitsThatCannotBeAreRefused) {
