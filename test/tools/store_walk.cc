@@ -518,9 +518,9 @@ class FileWalk {
   std::map<Id128, Stripe> stripes_;
   // Of each store: where its index says that chunks are, and those that stripes need of it.
   std::map<NodeIndex, std::map<Fingerprint, ChunkLocation>> in_use_;
+  std::map<NodeIndex, std::set<Fingerprint>> needed_;
   // Of each store, the segments that its index names.
   std::map<NodeIndex, std::map<std::uint64_t, std::unique_ptr<SegmentReader>>> readers_;
-  std::map<NodeIndex, std::set<Fingerprint>> needed_;
   std::uint64_t zero_bytes_ = 0;
   FingerprintCheck check_;
   std::vector<std::string> problems_;
