@@ -19,6 +19,7 @@ libdedup_core_la_SOURCES += \
   base/hooks.cc \
   base/hooks.h \
   base/lru.h \
+  base/mount_address.h \
   base/numbered.h \
   base/openssl.cc \
   base/openssl.h \

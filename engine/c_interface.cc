@@ -4,11 +4,14 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 
 #include "base/warn.h"
+#include "hints/node.h"
 
 namespace dedup::engine {
 namespace {
@@ -118,6 +121,16 @@ Status check_path(std::string_view path) {
                                   " are allowed: " + std::string(path)};
     }
     at = end + 1;
+  }
+  // Services that looked there would wait for it, and it may be waiting for them.
+  std::error_code unknown;
+  const std::string named = hints::mount_directory();
+  const std::string mount =
+      named.empty() ? "" : std::filesystem::canonical(named, unknown).string();
+  if (!mount.empty() && (path == mount || path.starts_with(mount + "/"))) {
+    return {Code::kReadOnly, std::string(path) +
+                                 ": is in the job's mount, which shows committed files to programs "
+                                 "without the driver: use the file's own name"};
   }
   return Status::ok();
 }

@@ -40,7 +40,8 @@ void print(const hints::Warnings& warnings);
 // The hints that an open with this info has. Prints warnings.
 Result<hints::Hints> hints_of(MPI_Info info, MPI_Info hints_file);
 
-// kBadFile for a name that no file can have: to be refused before anything is done with it.
+// kBadFile for a name that no file can have, kReadOnly for one in the job's mount: to be refused
+// before anything is done with it.
 Status check_path(std::string_view path);
 
 }  // namespace dedup::engine

@@ -148,4 +148,8 @@ std::string failure_domain() {
   return std::string(variable("DEDUP_FAILURE_DOMAIN"));
 }
 
+std::string mount_directory() {
+  return std::string(variable("DEDUP_MOUNT"));
+}
+
 }  // namespace dedup::hints

@@ -36,6 +36,9 @@ Result<std::vector<std::string>> simulated_nodes();
 // together. Empty if it is not said.
 std::string failure_domain();
 
+// Where the job's mount is on this host (dedup-mpiexec --mount): DEDUP_MOUNT. Empty: there is none.
+std::string mount_directory();
+
 // How long a node may give no sign of life before it counts as lost, if nobody says otherwise.
 inline constexpr std::chrono::seconds kNodeTimeout{60};
 // … DEDUP_NODE_TIMEOUT, in seconds. kArgument if that is not a number from 1 to 86400.

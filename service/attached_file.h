@@ -13,6 +13,7 @@
 #include "service/file_chunks.h"
 #include "service/messages/store_node.h"
 #include "service/node_commit.h"
+#include "service/readable_file.h"
 #include "store/commit_record.h"
 #include "store/store.h"
 
@@ -47,6 +48,7 @@ class AttachedFile {
   // were none.
   std::vector<std::string> give_up_kept(std::uint64_t bytes);
   FileChunks& chunks() { return chunks_; }
+  ReadableFile readable() { return {*store_, identity_, chunks_}; }
 
   // --- Commit -----------------------------------------------------------------------------------
   // The attempt `id`, begun if it is a new one: an older one that was not committed is abandoned.

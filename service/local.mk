@@ -26,8 +26,11 @@ libdedup_core_la_SOURCES += \
   service/fingerprint_numbers.h \
   service/frame_mac.cc \
   service/frame_mac.h \
+  service/held_generation.h \
   service/index_writing.cc \
   service/index_writing.h \
+  service/job_services.cc \
+  service/job_services.h \
   service/known_places.cc \
   service/known_places.h \
   service/live_chunks.cc \
@@ -52,6 +55,7 @@ libdedup_core_la_SOURCES += \
   service/node_handler.cc \
   service/pulse.cc \
   service/pulse.h \
+  service/readable_file.h \
   service/restore.cc \
   service/restore.h \
   service/spill.cc \
@@ -81,6 +85,8 @@ service_unit_tests = \
   test/unit/service_file_home_test.cc \
   test/unit/service_frame_mac_test.cc \
   test/unit/service_messages_test.cc \
+  test/unit/service_held_generation_test.cc \
+  test/unit/service_job_services_test.cc \
   test/unit/service_neighbours_test.cc \
   test/unit/service_node_handler_test.cc \
   test/unit/service_pulse_test.cc \

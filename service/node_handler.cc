@@ -45,12 +45,12 @@ class NodeHandler : public Handler {
         answer_one_of<WriteLog, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot,
                       EndCommit, ReturnLease>(block_homes_, opcode, body, responder) ||
         answer_one_of<Attach, Detach, Restore, Collect, OpenSegment, LendSegment, AwaitWriter,
-                      AskWriters>(*this, opcode, body, responder) ||
+                      AskWriters, HoldGeneration>(*this, opcode, body, responder) ||
         answer_one_of<Find, GetRecord, Adopt, Drop, Space, OpenLog, Look, Claim, Register, Release,
                       ForgetSegment, Distrust, Locate, GetChunks, PutChunks, ReadLog, RecallLease,
                       ListShard, ReadShard, PutShard, ListShares, MakeUnits, ListUnits, JoinStripes,
                       FindPlacements, References, WriteIndex, Prepare, Commit, Abort, PutWritten,
-                      ListWritten, PutCached>(store_node_, opcode, body, responder);
+                      ListWritten, PutCached, LetGo>(store_node_, opcode, body, responder);
     if (!known) {
       reject(*responder, "unknown request " + std::to_string(static_cast<unsigned>(opcode)));
     }
@@ -58,6 +58,7 @@ class NodeHandler : public Handler {
 
   void closed(ConnectionId connection) override {
     file_home_.closed(connection);
+    store_node_.closed(connection);
     std::erase_if(awaiting_, [&](const auto& one) {
       return one.second.responder->connection() == connection;
     });
@@ -119,6 +120,10 @@ class NodeHandler : public Handler {
     reply.is_awaited = waiting != awaiting_.end();
     if (reply.is_awaited) waiting->second.files.insert(request.identity);
     return reply;
+  }
+  void on(const HoldGeneration& request, std::unique_ptr<Responder> responder) {
+    const auto reply = store_node_.hold(request, responder->connection());
+    responder->reply(reply.status(), {});
   }
   void on(const LendSegment& request, std::unique_ptr<Responder> responder) {
     Result<store::Store::Loan> loan = store_node_.on(request);

@@ -56,6 +56,18 @@ auto StoreNode::with_file(const Id128& identity, Work&& work)
 }
 
 template <typename Work>
+auto StoreNode::with_readable(const Id128& identity, Work&& work)
+    -> decltype(work(std::declval<ReadableFile>())) {
+  const auto held = held_.find(identity);
+  if (held == held_.end()) {
+    return with_file(identity, [&](AttachedFile& file) { return work(file.readable()); });
+  }
+  auto result = work(held->second.generation.readable());
+  if (!result.is_ok()) return explain(result.status());
+  return result;
+}
+
+template <typename Work>
 auto StoreNode::with_writable(const Id128& identity, Work&& work)
     -> decltype(work(std::declval<AttachedFile&>())) {
   return with_file(identity, [&](AttachedFile& file) -> decltype(work(file)) {
@@ -199,6 +211,34 @@ Result<Empty> StoreNode::on(const Detach& request) {
   return reply;
 }
 
+Result<Empty> StoreNode::hold(const HoldGeneration& request, ConnectionId connection) {
+  if (const auto held = held_.find(request.ticket); held != held_.end()) {
+    held->second.connection = connection;
+    return Empty{};
+  }
+  if (files_.contains(request.ticket)) {
+    return explain({Code::kArgument, "a ticket that is a file's identity"});
+  }
+  for (const std::string& store_template : request.store_templates) {
+    auto store = open_store(store_template, false);
+    if (!store.is_ok() || (*store)->uuid() != request.store) continue;
+    auto generation = HeldGeneration::of(*std::move(store), request.identity, request.attempt);
+    if (!generation.is_ok()) return explain(generation.status());
+    held_.emplace(request.ticket, Held{*std::move(generation), connection});
+    return Empty{};
+  }
+  return explain({Code::kNotFound, "store " + request.store.hex() + " is not here"});
+}
+
+Result<Empty> StoreNode::on(const LetGo& request) {
+  held_.erase(request.ticket);
+  return Empty{};
+}
+
+void StoreNode::closed(ConnectionId connection) {
+  std::erase_if(held_, [&](const auto& one) { return one.second.connection == connection; });
+}
+
 Result<Empty> StoreNode::on(const Adopt& request) {
   return with_file(request.identity, [&](AttachedFile& file) -> Result<Empty> {
     DEDUP_ASSIGN(const auto record, store::CommitRecord::decode(request.record));
@@ -305,20 +345,19 @@ Result<Empty> StoreNode::on(const Distrust& request) {
 }
 
 Result<LocateReply> StoreNode::on(const Locate& request) {
-  return with_file(request.identity, [&](AttachedFile& file) -> Result<LocateReply> {
-    return LocateReply{file.chunks().locate(request.fingerprints)};
+  return with_readable(request.identity, [&](const ReadableFile& file) -> Result<LocateReply> {
+    return LocateReply{file.chunks.locate(request.fingerprints)};
   });
 }
 
 Result<ChunksReply> StoreNode::on(const GetChunks& request) {
-  return with_file(request.identity, [&](AttachedFile& file) -> Result<ChunksReply> {
-    return file.chunks().read(request.chunks);
-  });
+  return with_readable(request.identity,
+                       [&](const ReadableFile& file) { return file.chunks.read(request.chunks); });
 }
 
 Result<store::Store::Loan> StoreNode::on(const LendSegment& request) {
-  return with_file(request.identity, [&](AttachedFile& file) {
-    return file.store().lend_segment(request.identity, request.number);
+  return with_readable(request.identity, [&](const ReadableFile& file) {
+    return file.store.lend_segment(file.identity, request.number);
   });
 }
 
@@ -376,12 +415,12 @@ Result<ListShardReply> StoreNode::on(const ListShard& request) {
 }
 
 Result<ReadShardReply> StoreNode::on(const ReadShard& request) {
-  return with_file(request.identity, [&](AttachedFile& file) -> Result<ReadShardReply> {
+  return with_readable(request.identity, [&](const ReadableFile& file) -> Result<ReadShardReply> {
     if (request.blocks.size() > kBlocksAtOnce) {
       return Status(Code::kArgument, "too many blocks asked for at once");
     }
-    DEDUP_ASSIGN(const auto reader, file.store().shard(request.identity, request.attempt,
-                                                       request.shard, request.digest));
+    DEDUP_ASSIGN(const auto reader,
+                 file.store.shard(file.identity, request.attempt, request.shard, request.digest));
     ReadShardReply reply;
     for (const std::uint64_t block : request.blocks) {
       DEDUP_ASSIGN(reply.blocks.emplace_back(), reader->read_encoded(block));

@@ -21,7 +21,9 @@
 #include "plan/placement.h"
 #include "service/attached_file.h"
 #include "service/executor.h"
+#include "service/held_generation.h"
 #include "service/messages/store_node.h"
+#include "service/server.h"
 #include "store/log.h"
 #include "store/shard.h"
 #include "store/store.h"
@@ -44,6 +46,10 @@ class StoreNode {
   std::optional<Id128> read_only_base(const Id128& identity) const;
   // The file is detached whatever the reply. Harmless if it is not attached, unless `drop` is set.
   Result<Empty> on(const Detach& request);
+  Result<Empty> hold(const HoldGeneration& request, ConnectionId connection);
+  Result<Empty> on(const LetGo& request);
+  // Whatever was held for who was at its other end is let go.
+  void closed(ConnectionId connection);
   Result<Empty> on(const Adopt& request);
   // kFileInUse if the file is attached, or locked by another job.
   Result<Empty> on(const Drop& request);
@@ -101,7 +107,11 @@ class StoreNode {
   template <typename Work>
   auto with_file(const Id128& identity, Work&& work)
       -> decltype(work(std::declval<AttachedFile&>()));
-  // The same; kReadOnly if the file is not attached for writing.
+  // The same of a ReadableFile, which may be one that is held.
+  template <typename Work>
+  auto with_readable(const Id128& identity, Work&& work)
+      -> decltype(work(std::declval<ReadableFile>()));
+  // As with_file(); kReadOnly if the file is not attached for writing.
   template <typename Work>
   auto with_writable(const Id128& identity, Work&& work)
       -> decltype(work(std::declval<AttachedFile&>()));
@@ -113,6 +123,12 @@ class StoreNode {
   std::map<std::string, std::shared_ptr<store::Store>> stores_;  // by what dedup_store says
   std::set<std::string> spilling_;                               // of these
   std::unordered_map<Id128, AttachedFile> files_;
+  // Of those who are not of this job's ranks, by their tickets.
+  struct Held {
+    HeldGeneration generation;
+    ConnectionId connection;
+  };
+  std::unordered_map<Id128, Held> held_;
 };
 
 }  // namespace dedup::service

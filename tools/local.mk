@@ -118,6 +118,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/generation.h \
   tools/dedupctl/driver_file.cc \
   tools/dedupctl/driver_file.h \
+  tools/dedupctl/elsewhere.cc \
+  tools/dedupctl/elsewhere.h \
   tools/dedupctl/evict.cc \
   tools/dedupctl/flush.cc \
   tools/dedupctl/heal.cc \
@@ -127,6 +129,8 @@ libdedup_ctl_la_SOURCES = \
   tools/dedupctl/import.cc \
   tools/dedupctl/in_job.cc \
   tools/dedupctl/in_job.h \
+  tools/dedupctl/known_services.cc \
+  tools/dedupctl/known_services.h \
   tools/dedupctl/ls.cc \
   tools/dedupctl/main.cc \
   tools/dedupctl/mount.cc \
@@ -170,7 +174,8 @@ libdedup_ctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(MPI_CPPFLAGS) $(CLI11_CFLAGS) $(FUSE
   -DMPICH_SKIP_MPICXX
 tools_dedupctl_dedupctl_SOURCES =
 nodist_EXTRA_tools_dedupctl_dedupctl_SOURCES = none.cc
-tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_ctl_plain.la libdedup_mpi.la libdedup_upkeep.la libdedup_core.la \
+tools_dedupctl_dedupctl_LDADD = libdedup_ctl.la libdedup_ctl_plain.la libdedup_mpi.la libdedup_protocol.la libdedup_upkeep.la \
+  libdedup_core.la \
   $(FUSE_LIBS) $(MPI_LIBS)
 
 bashcompletiondir = $(datadir)/bash-completion/completions

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/mount_address.h"
 #include "tools/mount_in_job.h"
 
 extern char** environ;

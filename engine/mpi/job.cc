@@ -22,6 +22,7 @@
 #include "hints/hints.h"
 #include "hints/node.h"
 #include "service/executor.h"
+#include "service/job_services.h"
 #include "service/server.h"
 
 namespace dedup::engine {
@@ -85,6 +86,20 @@ Status check_simulated(const std::vector<service::Peer>& peers) {
   return Status::ok();
 }
 
+// Who looks after this job's mount on this host, if there is one: then it shows also what only
+// other nodes have. Without, it goes on with what is here.
+Descriptor tell_mount(const service::JobServices& services) {
+  const std::string directory = hints::mount_directory();
+  if (directory.empty()) return Descriptor();
+  auto told = service::tell_mount(directory, services);
+  if (told.is_ok()) return *std::move(told);
+  if (told.status().code() != Code::kNotFound) {
+    warn("the mount shows what this host has, and nothing of other nodes: " +
+         told.status().message());
+  }
+  return Descriptor();
+}
+
 struct CommHolder {
   MPI_Comm comm = MPI_COMM_NULL;
   ~CommHolder() {
@@ -122,6 +137,7 @@ struct Job::Private {
   int size = 0;                             // of it
   service::Executor executor;               // of the server
   std::unique_ptr<service::Server> server;  // on the lowest rank of each node
+  Descriptor mount;  // the connection to who was told of the services, if anybody was
   std::mutex mutex;
   std::multiset<int> open;  // on how many ranks each open file is
 };
@@ -241,6 +257,8 @@ Status Job::start(MPI_Comm comm, Turn turn) {
   if (mine.is_ok()) mine = check_simulated(peers);
   const auto node_number = static_cast<NodeIndex>(self);
   if (p_->server) {
+    p_->mount = tell_mount(
+        {id_, common.secret, static_cast<std::uint32_t>(common.patience.count()), peers});
     p_->executor.connect(std::make_unique<service::Client>(peers, node_number, common.secret,
                                                            nullptr, common.patience));
   }
@@ -253,6 +271,7 @@ Status Job::start(MPI_Comm comm, Turn turn) {
 
 // Nobody's requests are carried out any more, also those that wait for somebody else's.
 void Job::stop(const std::string& why) {
+  p_->mount = Descriptor();
   client_->end(why);
   flusher_->stop();
   if (p_->server) p_->server->stop();

@@ -100,7 +100,7 @@ std::vector<std::size_t> ChunkSource::make_from_stripes(std::span<const WantedCh
       unit.targets.push_back({{wanted[i].fingerprint, wanted[i].length}, wanted[i].out});
     }
   }
-  service::StripeDecoder decoder(*client_, identity_, &local_->neighbours());
+  service::StripeDecoder decoder(*client_, identity_, neighbours_);
   const std::vector<std::vector<std::size_t>> failed = decoder.make_chunks(units);
   auto of_unit = failed.begin();
   for (const auto& [stripe, chunks] : by_unit) {
@@ -114,7 +114,9 @@ std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wan
                                                 ByNode by_node) const {
   std::vector<std::size_t> left;
   std::vector<std::size_t> own;
-  if (const auto self = by_node.extract(client_->self())) own = std::move(self.mapped());
+  if (local_ != nullptr) {
+    if (const auto self = by_node.extract(client_->self())) own = std::move(self.mapped());
+  }
   // All nodes read at the same time, each for one request of this rank. Of those on this host only
   // what it could not read itself is asked for.
   std::deque<Asked> asked;
@@ -122,10 +124,9 @@ std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wan
   const auto ask = [&](NodeIndex node, std::span<const std::size_t> which) {
     if (!which.empty()) asked.push_back(ask_service(node, wanted, rest[node] = which));
   };
-  service::Neighbours& neighbours = local_->neighbours();
   std::vector<ByNode::iterator> near;
   for (auto it = by_node.begin(); it != by_node.end(); ++it) {
-    if (neighbours.has(it->first)) {
+    if (neighbours_->has(it->first)) {
       near.push_back(it);
     } else {
       ask(it->first, it->second);
@@ -141,7 +142,7 @@ std::vector<std::size_t> ChunkSource::try_nodes(std::span<const WantedChunk> wan
   left.insert(left.end(), own.begin(), own.end());
   for (const auto it : near) {
     read_directly(wanted, it->second, [&](std::span<const store::ChunkTarget> targets) {
-      return neighbours.read(it->first, targets, places_at(it->first), ends_at(it->first).get());
+      return neighbours_->read(it->first, targets, places_at(it->first), ends_at(it->first).get());
     });
     ask(it->first, it->second);
   }

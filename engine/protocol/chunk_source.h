@@ -35,12 +35,19 @@ struct WantedChunk {
 class ChunkSource {
  public:
   ChunkSource(service::Client& client, LocalFile& local, const Id128& identity)
-      : client_(&client), local_(&local), identity_(identity) {}
+      : client_(&client), local_(&local), neighbours_(&local.neighbours()), identity_(identity) {}
+  // For a process that is on no node of the job. `neighbours` must outlive it.
+  ChunkSource(service::Client& client, service::Neighbours& neighbours, const Id128& identity)
+      : client_(&client), neighbours_(&neighbours), identity_(identity) {}
   // Of a file that is settled: places that are known, or follow from what was read before, are not
   // asked for. `around` must outlive it.
   ChunkSource(service::Client& client, LocalFile& local, const Id128& identity,
               service::KnownPlaces::Around around)
-      : client_(&client), local_(&local), identity_(identity), around_(around) {}
+      : client_(&client),
+        local_(&local),
+        neighbours_(&local.neighbours()),
+        identity_(identity),
+        around_(around) {}
 
   // Fills in every chunk that can be had. Returns the positions in `wanted` of those that cannot.
   std::vector<std::size_t> fetch(std::span<const WantedChunk> wanted) const;
@@ -77,7 +84,8 @@ class ChunkSource {
   std::shared_ptr<store::StretchEnds> ends_at(NodeIndex node) const;
 
   service::Client* client_;
-  LocalFile* local_;
+  LocalFile* local_ = nullptr;  // of this process's node, if it is on one
+  service::Neighbours* neighbours_;
   Id128 identity_;
   std::optional<service::KnownPlaces::Around> around_;  // if the file is settled
 };

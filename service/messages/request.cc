@@ -25,6 +25,8 @@ bool may_repeat(Opcode opcode) {
     case Opcode::kLendSegment:
     case Opcode::kAskWriters:
     case Opcode::kPutCached:
+    case Opcode::kHoldGeneration:
+    case Opcode::kLetGo:
       return true;
     default:
       return false;

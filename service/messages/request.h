@@ -96,6 +96,8 @@ enum class Opcode : std::uint8_t {
   kLendSegment,
   kAskWriters,
   kAwaitWriter,
+  kHoldGeneration,
+  kLetGo,
 };
 
 // Whether a request may be made again when it is not known if it was carried out: it changes

@@ -123,6 +123,26 @@ struct AskWriters {
   static constexpr Opcode kOpcode = Opcode::kAskWriters;
   using Reply = AskWritersReply;
 };
+// A committed generation, for a process that has no file open in this job, as one that shows what
+// is in the stores: it stays until LetGo, or until the connection ends that this came on. What
+// reads a file's generation (ReadShard, Locate, GetChunks, LendSegment) reads it with the ticket in
+// place of the identity. Harmless if it is held already. kNotFound if it is not in that store, or
+// that store is not here.
+struct HoldGeneration {
+  Id128 ticket;  // of the asker's choice, random
+  Id128 identity;
+  Id128 attempt;
+  Id128 store;                               // its id
+  std::vector<std::string> store_templates;  // one of them leads to it
+  static constexpr Opcode kOpcode = Opcode::kHoldGeneration;
+  using Reply = Empty;
+};
+// Harmless if it is not held.
+struct LetGo {
+  Id128 ticket;
+  static constexpr Opcode kOpcode = Opcode::kLetGo;
+  using Reply = Empty;
+};
 // Ends it: uncommitted state, logs and attempts are dropped, locks released. `drop`: the whole file
 // goes, and a mark stays that names `stores_left` (stores of the record that were not there).
 struct Detach {

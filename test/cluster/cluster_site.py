@@ -10,6 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 
 import form  # pylint: disable=wrong-import-position
+from mounts import why_not as mounting_is_not_possible  # pylint: disable=wrong-import-position,unused-import
 from stores import BUILD, Job, Site, process_states  # pylint: disable=wrong-import-position
 
 PATIENCE = 120  # seconds that ranks may take to end after a loss; they take a few
@@ -53,7 +54,7 @@ class ClusterSite(Site):
                 "LD_LIBRARY_PATH": str(libraries(self.cluster.directory / "libraries"))}
 
     def command(self, nodes, ranks, play):
-        words = [BUILD / "bin" / "dedup-mpiexec", "--store", self.stores,
+        words = [BUILD / "bin" / "dedup-mpiexec", "--store", self.stores, *self.options,
                  *self.cluster.mpiexec_words(nodes, ranks), *play]
         return self.cluster.command(words)
 

@@ -46,7 +46,7 @@ nodist_EXTRA_test_libexec_dedupctl_dedupctl_SOURCES = none.cc
 test_libexec_dedupctl_dedupctl_LDFLAGS = $(AM_LDFLAGS) $(hooks_in_program)
 test_libexec_dedupctl_dedupctl_LDADD = $(tools_dedupctl_dedupctl_LDADD)
 test_libexec_dedupctl_dedupctl_DEPENDENCIES = libdedup_hooks.la libdedup_ctl.la libdedup_ctl_plain.la libdedup_mpi.la \
-  libdedup_upkeep.la libdedup_core.la
+  libdedup_protocol.la libdedup_upkeep.la libdedup_core.la
 
 test_tree_programs = test/lib/libromio-dedup.la test/libexec/dedupctl/dedupctl$(EXEEXT)
 # What each is a link to.

@@ -109,6 +109,59 @@ def test_what_the_job_commits_is_seen_by_who_opens_it_then(site):
     site.expect(model, THREE, 3)
 
 
+def hosts(*names):
+    """Nodes that are not simulated: a mount reads the store of the process that it began with, as on a cluster."""
+    return [(name, 1) for name in names]
+
+
+def read_by_all(site, copies):
+    """Steps of a job: each rank reads the file below the mount."""
+    script = Script()
+    for rank, copy in enumerate(copies):
+        script.add(f"@{rank}", "shell", f"cat {site.directory}{site.path} >{copy}")
+    return script.add("barrier")
+
+
+@pytest.mark.parametrize("redundancy", ["copies", "xor:2"])
+def test_what_other_nodes_have_is_read_through_their_services(site, redundancy):
+    """Of each chunk there is one, or one and a parity, so no node has all; then a node is lost."""
+    content = noise(1, 700_001)
+    hints = {"chunk_size": 4096, **({"replication": 1} if redundancy == "copies" else {"redundancy": redundancy})}
+    copies = [site.root / f"copy{rank}" for rank in range(3)]
+    # While it is open, and a newer generation is being written.
+    script = Script().open("wc").write("all-at", parts(content, 3)).add("sync", 0)
+    script.write("all-at", parts(noise(2, 700_001), 3)).add("barrier")
+    for rank, copy in enumerate(copies):
+        script.add(f"@{rank}", "shell", f"cat {site.directory}{site.path} >{copy}")
+    script.add("barrier").write("all-at", parts(content, 3)).close()
+    site.run(script, hosts("a", "b", "c"), 3, hints).check()
+    assert [copy.read_bytes() == content for copy in copies] == [True] * 3
+    # When nobody has it open.
+    site.run(read_by_all(site, copies), hosts("c", "a", "b"), 3, hints).check()
+    assert [copy.read_bytes() == content for copy in copies] == [True] * 3
+    site.wait_for_end()
+    # Without a node.
+    if redundancy == "copies":
+        shell = f'test "$(cat {site.directory}{site.path} 2>&1 >/dev/null | grep -c "Input/output error")" = 1'
+        job = site.run(Script().add("@0", "shell", shell), hosts("a", "b"), 2, hints)
+        assert job.code == 0 and "the stores here and the job's services do not have bytes" in job.stderr, f"{job}"
+        assert "node c" in job.stderr, f"{job}"
+    else:
+        site.run(read_by_all(site, copies[:2]), hosts("a", "b"), 2, hints).check()
+        assert [copy.read_bytes() == content for copy in copies[:2]] == [True] * 2
+    site.wait_for_end()
+
+
+def test_the_driver_opens_nothing_in_the_mount(site):
+    """Services would look there, which the mount may be waiting for."""
+    site.write_noise(1)
+    path = f"{site.directory}{site.path}"
+    for script in (Script().open("r"), Script().open("wc")):
+        assert site.run(script, THREE, 3, HINTS, path=path).errors_of("open") == ["READ_ONLY"] * 3
+    assert "READ_ONLY" in site.run(Script().add("delete"), THREE, 3, HINTS, path=path).errors_of("delete")
+    site.wait_for_end()
+
+
 def test_nodes_that_are_not_the_jobs_are_not_read(site):
     """Simulated ones, whose stores are on this host all the same."""
     site.write_noise(1)

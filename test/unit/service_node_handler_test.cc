@@ -73,7 +73,7 @@ TEST_F(NodeHandlerTest, EveryRequestIsAnsweredByItsRole) {
     const auto outcome = ask_raw(static_cast<Opcode>(opcode), Bytes(1));
     ASSERT_EQ(outcome->answers, 1);
     const bool exists = (opcode >= 1 && opcode <= 18) || (opcode >= 32 && opcode <= 40) ||
-                        (opcode >= 64 && opcode <= 104);
+                        (opcode >= 64 && opcode <= 106);
     const std::string expected = exists ? "malformed request " : "unknown request ";
     EXPECT_NE(outcome->status.message().find(expected + std::to_string(opcode)), std::string::npos)
         << outcome->status.message();

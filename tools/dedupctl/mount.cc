@@ -99,13 +99,18 @@ LocalStores stores_of_job(const std::vector<std::string>& templates,
   return all;
 }
 
-// The stores as `options` name them, wherever this process is by then.
-Result<std::function<LocalStores()>> store_finder(const Options& options) {
+Result<std::vector<std::string>> templates_of(const Options& options) {
   std::vector<std::string> templates;
   for (const std::string& text : options.stores) {
     DEDUP_ASSIGN(std::string absolute, absolute_template(text));
     templates.push_back(std::move(absolute));
   }
+  return templates;
+}
+
+// The stores as `options` name them, wherever this process is by then.
+Result<std::function<LocalStores()>> store_finder(const Options& options) {
+  DEDUP_ASSIGN(const std::vector<std::string> templates, templates_of(options));
   if (options.job.empty()) {
     return std::function([templates, node = hints::node_of_process()] {
       return open_stores(templates, node, false);
@@ -116,6 +121,14 @@ Result<std::function<LocalStores()>> store_finder(const Options& options) {
     DEDUP_ASSIGN(simulated, hints::simulated_nodes());
   }
   return std::function([templates, simulated] { return stores_of_job(templates, simulated); });
+}
+
+Result<FindElsewhere> elsewhere_finder(const Options& options, const KnownServices* services) {
+  if (services == nullptr) return FindElsewhere();
+  DEDUP_ASSIGN(const std::vector<std::string> templates, templates_of(options));
+  return FindElsewhere([services, templates](const store::CommitRecord& record) {
+    return std::make_unique<Elsewhere>(*services, record, templates_of_nodes(templates));
+  });
 }
 
 Result<store::fs::File> open_log(const Options& options) {
@@ -157,8 +170,10 @@ Status take_down(const std::string& directory, bool lazily) {
   return {Code::kFileInUse, directory + ": was not taken down; does a program use it?"};
 }
 
-// Puts it up, and answers until it is taken down. `when_up` is called in between.
+// Puts it up, and answers until it is taken down. `services`: those that ranks of a job tell of, or
+// null. `when_up` is called in between.
 ExitCode mount_and_serve(const Options& options, const std::string& directory,
+                         const KnownServices* services,
                          const std::function<Status(MountSession&)>& when_up) {
   if (const Status status = check_directory(directory); !status.is_ok())
     return failed(status, kUsage);
@@ -167,6 +182,8 @@ ExitCode mount_and_serve(const Options& options, const std::string& directory,
   if (!log.is_ok()) return failed(log.status());
   const auto find_stores = store_finder(options);
   if (!find_stores.is_ok()) return failed(find_stores.status());
+  const auto find_elsewhere = elsewhere_finder(options, services);
+  if (!find_elsewhere.is_ok()) return failed(find_elsewhere.status());
   // A job may be the first one, which makes them.
   if (const LocalStores found = (*find_stores)(); options.job.empty() && found.stores.empty()) {
     for (const Trouble& trouble : found.troubles) say_error(printable(trouble.message));
@@ -176,7 +193,7 @@ ExitCode mount_and_serve(const Options& options, const std::string& directory,
   for (const std::string& text : options.search) search.push_back(absolute_path(text));
   // What it looks through before it is mounted cannot lead it into itself.
   const OneRank alone;
-  MountedFiles files(alone, *find_stores, std::move(search));
+  MountedFiles files(alone, *find_stores, std::move(search), *find_elsewhere);
   const auto session = MountSession::begin(directory, options.allow_other);
   if (!session.is_ok()) return failed(session.status());
   if (const Status status = when_up(**session); !status.is_ok()) return failed(status);
@@ -228,14 +245,15 @@ ExitCode mount_for_job(const Options& options) {
   if (const Status status = leave_job(); !status.is_ok()) return failed(status);
   if (const Status status = close_inherited(first.fd()); !status.is_ok()) return failed(status);
   const std::string directory = directory_of(options);
-  auto users = MountUsers::begin(directory, options.job, std::move(first));
+  KnownServices services;
+  auto users = MountUsers::begin(directory, options.job, std::move(first), services);
   if (users.status().code() == Code::kFileInUse) return kInUse;
   if (!users.is_ok()) return failed(users.status());
   bool is_up = false;
   ExitCode code = kFailed;
   const auto is_new = prepare_directory(directory);
   if (is_new.is_ok()) {
-    code = mount_and_serve(options, directory, [&](MountSession&) {
+    code = mount_and_serve(options, directory, &services, [&](MountSession&) {
       is_up = true;
       return (*users)->welcome();
     });
@@ -258,7 +276,7 @@ ExitCode mount(const Options& options) {
   if (!options.foreground) {
     if (const Status status = close_inherited(); !status.is_ok()) return failed(status);
   }
-  return mount_and_serve(options, directory_of(options), [&](MountSession& session) {
+  return mount_and_serve(options, directory_of(options), nullptr, [&](MountSession& session) {
     return options.foreground ? Status::ok() : session.go_to_background();
   });
 }

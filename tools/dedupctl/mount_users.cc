@@ -9,9 +9,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/mount_address.h"
 #include "base/thread.h"
 #include "base/warn.h"
 #include "store/fs.h"
@@ -28,6 +31,25 @@ void tell(const Descriptor& connection, char answer) {
   (void)::send(connection.fd(), &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+// The result of recvmsg(), which does not wait; `told`: the descriptor that came with it, if any.
+ssize_t receive(const Descriptor& connection, std::span<char> out, Descriptor& told) {
+  iovec part{out.data(), out.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t size = ::recvmsg(connection.fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const cmsghdr* const header = size < 0 ? nullptr : CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+    int descriptor = -1;
+    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    told = Descriptor(descriptor);
+  }
+  return size;
+}
+
 bool is_of_this_user(const Descriptor& connection) {
   ucred peer = {};
   socklen_t size = sizeof peer;
@@ -38,8 +60,8 @@ bool is_of_this_user(const Descriptor& connection) {
 }  // namespace
 
 Result<std::unique_ptr<MountUsers>> MountUsers::begin(const std::string& directory, std::string job,
-                                                      Descriptor first) {
-  std::unique_ptr<MountUsers> users(new MountUsers(std::move(job)));
+                                                      Descriptor first, KnownServices& services) {
+  std::unique_ptr<MountUsers> users(new MountUsers(std::move(job), services));
   users->users_.push_back({std::move(first)});
   users->listener_ =
       Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -80,8 +102,9 @@ void MountUsers::refuse() {
 }
 
 bool MountUsers::is_used() const {
-  return std::any_of(users_.begin(), users_.end(),
-                     [](const User& user) { return user.kind != User::kOthers; });
+  return std::any_of(users_.begin(), users_.end(), [](const User& user) {
+    return user.kind == User::kNew || user.kind == User::kOurs;
+  });
 }
 
 // Who is of another user is let go at once.
@@ -98,12 +121,23 @@ Status MountUsers::let_in() {
   }
 }
 
-bool MountUsers::has_ended(User& user, char answer) const {
-  std::array<char, MOUNT_JOB_BYTES> job{};
-  const ssize_t size = ::recv(user.connection.fd(), job.data(), job.size(), MSG_DONTWAIT);
+bool MountUsers::hear(User& user, const Descriptor& told) {
+  user.kind = User::kTeller;
+  if (!told.is_open()) return false;
+  const auto services = service::read_services(told);
+  if (services.is_ok()) services_.add(user.connection.fd(), *services);
+  return services.is_ok();
+}
+
+bool MountUsers::has_ended(User& user, char answer) {
+  std::array<char, MOUNT_JOB_BYTES> message{};
+  Descriptor told;
+  const ssize_t size = receive(user.connection, message, told);
   if (size < 0) return errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK;
   if (size == 0 || user.kind != User::kNew) return size == 0;
-  const bool is_ours = std::string_view(job.data(), static_cast<std::size_t>(size)) == job_;
+  const std::string_view text(message.data(), static_cast<std::size_t>(size));
+  if (text.front() == service::kTellsOfServices) return !hear(user, told);
+  const bool is_ours = text == job_;
   user.kind = is_ours ? User::kOurs : User::kOthers;
   tell(user.connection, is_ours ? answer : static_cast<char>(MOUNT_IS_OTHERS));
   return false;
@@ -127,6 +161,8 @@ Status MountUsers::attend(char answer, int lingers) {
         users_.push_back(std::move(before[i]));
       } else if (before[i].kind == User::kOurs) {
         last_ = std::move(before[i].connection);
+      } else if (before[i].kind == User::kTeller) {
+        services_.remove(before[i].connection.fd());
       }
     }
     if (is_used()) last_ = Descriptor();

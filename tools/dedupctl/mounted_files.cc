@@ -78,8 +78,9 @@ Status OpenFile::read(std::uint64_t offset, std::span<std::byte> out) {
     say_error(printable(
         said_.size() > kRangesSaid
             ? fmt::format("{}: more of it is lost; dedupctl check lists all ranges", path_)
-            : fmt::format("{}: the stores here do not have bytes {} to {}; missing: {}", path_,
-                          range.offset, range.end() - 1, reader_.generation().missing_text())));
+            : fmt::format("{}: the stores here{} do not have bytes {} to {}; missing: {}", path_,
+                          reader_.asks_others() ? " and the job's services" : "", range.offset,
+                          range.end() - 1, reader_.generation().missing_text())));
   }
   return lost->empty() ? Status::ok() : Status(Code::kIo, path_ + ": data is lost");
 }
@@ -87,8 +88,11 @@ Status OpenFile::read(std::uint64_t offset, std::span<std::byte> out) {
 // ---- MountedFiles -------------------------------------------------------------------------------
 
 MountedFiles::MountedFiles(const Ranks& ranks, std::function<LocalStores()> find_stores,
-                           std::vector<std::string> search)
-    : ranks_(ranks), find_stores_(std::move(find_stores)), search_(std::move(search)) {
+                           std::vector<std::string> search, FindElsewhere find_elsewhere)
+    : ranks_(ranks),
+      find_stores_(std::move(find_stores)),
+      search_(std::move(search)),
+      find_elsewhere_(std::move(find_elsewhere)) {
   scan();
 }
 
@@ -245,7 +249,9 @@ Result<std::shared_ptr<OpenFile>> MountedFiles::open(const std::string& path,
   for (const Problem& problem : generation->problems()) {
     say_once(path + ": node " + problem.node + ": " + problem.text);
   }
-  auto open = std::make_shared<OpenFile>(path, stores_, std::move(generation), cache_);
+  auto elsewhere = find_elsewhere_ ? find_elsewhere_(generation->record()) : nullptr;
+  auto open = std::make_shared<OpenFile>(path, stores_, std::move(generation), cache_,
+                                         std::move(elsewhere));
   open_[key] = open;
   return open;
 }

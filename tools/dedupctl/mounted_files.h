@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tools/dedupctl/elsewhere.h"
 #include "tools/dedupctl/name_tree.h"
 #include "tools/dedupctl/random_reader.h"
 #include "tools/dedupctl/upkeep.h"
@@ -41,8 +42,11 @@ struct ShownFile {
 class OpenFile {
  public:
   OpenFile(std::string path, std::shared_ptr<const Upkeep> stores,
-           std::unique_ptr<Generation> generation, ReadCache& cache)
-      : path_(std::move(path)), stores_(std::move(stores)), reader_(std::move(generation), cache) {}
+           std::unique_ptr<Generation> generation, ReadCache& cache,
+           std::unique_ptr<Elsewhere> elsewhere)
+      : path_(std::move(path)),
+        stores_(std::move(stores)),
+        reader_(std::move(generation), cache, std::move(elsewhere)) {}
 
   std::uint64_t size() const { return reader_.generation().record().size; }
   // Of bytes within the file. kIo if some cannot be had; says on standard error which, and which
@@ -62,9 +66,10 @@ class MountedFiles {
   // comes upon every file once.
   static constexpr std::string_view kGenerations = "/.generations";
 
-  // `find_stores` opens them, time and again, since jobs make new ones.
+  // `find_stores` opens them, time and again, since jobs make new ones. `find_elsewhere`: who is
+  // asked for what they do not have of a generation; none: nobody.
   MountedFiles(const Ranks& ranks, std::function<LocalStores()> find_stores,
-               std::vector<std::string> search);
+               std::vector<std::string> search, FindElsewhere find_elsewhere);
 
   // As it was at most a second ago, or ten times as long as looking through the stores takes.
   // kNotFound if it is no directory.
@@ -96,6 +101,7 @@ class MountedFiles {
   const Ranks& ranks_;
   std::function<LocalStores()> find_stores_;
   std::vector<std::string> search_;
+  FindElsewhere find_elsewhere_;
   std::set<Id128> found_;           // the stores, when they were looked through last
   std::shared_ptr<Upkeep> stores_;  // those of them that can be read
   NameTree names_;

@@ -74,7 +74,7 @@ void RandomReader::read_pieces(const NumberedBlock& block, std::span<const Piece
     if (!is_known && read.try_emplace(piece.fingerprint).second) wanted.push_back(piece);
   }
   if (!wanted.empty()) {
-    std::vector<Bytes> chunks = read_chunks(*generation_, block, wanted);
+    std::vector<Bytes> chunks = read_chunks(block, wanted);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       read[wanted[i].fingerprint] = std::move(chunks[i]);
     }
@@ -97,10 +97,36 @@ void RandomReader::read_pieces(const NumberedBlock& block, std::span<const Piece
   }
 }
 
+std::vector<Bytes> RandomReader::read_chunks(const NumberedBlock& block,
+                                             std::span<const Piece> wanted) {
+  std::vector<Bytes> chunks = ctl::read_chunks(*generation_, block, wanted);
+  if (!elsewhere_) return chunks;
+  std::vector<Piece> missing;
+  std::vector<std::size_t> where;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!chunks[i].empty() || wanted[i].is_unknown()) continue;
+    missing.push_back(wanted[i]);
+    where.push_back(i);
+  }
+  if (missing.empty()) return chunks;
+  std::vector<Bytes> read = elsewhere_->read(block, missing);
+  for (std::size_t k = 0; k < where.size(); ++k) chunks[where[k]] = std::move(read[k]);
+  return chunks;
+}
+
 Result<const NumberedBlock*> RandomReader::block(std::uint64_t number) {
   const std::pair key(number_, number);
   if (const NumberedBlock* const known = cache_.blocks_.find(key)) return known;
   DEDUP_ASSIGN(NumberedBlock read, generation_->block(number));
+  if (plan::unknown_bytes(read.block) != 0) {
+    auto found = elsewhere_ ? elsewhere_->block(number)
+                            : Result<NumberedBlock>(Status(Code::kNotFound, "it is in no store"));
+    if (!found.is_ok()) {
+      unknown_ = std::move(read);
+      return &std::as_const(unknown_);
+    }
+    read = *std::move(found);
+  }
   const std::size_t size = plan::memory_of(read.block);
   return &std::as_const(cache_.blocks_.insert(key, std::move(read), size));
 }

@@ -11,6 +11,7 @@
 #include "base/lru.h"
 #include "base/status.h"
 #include "plan/tally.h"
+#include "tools/dedupctl/elsewhere.h"
 #include "tools/dedupctl/generation.h"
 
 namespace dedup::ctl {
@@ -38,20 +39,26 @@ class ReadCache {
 
 class RandomReader {
  public:
-  // A generation that this process has opened alone (OneRank). The cache outlives the reader, and
-  // serves one thread.
-  RandomReader(std::unique_ptr<Generation> generation, ReadCache& cache)
-      : generation_(std::move(generation)), cache_(cache), number_(++cache.readers_) {}
+  // A generation that this process has opened alone (OneRank). `elsewhere`: what is asked for what
+  // the stores here do not have, or null. The cache outlives the reader, and serves one thread.
+  RandomReader(std::unique_ptr<Generation> generation, ReadCache& cache,
+               std::unique_ptr<Elsewhere> elsewhere)
+      : generation_(std::move(generation)),
+        elsewhere_(std::move(elsewhere)),
+        cache_(cache),
+        number_(++cache.readers_) {}
   RandomReader(const RandomReader&) = delete;
   RandomReader& operator=(const RandomReader&) = delete;
   ~RandomReader();
 
   const Generation& generation() const { return *generation_; }
+  // Whether others than the stores here are asked now.
+  bool asks_others() const { return elsewhere_ && elsewhere_->is_there(); }
 
   // These bytes of the file, which must be within it: every chunk checked, a bad copy replaced by
-  // another store's, what no store has as a whole made from its stripe. The ranges that cannot be
-  // had, ascending; `out` is zeros there. An error says that the recipe cannot be read.
-  // Memory: 16 MiB of chunks beside the cache.
+  // another store's, what no store has as a whole made from its stripe, and what is then missing
+  // asked for elsewhere. The ranges that cannot be had, ascending; `out` is zeros there. An error
+  // says that the recipe cannot be read. Memory: 16 MiB of chunks beside the cache.
   Result<std::vector<ByteRange>> read(std::uint64_t offset, std::span<std::byte> out);
 
  private:
@@ -60,9 +67,13 @@ class RandomReader {
   // Some pieces that are in [begin, begin + out.size()) of the block.
   void read_pieces(const NumberedBlock& block, std::span<const Piece> pieces, std::uint32_t begin,
                    std::span<std::byte> out, std::vector<ByteRange>& lost);
+  // Good until the next call.
   Result<const NumberedBlock*> block(std::uint64_t number);
+  std::vector<Bytes> read_chunks(const NumberedBlock& block, std::span<const Piece> wanted);
 
   std::unique_ptr<Generation> generation_;
+  std::unique_ptr<Elsewhere> elsewhere_;
+  NumberedBlock unknown_;  // a block that is nowhere, as far as could be found out now
   ReadCache& cache_;
   std::uint64_t number_;
 };

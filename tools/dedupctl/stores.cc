@@ -66,13 +66,16 @@ std::vector<Found> find_stores(const std::string& text, const std::string& node,
   return found;
 }
 
+// Those that are given, or what a job goes by.
+std::vector<std::string> given_or_jobs(const std::vector<std::string>& templates) {
+  if (!templates.empty()) return templates;
+  const char* hint = std::getenv("DEDUP_STORE");
+  return {hint != nullptr && *hint != '\0' ? hint : hints::default_store()};
+}
+
 std::vector<Found> find_all(const std::vector<std::string>& templates, const std::string& node,
                             bool in_job) {
-  std::vector<std::string> texts = templates;
-  if (texts.empty()) {
-    const char* hint = std::getenv("DEDUP_STORE");
-    texts.push_back(hint != nullptr && *hint != '\0' ? hint : hints::default_store());
-  }
+  const std::vector<std::string> texts = given_or_jobs(templates);
   std::vector<Found> found;
   for (const std::string& text : texts) {
     std::vector<Found> more = find_stores(text, node, in_job);
@@ -90,6 +93,15 @@ std::string template_of_job(const std::string& text, const std::string& node) {
   const bool is_below = !store::may_be_store(hints::expand_store(text, node).directory()) &&
                         store::may_be_store(hints::expand_store(below(text), node).directory());
   return is_below ? below(text) : text;
+}
+
+std::vector<std::string> templates_of_nodes(const std::vector<std::string>& templates) {
+  std::vector<std::string> of_nodes;
+  for (const std::string& text : given_or_jobs(templates)) {
+    of_nodes.push_back(text);
+    if (!hints::has_node_name(text)) of_nodes.push_back(below(text));
+  }
+  return of_nodes;
 }
 
 Result<std::string> absolute_template(const std::string& text) {

@@ -38,6 +38,10 @@ std::vector<std::string> store_directories(const std::vector<std::string>& templ
 LocalStores open_stores(const std::vector<std::string>& templates, const std::string& node,
                         bool in_job);
 
+// By which other nodes may find theirs of the stores that open_stores() takes for `templates`: as a
+// job has them (hints/hints.h), several for each.
+std::vector<std::string> templates_of_nodes(const std::vector<std::string>& templates);
+
 // The template by which all nodes of a job find the stores that open_stores() takes for `text`.
 std::string template_of_job(const std::string& text, const std::string& node);
 
