@@ -76,6 +76,8 @@ class SingleNumbers {
  public:
   SingleNumbers();
   std::uint64_t next();
+  // The next one does not go on from the last.
+  void skip() { ++next_; }
 
  private:
   std::uint64_t next_;

@@ -16,6 +16,10 @@ namespace dedup {
   return 1024;
 }
 
+[[gnu::weak]] std::uint64_t log_bytes_worth_viewing() {
+  return std::uint64_t{1} << 20;
+}
+
 [[gnu::weak]] bool is_test_variable(std::string_view) {
   return false;
 }

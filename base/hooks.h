@@ -20,6 +20,9 @@ void note_local_request(std::uint8_t kind);
 // An index with fewer entries is written anew by each commit, which is as good as nothing: 1024.
 std::uint64_t entries_worth_keeping();
 
+// What is dumped of a log is looked at where it is, and may stay there, if it is as much: 1 MiB.
+std::uint64_t log_bytes_worth_viewing();
+
 // Whether a variable of the environment, DEDUP_..., is one that tests set: no.
 bool is_test_variable(std::string_view name);
 

@@ -26,6 +26,7 @@ libdedup_core_la_SOURCES += \
   base/piece.h \
   base/ranks.cc \
   base/ranks.h \
+  base/retried.h \
   base/spare_bytes.h \
   base/status.cc \
   base/status.h \

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/hooks.h"
 #include "engine/mpi/agreement.h"
 #include "engine/tell.h"
 #include "engine/writer.h"
@@ -14,9 +15,6 @@
 
 namespace dedup::engine {
 namespace {
-
-// From here on it is cheaper to look at what is in the log than to read it.
-constexpr std::uint64_t kViewed = std::uint64_t{1} << 20;
 
 // One round: the next logged runs, as far as they fit, in memory.
 class Round {
@@ -32,7 +30,7 @@ class Round {
     std::size_t used = 0;
     for (std::size_t i = 0; i < slices_.size();) {
       const Stretch together = stretch(i);
-      if (together.bytes < kViewed || !look_at(i, together)) {
+      if (together.bytes < log_bytes_worth_viewing() || !look_at(i, together)) {
         for (std::size_t j = i; j < together.end; ++j) DEDUP_TRY(read(slices_[j], used));
       }
       i = together.end;
@@ -191,6 +189,22 @@ class Round {
   std::vector<DumpRun> runs_;
 };
 
+// While it is there the log is a segment, too, if that is worth it: what stands in it in one piece
+// need not be written again.
+class AdoptedForDump {
+ public:
+  // `bytes`: that are to be dumped.
+  AdoptedForDump(FileHandle& file, std::uint64_t bytes) : file_(file) {
+    if (bytes >= log_bytes_worth_viewing()) file_.dumper->adopt(file_.local->adopt_log());
+  }
+  AdoptedForDump(const AdoptedForDump&) = delete;
+  AdoptedForDump& operator=(const AdoptedForDump&) = delete;
+  ~AdoptedForDump() { file_.dumper->put_away_log(); }
+
+ private:
+  FileHandle& file_;
+};
+
 }  // namespace
 
 std::uint64_t log_round(const hints::Hints& hints) {
@@ -215,6 +229,7 @@ Status dump_logs(FileHandle& file, store::LogWriter::Space space) {
   };
   // Space that was kept is freed also if there is nothing to dump.
   if (most == 0) return agree(file.comm(), discard());
+  const AdoptedForDump adopted(file, space == store::LogWriter::Space::kFree ? bytes : 0);
   Round round(file, std::min(log_round(file.hints), std::max<std::uint64_t>(bytes, 1)));
   std::size_t next = 0;
   for (std::uint64_t more = 1; more != 0;) {

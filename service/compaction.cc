@@ -11,8 +11,9 @@
 namespace dedup::service {
 namespace {
 
-// A segment is sparse if less than one of so many parts of it is live. What another file has, too,
-// is copied later: as long as that one is there, a copy takes space and frees none.
+// A segment is sparse if less than one of so many parts of the space that it takes is live. What
+// another file has, too, is copied later: as long as that one is there, a copy takes space and
+// frees none.
 constexpr std::uint64_t kSparse = 2;
 constexpr std::uint64_t kSparseIfShared = 4;
 constexpr std::size_t kCopyBytes = std::size_t{4} << 20;
@@ -25,7 +26,7 @@ std::vector<std::uint64_t> find_sparse(const store::Store& store, const Id128& i
   for (const auto& size : *sizes) {
     const auto it = space.by_segment.find(size.segment);
     const std::uint64_t parts = size.is_shared ? kSparseIfShared : kSparse;
-    if (it != space.by_segment.end() && it->second < size.bytes / parts) {
+    if (it != space.by_segment.end() && it->second < size.space / parts) {
       sparse.push_back(size.segment);
     }
   }

@@ -238,6 +238,15 @@ Result<std::uint64_t> FileChunks::open_log() {
   return number;
 }
 
+Status FileChunks::open_segment_of(std::uint64_t log) {
+  if (log >= next_number_) {
+    return {Code::kArgument, "log " + std::to_string(log) + " was never begun"};
+  }
+  open_.insert(log);
+  segment_sizes_.erase(log);
+  return Status::ok();
+}
+
 std::vector<std::uint8_t> FileChunks::claim(std::span<const Fingerprint> fingerprints) {
   const std::vector<store::ChunkLocation> locations = locate(fingerprints);
   std::vector<std::uint8_t> granted(fingerprints.size());

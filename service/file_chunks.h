@@ -53,6 +53,8 @@ class FileChunks {
   // A number for a new segment; it is open from now on: chunks in it may be registered.
   Result<std::uint64_t> open_segment();
   Result<std::uint64_t> open_log();
+  // A log that becomes a segment, too: the same. kArgument if no log has been given that number.
+  Status open_segment_of(std::uint64_t log);
   std::vector<std::uint8_t> claim(const Claim& request);
   void release(std::span<const Fingerprint> fingerprints);
   // Whether what the base's index names may be other than it says.

@@ -10,8 +10,8 @@
 
 #include "base/fields.h"
 #include "base/mount_address.h"
+#include "base/retried.h"
 #include "service/wire.h"
-#include "store/fs.h"
 
 namespace dedup::service {
 namespace {
@@ -23,8 +23,8 @@ Result<Descriptor> in_memory(const Bytes& bytes) {
   Descriptor file(::memfd_create("dedup-services", MFD_CLOEXEC));
   if (!file.is_open()) return Status::from_errno(errno, "memfd_create");
   for (std::size_t at = 0; at < bytes.size();) {
-    const ssize_t written = store::fs::retried(
-        [&] { return ::write(file.fd(), bytes.data() + at, bytes.size() - at); });
+    const ssize_t written =
+        retried([&] { return ::write(file.fd(), bytes.data() + at, bytes.size() - at); });
     if (written < 0) return Status::from_errno(errno, "cannot write to memory");
     at += static_cast<std::size_t>(written);
   }
@@ -44,8 +44,7 @@ Status send_descriptor(int connection, char byte, int descriptor) {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof descriptor);
   std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  const ssize_t sent =
-      store::fs::retried([&] { return ::sendmsg(connection, &message, MSG_NOSIGNAL); });
+  const ssize_t sent = retried([&] { return ::sendmsg(connection, &message, MSG_NOSIGNAL); });
   return sent == 1 ? Status::ok() : Status::from_errno(errno, "sendmsg");
 }
 
@@ -60,7 +59,7 @@ Result<Descriptor> tell_mount(const std::string& directory, const JobServices& s
   if (!connection.is_open()) return Status::from_errno(errno, "cannot make a socket");
   sockaddr_un address = {};
   const socklen_t size = ::mount_address(::geteuid(), directory.c_str(), &address);
-  const int connected = store::fs::retried([&] {
+  const int connected = retried([&] {
     return ::connect(connection.fd(), reinterpret_cast<const sockaddr*>(&address), size);
   });
   if (connected != 0 && errno == ECONNREFUSED) {
@@ -83,7 +82,7 @@ Result<JobServices> read_services(const Descriptor& descriptor) {
   if (!S_ISREG(about.st_mode) || about.st_size > kMostBytes) return no;
   Bytes bytes(static_cast<std::size_t>(about.st_size));
   for (std::size_t at = 0; at < bytes.size();) {
-    const ssize_t read = store::fs::retried([&] {
+    const ssize_t read = retried([&] {
       return ::pread(descriptor.fd(), bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
     });
     if (read < 0) return Status::from_errno(errno, "cannot read what was told of a job's services");

@@ -300,6 +300,10 @@ std::unique_ptr<Executor::Task> StoreNode::spill(const Id128& identity) {
 
 Result<NumberReply> StoreNode::on(const OpenSegment& request) {
   return with_writable(request.identity, [&](AttachedFile& file) -> Result<NumberReply> {
+    if (request.log) {
+      DEDUP_TRY(file.chunks().open_segment_of(*request.log));
+      return NumberReply{*request.log};
+    }
     DEDUP_ASSIGN(const std::uint64_t number, file.chunks().open_segment());
     return NumberReply{number};
   });

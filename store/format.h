@@ -27,6 +27,7 @@ inline constexpr Kind kStore{"DEDUPSTO", 1, "store"};
 inline constexpr Kind kPathEntry{"DEDUPPTH", 1, "path entry"};
 inline constexpr Kind kMark{"DEDUPMRK", 1, "mark"};
 inline constexpr Kind kSegment{"DEDUPSEG", 2, "segment", 2};
+inline constexpr Kind kLogSegment{"DEDUPSEG", 3, "segment", 2};  // which was a log
 inline constexpr Kind kLog{"DEDUPLOG", 1, "log"};
 inline constexpr Kind kIndex{"DEDUPIDX", 4, "index"};
 inline constexpr Kind kShard{"DEDUPSHD", 5, "recipe shard"};

@@ -222,6 +222,14 @@ Status reserve(const File& file, std::uint64_t offset, std::uint64_t bytes) {
   return result == 0 ? Status::ok() : failed("take space for", file.path());
 }
 
+Status punch(const File& file, std::uint64_t offset, std::uint64_t bytes) {
+  if (!fits_off_t(offset, bytes)) return out_of_range(file, offset);
+  const int result = retried([&] {
+    return file.system().punch(file.fd(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  });
+  return result == 0 ? Status::ok() : failed("make a hole in", file.path());
+}
+
 Result<Mapping> Mapping::create(const File& file, std::uint64_t offset, std::size_t bytes) {
   if (!fits_off_t(offset, bytes)) return out_of_range(file, offset);
   void* where = nullptr;

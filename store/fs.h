@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/retried.h"
 #include "base/status.h"
 #include "base/types.h"
 #include "store/system.h"
@@ -62,15 +63,7 @@ struct Info {
       0;  // that its file system likes to be written in: a stripe, if it has some
 };
 
-// Calls until no signal interrupts it.
-template <typename Call>
-auto retried(Call&& call) {
-  decltype(call()) result;
-  do {
-    result = call();
-  } while (result < 0 && errno == EINTR);
-  return result;
-}
+using dedup::retried;
 
 // The status of a call that has just failed: "cannot ACTION PATH: ERROR".
 Status failed(const char* action, const std::string& path);
@@ -106,6 +99,9 @@ Status truncate(const File& file, std::uint64_t size);
 Status allocate(const File& file, std::uint64_t offset, std::uint64_t bytes);
 // The same without a change of the file's size, for bytes that will be written.
 Status reserve(const File& file, std::uint64_t offset, std::uint64_t bytes);
+// Gives back the space of these bytes, as far as they fill pages of the file system: they are zeros
+// then. An error where it does not know how.
+Status punch(const File& file, std::uint64_t offset, std::uint64_t bytes);
 
 // Bytes of a file as memory, shared with all who map them. They stay when the file is closed or
 // removed. To touch bytes that have no space, or that the file is too short for, ends the process.

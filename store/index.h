@@ -92,7 +92,8 @@ class IndexReader {
 
 struct SegmentSize {
   std::uint64_t segment;
-  std::uint64_t bytes;        // that it has, whatever they are
+  std::uint64_t bytes;        // that it has, whatever they are, holes counted
+  std::uint64_t space;        // of these, without holes
   bool is_shared = false;     // another file has it, too
   std::uint64_t content = 0;  // which one it is, whatever files have it
 };

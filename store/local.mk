@@ -106,6 +106,7 @@ store_unit_tests = \
   test/unit/store_index_test.cc \
   test/unit/store_lease_table_test.cc \
   test/unit/store_kept_test.cc \
+  test/unit/store_log_segment_test.cc \
   test/unit/store_log_test.cc \
   test/unit/store_open_test.cc \
   test/unit/store_placeholder_test.cc \

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "base/types.h"
 #include "store/lease_table.h"
+#include "store/segment.h"
 
 namespace dedup::store {
 
@@ -32,6 +33,17 @@ class LogView {
   std::span<const std::byte> bytes_;
 };
 
+// A log that is a segment, too, under the same number: chunks that stand in it need not be written
+// again. append() takes those that it has in the memory of the log's newest view() and that have no
+// header, where they are (kArgument for others); nothing else of the log is the segment's. For the
+// thread of the LogWriter.
+class AdoptedLog : public SegmentWriter {
+ public:
+  static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
+  // Where these bytes of memory stand in the segment, if they are in that memory.
+  virtual std::uint64_t place_of(std::span<const std::byte> data) const = 0;
+};
+
 // Appends to one log. One thread, one process.
 class LogWriter {
  public:
@@ -46,9 +58,12 @@ class LogWriter {
   virtual Result<LogView> view(std::uint64_t offset, std::uint64_t bytes) = 0;
   // Takes the space for the table of leases. Once.
   virtual Result<std::unique_ptr<LeaseTable>> make_leases() = 0;
-  // Drops all content, once it has become chunks. Frees its space, or keeps it for what comes.
+  // Drops all content, once it has become chunks. Frees its space, or keeps it for what comes. If
+  // chunks stand in it (AdoptedLog) the rest is freed and it is no log any more: has_ended().
   enum class Space { kFree, kKeep };
   virtual Status clear(Space space) = 0;
+  // Nothing may be called any more but number().
+  virtual bool has_ended() const { return false; }
   // Makes the content durable.
   virtual Status flush() = 0;
   virtual std::uint64_t number() const = 0;

@@ -139,6 +139,12 @@ class Store {
   bool has_tiers() const { return directories_of_segments().size() > 1; }
   virtual Result<std::unique_ptr<LogWriter>> create_log(const Id128& identity,
                                                         std::uint64_t number) = 0;
+  // Makes a log of this store a segment, too; once for each. kUnsupported if the store has no such
+  // thing, or it has been done.
+  virtual Result<std::unique_ptr<AdoptedLog>> adopt_log(const Id128& /*identity*/,
+                                                        LogWriter& /*log*/) {
+    return Status(Code::kUnsupported, "a log that cannot become a segment");
+  }
   // To read one that some process of this node has written, or still appends to. Kept open for the
   // next who asks, unless it may move down: as long as somebody has it open it takes its space
   // where it was, which nobody counts. So it is for one piece of work, and not to be kept.

@@ -42,6 +42,9 @@ class Kernel final : public System {
   int reserve(int fd, off_t offset, off_t bytes) override {
     return ::fallocate(fd, FALLOC_FL_KEEP_SIZE, offset, bytes);
   }
+  int punch(int fd, off_t offset, off_t bytes) override {
+    return ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+  }
   int map(int fd, off_t offset, std::size_t bytes, void*& where) override {
     where = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
     return where == MAP_FAILED ? -1 : 0;

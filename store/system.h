@@ -43,6 +43,8 @@ class System {
   virtual int allocate(int fd, off_t offset, off_t bytes) = 0;
   // fallocate() that keeps the file's size: takes space for what is written there later.
   virtual int reserve(int fd, off_t offset, off_t bytes) = 0;
+  // fallocate() that makes a hole: these bytes are zeros, and take no space.
+  virtual int punch(int fd, off_t offset, off_t bytes) = 0;
   // mmap(), shared, for reading and writing; 0 and where, or -1 and errno. munmap() ends it.
   virtual int map(int fd, off_t offset, std::size_t bytes, void*& where) = 0;
   virtual int flock(int fd, int operation) = 0;

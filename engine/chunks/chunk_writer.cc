@@ -24,7 +24,51 @@ Status ChunkWriter::put_away(std::unique_ptr<store::SegmentWriter>& segment) {
   return Status::ok();
 }
 
+void ChunkWriter::put_away_log() {
+  if (log_) full_.push_back(std::move(log_));
+}
+
+bool ChunkWriter::stands_in_log(const StoredChunk& chunk) const {
+  return log_ && !store::has_header(chunk.fingerprint) &&
+         log_->place_of(chunk.data) != store::AdoptedLog::kNowhere;
+}
+
 Status ChunkWriter::append(std::span<const StoredChunk> run, store::SegmentUse use, bool claims) {
+  while (!run.empty()) {
+    const bool in_log = stands_in_log(run.front());
+    const auto other = std::ranges::find_if(
+        run, [&](const StoredChunk& chunk) { return stands_in_log(chunk) != in_log; });
+    const auto now = run.first(static_cast<std::size_t>(other - run.begin()));
+    DEDUP_TRY(in_log ? adopt(now) : write(now, use, claims));
+    run = run.subspan(now.size());
+  }
+  return Status::ok();
+}
+
+Status ChunkWriter::adopt(std::span<const StoredChunk> run) {
+  std::array<store::SegmentChunk, store::kRunChunks> chunks;
+  for (std::size_t i = 0; i < run.size(); ++i) chunks[i] = {run[i].fingerprint, run[i].data};
+  std::array<store::ChunkLocation, store::kRunChunks> locations;
+  DEDUP_TRY(log_->append({chunks.data(), run.size()}, {locations.data(), run.size()}));
+  take(run, log_->number(), locations, false);
+  if (flush_) log_->start_write_back(disk_);
+  return Status::ok();
+}
+
+void ChunkWriter::take(std::span<const StoredChunk> run, std::uint64_t number,
+                       std::span<const store::ChunkLocation> locations, bool claims) {
+  if (segment_from_.empty() || segment_from_.back().second != number) {
+    segment_from_.emplace_back(taken_.size(), number);
+  }
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const store::ChunkLocation& at = locations[i];
+    const bool claimed = claims && !run[i].single;
+    taken_.push_back({run[i].fingerprint, at.offset, at.length, claimed, run[i].placement});
+    bytes_stored_ += at.length;
+  }
+}
+
+Status ChunkWriter::write(std::span<const StoredChunk> run, store::SegmentUse use, bool claims) {
   std::unique_ptr<store::SegmentWriter>& segment = segment_for(use);
   std::array<store::SegmentChunk, store::kRunChunks> chunks;
   for (std::size_t i = 0; i < run.size(); ++i) chunks[i] = {run[i].fingerprint, run[i].data};
@@ -51,15 +95,7 @@ Status ChunkWriter::append(std::span<const StoredChunk> run, store::SegmentUse u
       return {Code::kIo, "a chunk's bytes have changed between being cut and being stored"};
     }
   }
-  if (segment_from_.empty() || segment_from_.back().second != segment->number()) {
-    segment_from_.emplace_back(taken_.size(), segment->number());
-  }
-  for (std::size_t i = 0; i < run.size(); ++i) {
-    const store::ChunkLocation& at = locations[i];
-    const bool claimed = claims && !run[i].single;
-    taken_.push_back({run[i].fingerprint, at.offset, at.length, claimed, run[i].placement});
-    bytes_stored_ += at.length;
-  }
+  take(run, segment->number(), locations, claims);
   if (flush_) segment->start_write_back(disk_);
   return Status::ok();
 }
@@ -260,6 +296,7 @@ void ChunkWriter::new_segment() {
   (void)end_flushes();
   segment_.reset();
   for_copies_.reset();
+  log_.reset();
   full_.clear();
 }
 

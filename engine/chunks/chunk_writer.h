@@ -19,6 +19,7 @@
 #include "plan/placement.h"
 #include "service/client.h"
 #include "service/messages/store_node.h"
+#include "store/log.h"
 #include "store/segment.h"
 
 namespace dedup::engine {
@@ -47,6 +48,12 @@ class ChunkWriter {
 
   Numbered<plan::Placement>& placements() { return placements_; }
   NodeIndex node() const { return client_.self(); }
+
+  // From now on chunks that stand in the log already are stored where they are, until
+  // put_away_log().
+  void adopt(std::unique_ptr<store::AdoptedLog> log) { log_ = std::move(log); }
+  void put_away_log();
+  const store::AdoptedLog* log() const { return log_.get(); }
 
   // Appends what this node is to keep of this rank's chunks: of the node's ranks nobody else does.
   Status keep(std::span<const StoredChunk> chunks);
@@ -88,8 +95,15 @@ class ChunkWriter {
   // Those that are this writer's to store.
   Result<std::vector<StoredChunk>> granted(std::span<const StoredChunk> copies,
                                            const service::DumpRound& round);
-  // At most store::kRunChunks. `claims`: those that are not single were claimed.
+  // All three take at most store::kRunChunks. `claims`: those that are not single were claimed.
   Status append(std::span<const StoredChunk> run, store::SegmentUse use, bool claims);
+  Status write(std::span<const StoredChunk> run, store::SegmentUse use, bool claims);
+  // Of those that stand in the log.
+  Status adopt(std::span<const StoredChunk> run);
+  bool stands_in_log(const StoredChunk& chunk) const;
+  // They are in segment `number`.
+  void take(std::span<const StoredChunk> run, std::uint64_t number,
+            std::span<const store::ChunkLocation> locations, bool claims);
   // Takes from `rest` what is appended.
   Status append_all(std::span<const StoredChunk>& rest, store::SegmentUse use, bool claims);
   // Waits for the flushes that were begun. Segments for which they failed are forgotten, here and
@@ -117,6 +131,7 @@ class ChunkWriter {
   Worker disk_;  // waits for the disk in this rank's place
   std::unique_ptr<store::SegmentWriter> segment_;
   std::unique_ptr<store::SegmentWriter> for_copies_;
+  std::unique_ptr<store::AdoptedLog> log_;
   std::vector<std::unique_ptr<store::SegmentWriter>> full_;  // written out, not flushed yet
 };
 

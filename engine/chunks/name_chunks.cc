@@ -1,5 +1,6 @@
 #include "engine/chunks/name_chunks.h"
 
+#include <optional>
 #include <utility>
 
 namespace dedup::engine {
@@ -40,9 +41,16 @@ void share_twins(NamedChunks& chunks, const std::vector<std::uint8_t>& may_have_
   }
 }
 
-void name_the_rest(NamedChunks& chunks, SingleNumbers& numbers) {
+void name_the_rest(NamedChunks& chunks, SingleNumbers& numbers, const store::AdoptedLog* log) {
+  constexpr std::uint64_t kNowhere = store::AdoptedLog::kNowhere;
+  std::optional<std::uint64_t> next;  // where the chunk with the next number must stand
   for (std::uint32_t i = 0; i < chunks.size(); ++i) {
     if (!chunks.is_open(i)) continue;
+    if (log != nullptr) {
+      const std::uint64_t place = log->place_of(chunks.data(i));
+      if (place != next) numbers.skip();
+      next = place == kNowhere ? kNowhere : place + chunks.length(i);
+    }
     chunks.name_single(i, name_of_single(chunks.name(i), numbers.next()));
   }
 }

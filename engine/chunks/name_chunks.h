@@ -9,6 +9,7 @@
 #include "base/numbered.h"
 #include "engine/chunks/cut_chunks.h"
 #include "plan/placement.h"
+#include "store/log.h"
 
 namespace dedup::engine {
 
@@ -77,7 +78,9 @@ class NamedChunks {
 void share_twins(NamedChunks& chunks, const std::vector<std::uint8_t>& may_have_twin);
 
 // The chunks that are still open are single: each gets a number, so that nothing else is called the
-// same.
-void name_the_rest(NamedChunks& chunks, SingleNumbers& numbers);
+// same. `log`: what some of them may stand in already, or null; numbers go on only where they stand
+// one after the other there (doc/format.md, "Segment").
+void name_the_rest(NamedChunks& chunks, SingleNumbers& numbers,
+                   const store::AdoptedLog* log = nullptr);
 
 }  // namespace dedup::engine

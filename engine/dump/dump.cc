@@ -125,6 +125,14 @@ Result<DumpResult> Dumper::dump(std::span<const DumpRun> runs) {
   return result;
 }
 
+void Dumper::adopt(std::unique_ptr<store::AdoptedLog> log) {
+  p_->state.writer.adopt(std::move(log));
+}
+
+void Dumper::put_away_log() {
+  p_->state.writer.put_away_log();
+}
+
 Status Dumper::finish_segments(bool flush) {
   return p_->state.writer.finish_segments(flush);
 }

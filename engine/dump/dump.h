@@ -19,6 +19,7 @@
 #include "engine/mpi/topology.h"
 #include "hints/hints.h"
 #include "service/client.h"
+#include "store/log.h"
 
 namespace dedup::engine {
 
@@ -37,6 +38,11 @@ class Dumper {
   // ranks return an error of one code, what was stored is unreferenced and will be reclaimed.
   // Memory: 56 bytes a chunk of this rank, and buffers as doc/dump.md says ("Costs").
   Result<DumpResult> dump(std::span<const DumpRun> runs);
+
+  // What is dumped until put_away_log() may stand in this log of the node's store already, in
+  // memory that it has mapped: single chunks of it stay where they are. Local, both.
+  void adopt(std::unique_ptr<store::AdoptedLog> log);
+  void put_away_log();
 
   // Hands all appended chunks to the kernel and, if `flush`, begins to bring them to the disk.
   // Local; before a commit.

@@ -42,7 +42,7 @@ NamedChunks find_names(DumpState& state, CutChunks cut, FirstError& error) {
   state.stored.find_committed(named);
   share_twins(named, may_have_twin);
   error.note(state.stored.look(named, state.round));
-  name_the_rest(named, state.singles);
+  name_the_rest(named, state.singles, state.writer.log());
   return named;
 }
 

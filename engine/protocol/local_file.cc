@@ -111,7 +111,23 @@ Status LocalFile::discard_sealed(store::LogWriter::Space space) {
   runs_.erase(runs_.begin(), runs_.begin() + static_cast<std::ptrdiff_t>(sealed_));
   runs_.shrink_to_fit();
   sealed_ = 0;
-  return log_ && runs_.empty() ? log_->clear(space) : Status::ok();
+  if (!log_ || !runs_.empty()) return Status::ok();
+  const Status cleared = log_->clear(space);
+  if (log_->has_ended()) {
+    log_.reset();
+    leases_.forget_table();
+  }
+  return cleared;
+}
+
+std::unique_ptr<store::AdoptedLog> LocalFile::adopt_log() {
+  const std::lock_guard lock(mutex_);
+  if (!log_) return nullptr;
+  auto adopted = store_->adopt_log(identity_, *log_);
+  if (!adopted.is_ok()) return nullptr;
+  const service::OpenSegment request{identity_, (*adopted)->number()};
+  const bool is_known = client_->call(client_->self(), request).is_ok();
+  return is_known ? *std::move(adopted) : nullptr;
 }
 
 Result<store::LogView> LocalFile::view_log(std::uint64_t offset, std::uint64_t bytes) {

@@ -65,6 +65,8 @@ class LocalFile {
   // ones. While writing() is held.
   Status discard_sealed(store::LogWriter::Space space);
 
+  // Makes the log a segment, too: see store::Store::adopt_log(). Null if that cannot be.
+  std::unique_ptr<store::AdoptedLog> adopt_log();
   // See LogWriter::view(): of what was sealed.
   Result<store::LogView> view_log(std::uint64_t offset, std::uint64_t bytes);
 

@@ -28,6 +28,9 @@ class OwnLeases {
   void refused(const service::Lease& lease);
   void doubt(const service::Lease& lease);
 
+  // The log that it was in is none any more. When there are no leases.
+  void forget_table() { table_.reset(); }
+
   // When this returns the homes know what was written under leases, and there are none.
   Status give_back_all(const JobFile& file);
 

@@ -190,6 +190,8 @@ struct NumberReply {
 };
 struct OpenSegment {
   Id128 identity;
+  // A log of the calling rank that becomes a segment, too: then it is that number.
+  std::optional<std::uint64_t> log{};
   static constexpr Opcode kOpcode = Opcode::kOpenSegment;
   using Reply = NumberReply;
 };

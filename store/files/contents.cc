@@ -87,7 +87,8 @@ Result<std::vector<SegmentSize>> FileStore::segments(const Id128& identity) cons
       DEDUP_TRY(about.status());
       // Inodes of two file systems may have one number.
       const std::uint64_t content = about->inode ^ std::uint64_t{about->device} << 40;
-      sizes[*number] = {*number, about->size, about->links > 1, content};
+      sizes[*number] = {*number, about->size, std::min(about->size, about->allocated),
+                        about->links > 1, content};
     }
   }
   std::vector<SegmentSize> out;
@@ -123,6 +124,12 @@ Result<std::unique_ptr<LogWriter>> FileStore::create_log(const Id128& identity,
                                                          std::uint64_t number) {
   DEDUP_ASSIGN(auto writer, LogFileWriter::create(layout_.log(identity, number), identity, number));
   return std::unique_ptr<LogWriter>(std::move(writer));
+}
+
+Result<std::unique_ptr<AdoptedLog>> FileStore::adopt_log(const Id128& identity, LogWriter& log) {
+  // It would be in the slowest of them.
+  if (has_tiers()) return Store::adopt_log(identity, log);
+  return static_cast<LogFileWriter&>(log).adopt(layout_.segment(identity, log.number()));
 }
 
 Result<std::shared_ptr<const SegmentReader>> FileStore::segment(const Id128& identity,

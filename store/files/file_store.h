@@ -54,6 +54,7 @@ class FileStore final : public Store {
   std::vector<std::string> directories_of_segments() const override;
   Result<std::unique_ptr<LogWriter>> create_log(const Id128& identity,
                                                 std::uint64_t number) override;
+  Result<std::unique_ptr<AdoptedLog>> adopt_log(const Id128& identity, LogWriter& log) override;
   Result<std::shared_ptr<const SegmentReader>> segment(const Id128& identity,
                                                        std::uint64_t number) const override;
   Result<Loan> lend_segment(const Id128& identity, std::uint64_t number) const override;

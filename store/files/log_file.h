@@ -23,14 +23,18 @@ class LogFileWriter final : public LogWriter {
   Result<LogView> view(std::uint64_t offset, std::uint64_t bytes) override;
   Result<std::unique_ptr<LeaseTable>> make_leases() override;
   Status clear(Space space) override;
+  bool has_ended() const override;
+  // See Store::adopt_log. `path`: the segment's.
+  Result<std::unique_ptr<AdoptedLog>> adopt(const std::string& path);
   Status flush() override;
   std::uint64_t number() const override;
   std::uint64_t size() const override;
 
  private:
   struct Private;
-  explicit LogFileWriter(std::unique_ptr<Private> p);
-  std::unique_ptr<Private> p_;
+  class Adopted;
+  explicit LogFileWriter(std::shared_ptr<Private> p);
+  std::shared_ptr<Private> p_;
 };
 
 class LogFileReader final : public LogReader {

@@ -348,6 +348,7 @@ struct SegmentFileReader::Private {
   fs::File file;
   std::uint64_t number = 0;
   std::uint64_t salt = 0;
+  bool was_log = false;  // then it has neither headers nor lists: nothing is to be taken for one
 
   // What chunks are read with, again and again.
   struct Parts {
@@ -367,14 +368,14 @@ struct SegmentFileReader::Private {
   Status check(const ChunkHeader& header, std::uint64_t offset, const Fingerprint& fingerprint,
                std::span<const std::byte> data, Known known) const {
     if (!has_header(fingerprint)) {
-      const bool there = known == Known::kLocated || !begins_with_salt(data);
+      const bool there = known == Known::kLocated || was_log || !begins_with_salt(data);
       if (there && fits_single(fingerprint, data)) return Status::ok();
       return bad_chunk(file.path(), offset,
                        "damaged, or not the chunk " + fingerprint.hex() + " of " +
                            std::to_string(data.size()) + " bytes");
     }
     Decoder in(header);
-    const bool is_header = in.get<std::uint64_t>() == salt;
+    const bool is_header = !was_log && in.get<std::uint64_t>() == salt;
     const auto length = in.get<std::uint32_t>();
     if (!is_header || length != data.size() || in.get_fingerprint() != fingerprint) {
       return bad_chunk(
@@ -489,7 +490,8 @@ Result<std::unique_ptr<SegmentFileReader>> SegmentFileReader::of(fs::File file) 
   std::array<std::byte, format::kFileHeaderSize> header;
   DEDUP_TRY(fs::read_at(p->file, 0, header));
   DEDUP_ASSIGN(const auto about,
-               format::check_file_header(header, format::kSegment, p->file.path()));
+               format::check_file_header(header, format::kLogSegment, p->file.path()));
+  p->was_log = format::version_of(header) == format::kLogSegment.version;
   p->number = about.number;
   p->salt = about.salt;
   return std::unique_ptr<SegmentFileReader>(new SegmentFileReader(std::move(p)));
@@ -551,6 +553,7 @@ std::size_t SegmentFileReader::read_following(std::uint64_t offset,
 std::optional<ChunkGroup> SegmentFileReader::group_at(std::uint64_t offset,
                                                       const Fingerprint& first,
                                                       std::uint32_t length) const {
+  if (p_->was_log) return std::nullopt;
   std::array<std::byte, kListStart + kGroupEntrySize> begin;
   if (!fs::read_at(p_->file, offset, begin).is_ok()) return std::nullopt;
   Decoder in(begin);
@@ -576,6 +579,7 @@ Result<HeaderChecksum> spoil_chunk(const std::string& path, const ChunkLocation&
 }
 
 Status SegmentFileReader::scan(const Visit& visit) const {
+  if (p_->was_log) return Status::ok();
   DEDUP_ASSIGN(const fs::Info about, fs::info(p_->file));
   for (std::uint64_t offset = format::kFileHeaderSize; offset < about.size;) {
     std::array<std::byte, kSaltSize + 4> start;

@@ -68,7 +68,8 @@ class SegmentFileReader final : public SegmentReader {
 
   // Walks the whole segment from the start; calls visit(fingerprint, location) for every chunk that
   // is sound. kCorrupt where a chunk is cut off or its length cannot be: nothing after it can be
-  // found. For checking and for tests.
+  // found. Of a segment that was a log only an index knows what is in it: none is visited. For
+  // checking and for tests.
   using Visit = std::function<void(const Fingerprint&, const ChunkLocation&)>;
   Status scan(const Visit& visit) const;
 

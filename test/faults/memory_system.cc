@@ -380,6 +380,10 @@ int MemorySystem::reserve(int fd, off_t offset, off_t bytes) {
   return units <= node.disk->left() ? 0 : fail(ENOSPC);
 }
 
+int MemorySystem::punch(int, off_t, off_t) {
+  return fail(EOPNOTSUPP);
+}
+
 int MemorySystem::map(int, off_t, std::size_t, void*&) {
   return fail(ENODEV);
 }

@@ -94,6 +94,7 @@ class MemorySystem final : public store::System {
   int allocate(int fd, off_t offset, off_t bytes) override;
   // Says whether there is space, and keeps none: what is written next finds it.
   int reserve(int fd, off_t offset, off_t bytes) override;
+  int punch(int fd, off_t offset, off_t bytes) override;
   int map(int fd, off_t offset, std::size_t bytes, void*& where) override;
   int flock(int fd, int operation) override;
   int fstat(int fd, struct stat* about) override;

@@ -28,7 +28,7 @@ using All =
          RecallLease, WriteChunks, Convert, Truncate, Resolve, InstallBase, Snapshot, EndCommit,
          Find, Attach, Detach, Adopt, Drop, Space, OpenSegment, OpenLog, Look, Claim, Register,
          Release, Locate, GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References,
-         Prepare, Commit, Abort, Collect, Distrust, Restore, GetRecord>;
+         Prepare, Commit, Abort, Collect, Distrust, Restore, GetRecord, HoldGeneration, LetGo>;
 
 // Calls work.operator()<Request>() for the request with that opcode.
 template <typename Work, typename... Requests>
@@ -266,7 +266,10 @@ std::vector<Bytes> node_seeds() {
   aside.ask(SharedAdd{kFile, some_id(0), 5}).ask(SharedSet{kFile, some_id(0), 9});
   aside.ask(OpenBegin{"/f"}).ask(SetAside{kFile, true}).ask(OpenEnd{"/f", false, {}, {}});
   aside.ask(Space{kFile, 1 << 20}).ask(Abort{kFile, kAttempt}).ask(Drop{"s", some_id(2), {}});
-  aside.ask(OpenSegment{kFile}).ask(Locate{kFile, {some_fingerprint(1)}});
+  aside.ask(HoldGeneration{some_id(7), kFile, kAttempt, some_id(8), {"s"}}).ask(LetGo{some_id(7)});
+  aside.ask(OpenSegment{kFile, 1})
+      .ask(OpenSegment{kFile})
+      .ask(Locate{kFile, {some_fingerprint(1)}});
   aside.ask(
       Register{kFile, {plan::Placement::copies_on({0})}, {{some_fingerprint(1), {1, 64, 600}, 0}}});
   aside.ask(Restore{kFile,

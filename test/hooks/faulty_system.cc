@@ -197,6 +197,11 @@ int FaultySystem::reserve(int fd, off_t offset, off_t bytes) {
               [&] { return below_.reserve(fd, offset, bytes); });
 }
 
+int FaultySystem::punch(int fd, off_t offset, off_t bytes) {
+  const Traits traits{.changes = true, .waits = true, .done_at_once = true};
+  return pass(traits, {"fallocate", nullptr, fd}, [&] { return below_.punch(fd, offset, bytes); });
+}
+
 int FaultySystem::map(int fd, off_t offset, std::size_t bytes, void*& where) {
   return pass({}, {"mmap", nullptr, fd}, [&] { return below_.map(fd, offset, bytes, where); });
 }

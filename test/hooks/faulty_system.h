@@ -67,6 +67,7 @@ class FaultySystem final : public ForwardingSystem {
   int fdatasync(int fd) override;
   int allocate(int fd, off_t offset, off_t bytes) override;
   int reserve(int fd, off_t offset, off_t bytes) override;
+  int punch(int fd, off_t offset, off_t bytes) override;
   int map(int fd, off_t offset, std::size_t bytes, void*& where) override;
   int flock(int fd, int operation) override;
   int fstat(int fd, struct stat* about) override;

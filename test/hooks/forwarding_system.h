@@ -32,6 +32,7 @@ class ForwardingSystem : public System {
   int reserve(int fd, off_t offset, off_t bytes) override {
     return below_.reserve(fd, offset, bytes);
   }
+  int punch(int fd, off_t offset, off_t bytes) override { return below_.punch(fd, offset, bytes); }
   int map(int fd, off_t offset, std::size_t bytes, void*& where) override {
     return below_.map(fd, offset, bytes, where);
   }

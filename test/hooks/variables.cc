@@ -30,6 +30,12 @@ std::uint64_t entries_worth_keeping() {
   return entries == nullptr ? 1024 : std::strtoull(entries, nullptr, 10);
 }
 
+// DEDUP_TEST_WORTH_VIEWING: that number of bytes.
+std::uint64_t log_bytes_worth_viewing() {
+  const char* bytes = std::getenv("DEDUP_TEST_WORTH_VIEWING");
+  return bytes == nullptr ? std::uint64_t{1} << 20 : std::strtoull(bytes, nullptr, 10);
+}
+
 bool is_test_variable(std::string_view name) {
   return name.starts_with("DEDUP_TEST_");
 }

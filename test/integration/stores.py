@@ -457,6 +457,10 @@ class Site:
 AS_IF_LARGE = {"DEDUP_TEST_WORTH_KEEPING": "1"}
 
 
+# What is logged as if it were worth leaving it where it is.
+AS_IF_MUCH = {"DEDUP_TEST_WORTH_VIEWING": "1"}
+
+
 def shared_site(root):
     """A Site whose nodes share a file system, with a directory that has nothing but the file."""
     (root / "data").mkdir()

@@ -4,7 +4,7 @@ test/data/formats has a folder for each set of format versions that a release or
 stores of some nodes and what stood at the real path. A new version of a format adds a folder, and
 none goes as long as its versions are read:
 
-    /usr/bin/python3 test/integration/test_formats.py test/data/formats/NAME
+    /usr/bin/python3 test/integration/test_formats.py test/data/formats/NAME [logs]
 """
 
 import pathlib
@@ -15,12 +15,13 @@ import tempfile
 import pytest
 
 from ctl import FINE, dedupctl
-from stores import Model, Script, Site, difference, noise, shared_site
+from stores import AS_IF_MUCH, Model, Script, Site, difference, noise, shared_site
 
 HINTS = {"redundancy": "xor:2", "chunk_size": 512}
 NODES = ["n0", "n1", "n2"]  # that a folder has now; those before stripes have two
 FORMATS = pathlib.Path(__file__).resolve().parents[1] / "data" / "formats"
-FOLDERS = sorted(FORMATS.iterdir())
+LOGS = FORMATS / "2026-11-logs"  # with segments of version 3, of another file
+FOLDERS = sorted(set(FORMATS.iterdir()) - {LOGS})
 HAVE_KEPT = ["2026-11-kept", "2026-11-differences", "2026-11-stripes", "2026-11-repeats"]
 
 
@@ -55,10 +56,24 @@ def make(directory):
         shutil.copy(site.path, directory / "placeholder")
 
 
-@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
-def site(request, tmp_path):
-    site = shared_site(tmp_path)
-    shutil.copytree(request.param / "stores", site.stores)
+def logged():
+    """Independent writes of two ranks: one over another, zeros, and what both have."""
+    return {rank: [(rank * 40_000 + 5000, noise(f"below {rank}", 3000)),
+                   (rank * 40_000, noise(f"log {rank}", 30_000) + bytes(2048) + noise("both", 2048))] for rank in range(2)}
+
+
+def make_logs(directory):
+    with tempfile.TemporaryDirectory() as root:
+        site = Site(root, shared=True)
+        site.run(Script().open("wc").write("at", logged()).close(), 2, 2, {"replication": 1, "chunk_size": 512},
+                 AS_IF_MUCH).check()
+        shutil.copytree(site.stores, directory / "stores")
+        shutil.copy(site.path, directory / "placeholder")
+
+
+def site_with(folder, directory):
+    site = shared_site(directory)
+    shutil.copytree(folder / "stores", site.stores)
     # Nobody else's business; git keeps no permissions.
     for path in [site.stores, *site.stores.rglob("*")]:
         path.chmod(0o700 if path.is_dir() else 0o600)
@@ -68,9 +83,26 @@ def site(request, tmp_path):
         (site.stores / node / "marks").mkdir(mode=0o700, exist_ok=True)
         for file in (site.stores / node / "files").iterdir():
             (file / "logs").mkdir(mode=0o700, exist_ok=True)
-    shutil.copy(request.param / "placeholder", site.path)
+    shutil.copy(folder / "placeholder", site.path)
+    return site
+
+
+@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
+def site(request, tmp_path):
+    site = site_with(request.param, tmp_path)
     site.has_kept = request.param.name in HAVE_KEPT
     return site
+
+
+def test_segments_that_were_logs_are_read(tmp_path):
+    site = site_with(LOGS, tmp_path)
+    model = Model()
+    model.write(logged())
+    found = [path for path in site.stores.rglob("*.seg") if path.read_bytes()[8] == 3]
+    assert len(found) == 2
+    site.check_stores(model, 1)
+    site.expect(model, 2, 2)
+    assert dedupctl(site, "check", site.path).code == FINE
 
 
 def identity(site):
@@ -103,4 +135,4 @@ def test_the_generation_before_is_read_where_it_was_kept(site):
 
 
 if __name__ == "__main__":
-    make(pathlib.Path(sys.argv[1]))
+    (make_logs if sys.argv[2:] == ["logs"] else make)(pathlib.Path(sys.argv[1]))

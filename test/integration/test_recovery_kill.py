@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from stores import Model, Script, Site, fault_library, noise, parts
+from stores import AS_IF_MUCH, Model, Script, Site, fault_library, noise, parts
 
 SEED = 42
 ENCODING_STEPS = ["commit.encoding", "commit.encoded"]  # of those that speak for nodes
@@ -31,6 +31,7 @@ class Loop:
         self.site = site
         self.rng = random.Random(seed)
         site.shared = self.rng.choice([False, True])
+        site.variables.update(self.rng.choice([{}, AS_IF_MUCH]))
         self.hints = {"replication": 2, "chunk_size": 4096,
                       "fsync": self.rng.choice(["commit", "never"]),
                       "redundancy": self.rng.choice(["copies", "xor:2"])}

@@ -114,6 +114,53 @@ TEST(CutChunks, NumbersEachChunkInModeNone) {
   EXPECT_EQ(chunks.checksum(0), fast_hash(chunks.data(0)).low);
 }
 
+// Says of chunks' data where they stand.
+class LogOf : public store::AdoptedLog {
+ public:
+  std::map<const std::byte*, std::uint64_t> places;
+
+  std::uint64_t place_of(std::span<const std::byte> data) const override {
+    const auto found = places.find(data.data());
+    return found == places.end() ? kNowhere : found->second;
+  }
+  Status append(std::span<const store::SegmentChunk>, std::span<store::ChunkLocation>) override {
+    return {};
+  }
+  Status write_out() override { return {}; }
+  Status flush() override { return {}; }
+  Status begin_flush(Worker&) override { return {}; }
+  Status end_flush() override { return {}; }
+  void start_write_back(Worker&) override {}
+  std::uint64_t number() const override { return 0; }
+  std::uint64_t size() const override { return 0; }
+};
+
+// A reader takes what stands behind a chunk for the one with the next number.
+TEST(NameChunks, NumbersGoOnWhereChunksStandOneAfterTheOther) {
+  OneRank rank({1, 2, 3, 4, 5, 6, 7});
+  NamedChunks chunks(std::move(rank.chunks), NamedChunks::Kind::kOpen);
+  LogOf log;
+  const auto stands = [&](std::size_t i, std::uint64_t place) {
+    log.places[chunks.data(i).data()] = place;
+  };
+  const std::uint64_t size = chunks.length(0);
+  stands(0, 1000);
+  stands(1, 1000 + size);
+  stands(3, 1000 + 2 * size);  // between them is one that stands nowhere
+  stands(4, 7000);
+  SingleNumbers numbers;
+  const std::uint64_t before = numbers.next();
+  name_the_rest(chunks, numbers, &log);
+  std::vector<std::uint64_t> steps;
+  std::uint64_t last = before;
+  for (std::uint32_t i = 0; i < chunks.size(); ++i) {
+    const std::uint64_t number = number_of_single(chunks.name(i));
+    steps.push_back(number - last);
+    last = number;
+  }
+  EXPECT_EQ(steps, (std::vector<std::uint64_t>{2, 1, 2, 2, 2, 2, 1}));
+}
+
 TEST(NameChunks, NamesByWhoMayHaveTheSame) {
   OneRank rank({1, 2, 3});
   const Fingerprint in_store = named(77);

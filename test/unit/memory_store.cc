@@ -194,7 +194,7 @@ class MemoryStore final : public store::Store {
     std::vector<store::SegmentSize> sizes;
     if (const MemoryFile* const file = look(identity)) {
       for (const auto& [number, segment] : file->segments) {
-        sizes.push_back({number, segment->size, disk_->is_shared(segment),
+        sizes.push_back({number, segment->size, segment->size, disk_->is_shared(segment),
                          reinterpret_cast<std::uintptr_t>(segment.get())});
       }
     }

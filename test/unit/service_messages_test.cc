@@ -29,7 +29,8 @@ inline constexpr bool is_leaf =
     std::is_same_v<T, Id128> || std::is_same_v<T, Fingerprint> ||
     std::is_same_v<T, store::Digest> || std::is_same_v<T, plan::Placement> ||
     std::is_same_v<T, store::SharedRecord> || std::is_same_v<T, store::CommitRecord> ||
-    std::is_same_v<T, std::optional<store::CommitRecord>> || std::is_same_v<T, ChunksReply>;
+    std::is_same_v<T, std::optional<store::CommitRecord>> ||
+    std::is_same_v<T, std::optional<std::uint64_t>> || std::is_same_v<T, ChunksReply>;
 
 template <typename T>
 bool equal(const T& a, const T& b) {
@@ -96,6 +97,9 @@ class Random {
     } else {
       std::apply([&](auto&... x) { (fill(x), ...); }, fields_of(value));
     }
+  }
+  void fill(std::optional<std::uint64_t>& number) {
+    if (up_to(2) == 0) fill(number.emplace());
   }
   void fill(Id128& id) { fill(id.bytes); }
   void fill(Fingerprint& fingerprint) { fill(fingerprint.bytes); }
@@ -363,7 +367,7 @@ using Requests =
          GetChunks, PutChunks, ReadLog, ListShard, ReadShard, PutShard, References, WriteIndex,
          Prepare, Commit, Abort, Collect, RecallLease, Restore, ListShares, MakeUnits, ListUnits,
          JoinStripes, FindPlacements, PutWritten, ListWritten, PutCached, LendSegment, AwaitWriter,
-         AskWriters>;
+         AskWriters, HoldGeneration, LetGo>;
 
 // Decodes from `exact`, which becomes a copy of the bytes of exactly that size, so that the
 // sanitizer sees a read beyond it, and in which the message may stand.
@@ -485,7 +489,7 @@ std::set<Opcode> opcodes(List<Request...>) {
 
 TEST(Messages, HaveAnOpcodeEach) {
   const std::set<Opcode> all = opcodes(Requests());
-  EXPECT_EQ(all.size(), 68u);
+  EXPECT_EQ(all.size(), 70u);
   EXPECT_TRUE(all.contains(Opcode::kSetAside) && all.contains(Opcode::kEndCommit) &&
               all.contains(Opcode::kCollect));
 }

@@ -78,9 +78,11 @@ Status OpenFile::read(std::uint64_t offset, std::span<std::byte> out) {
     say_error(printable(
         said_.size() > kRangesSaid
             ? fmt::format("{}: more of it is lost; dedupctl check lists all ranges", path_)
-            : fmt::format("{}: the stores here{} do not have bytes {} to {}; missing: {}", path_,
-                          reader_.asks_others() ? " and the job's services" : "", range.offset,
-                          range.end() - 1, reader_.generation().missing_text())));
+            : fmt::format("{}: {} {} to {}; missing: {}", path_,
+                          reader_.asks_others()
+                              ? "the stores here and the job's services do not have bytes"
+                              : "the stores here do not have bytes",
+                          range.offset, range.end() - 1, reader_.generation().missing_text())));
   }
   return lost->empty() ? Status::ok() : Status(Code::kIo, path_ + ": data is lost");
 }
