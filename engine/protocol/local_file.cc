@@ -122,12 +122,12 @@ Status LocalFile::discard_sealed(store::LogWriter::Space space) {
 
 std::unique_ptr<store::AdoptedLog> LocalFile::adopt_log() {
   const std::lock_guard lock(mutex_);
-  if (!log_) return nullptr;
+  if (!log_ || store_->has_tiers()) return nullptr;
+  // Before it has the name of a segment that no generation has: so nobody removes it.
+  const service::OpenSegment request{identity_, log_number_};
+  if (!client_->call(client_->self(), request).is_ok()) return nullptr;
   auto adopted = store_->adopt_log(identity_, *log_);
-  if (!adopted.is_ok()) return nullptr;
-  const service::OpenSegment request{identity_, (*adopted)->number()};
-  const bool is_known = client_->call(client_->self(), request).is_ok();
-  return is_known ? *std::move(adopted) : nullptr;
+  return adopted.is_ok() ? *std::move(adopted) : nullptr;
 }
 
 Result<store::LogView> LocalFile::view_log(std::uint64_t offset, std::uint64_t bytes) {
