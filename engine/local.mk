@@ -32,8 +32,8 @@ libdedup_protocol_la_SOURCES = \
   engine/protocol/file_view.h \
   engine/protocol/find_and_attach.cc \
   engine/protocol/find_and_attach.h \
-  engine/protocol/guest_file.cc \
-  engine/protocol/guest_file.h \
+  engine/protocol/held_file.cc \
+  engine/protocol/held_file.h \
   engine/protocol/generation_commit.cc \
   engine/protocol/generation_commit.h \
   engine/protocol/job_file.cc \

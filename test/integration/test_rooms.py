@@ -23,7 +23,7 @@ ROOMS = {
     "engine/dump/": [*CORE, "engine/protocol/", "engine/chunks/", "engine/mpi/", MPI],
     "engine/": [*CORE, "engine/protocol/", "engine/chunks/", "engine/mpi/", "engine/dump/", MPI],
     "tools/": ["base/", "hints/", "plan/", "store/", "service/client.h", "service/job_services.h",
-               "engine/protocol/guest_file.h", "engine/admin.h", "engine/mpi/comm_ranks.h", MPI],
+               "engine/protocol/held_file.h", "engine/admin.h", "engine/mpi/comm_ranks.h", MPI],
     "bench/data/": ["base/"],
     "adio/": ["engine/dedup.h", MPI],
     "hdf5/": ["engine/dedup.h", MPI],

@@ -29,7 +29,7 @@ simulate_scale_LDADD = $(simulation_libraries)
 TESTS += simulation_tests
 simulation_tests_SOURCES = \
   test/simulation/carried_test.cc \
-  test/simulation/guest_test.cc \
+  test/simulation/held_file_test.cc \
   test/simulation/handles.h \
   test/simulation/many_ranks_test.cc \
   test/simulation/protocol_test.cc \

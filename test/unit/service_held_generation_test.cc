@@ -10,7 +10,7 @@
 namespace dedup::service {
 namespace {
 
-constexpr ConnectionId kGuest = 7, kOther = 8;
+constexpr ConnectionId kOnlooker = 7, kOther = 8;
 
 class HeldGeneration : public ServiceStoreNodeOnAny {
  protected:
@@ -37,8 +37,8 @@ TEST_P(HeldGeneration, IsReadWhateverIsCommittedMeanwhile) {
   ASSERT_OK(attach(true));
   const auto first = replace_everything();
   const HoldGeneration request = hold();
-  ASSERT_OK(node_->hold(request, kGuest));
-  ASSERT_OK(node_->hold(request, kGuest));
+  ASSERT_OK(node_->hold(request, kOnlooker));
+  ASSERT_OK(node_->hold(request, kOnlooker));
   const auto digest = base_digest_;
   const auto second = replace_everything();
   replace_everything();
@@ -64,21 +64,21 @@ TEST_P(HeldGeneration, GoesWhenItIsLetGo) {
   ASSERT_OK(attach(true));
   const auto first = replace_everything();
   const HoldGeneration request = hold();
-  ASSERT_OK(node_->hold(request, kGuest));
+  ASSERT_OK(node_->hold(request, kOnlooker));
   ASSERT_OK(node_->on(LetGo{request.ticket}));
   ASSERT_OK(node_->on(LetGo{request.ticket}));
   EXPECT_CODE(get_chunks(*node_, request.ticket, first), kInternal);
   replace_everything();
-  EXPECT_CODE(node_->hold(request, kGuest), kNotFound);
+  EXPECT_CODE(node_->hold(request, kOnlooker), kNotFound);
 }
 
 TEST_P(HeldGeneration, GoesWithTheConnectionThatItCameOnLast) {
   ASSERT_OK(attach(true));
   const auto first = replace_everything();
   const HoldGeneration request = hold();
-  ASSERT_OK(node_->hold(request, kGuest));
+  ASSERT_OK(node_->hold(request, kOnlooker));
   ASSERT_OK(node_->hold(request, kOther));
-  node_->closed(kGuest);
+  node_->closed(kOnlooker);
   expect_readable(request.ticket, first);
   node_->closed(kOther);
   EXPECT_CODE(get_chunks(*node_, request.ticket, first), kInternal);
@@ -89,7 +89,7 @@ TEST_P(HeldGeneration, NeedsNoFileThatIsAttached) {
   const auto first = replace_everything();
   restart();
   const HoldGeneration request = hold();
-  ASSERT_OK(node_->hold(request, kGuest));
+  ASSERT_OK(node_->hold(request, kOnlooker));
   expect_readable(request.ticket, first);
 }
 
@@ -97,7 +97,7 @@ TEST_P(HeldGeneration, IsNothingThatCanBeChanged) {
   ASSERT_OK(attach(true));
   replace_everything();
   const HoldGeneration request = hold();
-  ASSERT_OK(node_->hold(request, kGuest));
+  ASSERT_OK(node_->hold(request, kOnlooker));
   EXPECT_CODE(node_->on(OpenSegment{request.ticket}), kInternal);
   EXPECT_CODE(node_->on(Distrust{request.ticket, {}}), kInternal);
   EXPECT_CODE(node_->on(Collect{request.ticket, request.attempt}), kInternal);
@@ -114,7 +114,7 @@ TEST_P(HeldGeneration, IsNotTakenFromAnotherStoreOrAnotherFile) {
            {Code::kArgument, [](HoldGeneration& hold) { hold.ticket = hold.identity; }}}) {
     HoldGeneration request = hold();
     change.second(request);
-    EXPECT_EQ(node_->hold(request, kGuest).status().code(), change.first);
+    EXPECT_EQ(node_->hold(request, kOnlooker).status().code(), change.first);
   }
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/piece.h"
 #include "base/status.h"
-#include "engine/protocol/guest_file.h"
+#include "engine/protocol/held_file.h"
 #include "store/commit_record.h"
 #include "tools/dedupctl/generation.h"
 #include "tools/dedupctl/known_services.h"
@@ -28,19 +28,19 @@ class Elsewhere {
 
   // Whether there is anybody to ask, now.
   bool is_there() const { return !services_.all().empty(); }
-  // kNotFound if there is nobody to ask; else as GuestFile::block().
+  // kNotFound if there is nobody to ask; else as HeldFile::block().
   Result<NumberedBlock> block(std::uint64_t number);
   // The whole chunks that these pieces of the block are parts of; empty if nobody gives them.
   std::vector<Bytes> read(const NumberedBlock& block, std::span<const Piece> pieces);
 
  private:
   // The generation as each job's nodes have it, of those that can be asked now.
-  std::vector<engine::GuestFile*> files();
+  std::vector<engine::HeldFile*> files();
 
   const KnownServices& services_;
   store::CommitRecord record_;
   std::vector<std::string> templates_;
-  std::map<std::shared_ptr<service::Client>, std::unique_ptr<engine::GuestFile>> files_;
+  std::map<std::shared_ptr<service::Client>, std::unique_ptr<engine::HeldFile>> files_;
 };
 
 // Null: nobody but the stores here is asked.

@@ -1,4 +1,4 @@
-#include "engine/protocol/guest_file.h"
+#include "engine/protocol/held_file.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -33,8 +33,8 @@ std::vector<NodeIndex> numbers_of(const service::Client& client,
 
 }  // namespace
 
-GuestFile::GuestFile(std::shared_ptr<service::Client> client, store::CommitRecord record,
-                     std::vector<std::string> store_templates)
+HeldFile::HeldFile(std::shared_ptr<service::Client> client, store::CommitRecord record,
+                   std::vector<std::string> store_templates)
     : client_(std::move(client)),
       store_templates_(std::move(store_templates)),
       ticket_(Id128::random()),
@@ -43,7 +43,7 @@ GuestFile::GuestFile(std::shared_ptr<service::Client> client, store::CommitRecor
   generation_.store_of = numbers_of(*client_, generation_.record.stores);
 }
 
-GuestFile::~GuestFile() {
+HeldFile::~HeldFile() {
   std::vector<service::Client::Pending<service::LetGo>> pending;
   for (const NodeIndex node : asked_) {
     pending.push_back(client_->start(node, service::LetGo{ticket_}));
@@ -52,7 +52,7 @@ GuestFile::~GuestFile() {
   for (auto& one : pending) (void)one.wait();
 }
 
-void GuestFile::hold_at(const NodeSet& stores) {
+void HeldFile::hold_at(const NodeSet& stores) {
   std::vector<service::Client::Pending<service::HoldGeneration>> pending;
   for (const NodeIndex position : stores) {
     const NodeIndex node = generation_.store_of[position];
@@ -66,7 +66,7 @@ void GuestFile::hold_at(const NodeSet& stores) {
   for (auto& one : pending) (void)one.wait();
 }
 
-Result<Block> GuestFile::block(std::uint64_t number) {
+Result<Block> HeldFile::block(std::uint64_t number) {
   const auto& shards = generation_.record.shards;
   hold_at(shards[number % shards.size()].stores);
   const BaseRecipe recipe(*client_, ticket_, generation_);
@@ -75,7 +75,7 @@ Result<Block> GuestFile::block(std::uint64_t number) {
   return store::decode_block(read.front().bytes);
 }
 
-std::vector<Bytes> GuestFile::read(std::span<const Wanted> wanted) {
+std::vector<Bytes> HeldFile::read(std::span<const Wanted> wanted) {
   std::vector<Bytes> chunks;
   std::vector<plan::Placement> placements;
   chunks.reserve(wanted.size());

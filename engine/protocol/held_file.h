@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -29,15 +28,15 @@
 namespace dedup::engine {
 
 // One thread.
-class GuestFile {
+class HeldFile {
  public:
   // `store_templates`: one of them leads to each node's store (hints/hints.h). Asks nobody yet.
-  GuestFile(std::shared_ptr<service::Client> client, store::CommitRecord record,
-            std::vector<std::string> store_templates);
-  GuestFile(const GuestFile&) = delete;
-  GuestFile& operator=(const GuestFile&) = delete;
+  HeldFile(std::shared_ptr<service::Client> client, store::CommitRecord record,
+           std::vector<std::string> store_templates);
+  HeldFile(const HeldFile&) = delete;
+  HeldFile& operator=(const HeldFile&) = delete;
   // Lets go of it.
-  ~GuestFile();
+  ~HeldFile();
 
   // A block, with placements on the record's stores. kIo, naming the range and the stores, if no
   // node can give it.
