@@ -23,6 +23,8 @@ libdedup_core_la_SOURCES += \
   base/numbered.h \
   base/openssl.cc \
   base/openssl.h \
+  base/passed_descriptor.cc \
+  base/passed_descriptor.h \
   base/piece.h \
   base/ranks.cc \
   base/ranks.h \

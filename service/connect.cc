@@ -9,6 +9,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/passed_descriptor.h"
+
 namespace dedup::service {
 
 std::string error_text(int error) {

@@ -6,12 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/fields.h"
 #include "base/mount_address.h"
+#include "base/passed_descriptor.h"
 #include "base/retried.h"
-#include "service/wire.h"
 
 namespace dedup::service {
 namespace {
@@ -29,23 +28,6 @@ Result<Descriptor> in_memory(const Bytes& bytes) {
     at += static_cast<std::size_t>(written);
   }
   return file;
-}
-
-Status send_descriptor(int connection, char byte, int descriptor) {
-  iovec part{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof descriptor);
-  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  const ssize_t sent = retried([&] { return ::sendmsg(connection, &message, MSG_NOSIGNAL); });
-  return sent == 1 ? Status::ok() : Status::from_errno(errno, "sendmsg");
 }
 
 }  // namespace
@@ -71,7 +53,11 @@ Result<Descriptor> tell_mount(const std::string& directory, const JobServices& s
                   "who answers for the mount at " + directory + " is another user's process");
   }
   DEDUP_ASSIGN(const Descriptor file, in_memory(encoded(services)));
-  DEDUP_TRY(send_descriptor(connection.fd(), kTellsOfServices, file.fd()));
+  char byte = kTellsOfServices;
+  const iovec part{&byte, 1};
+  if (send_with(connection.fd(), {&part, 1}, MSG_NOSIGNAL, file.fd()) != 1) {
+    return Status::from_errno(errno, "sendmsg");
+  }
   return connection;
 }
 

@@ -21,6 +21,7 @@
 #include <unordered_map>
 
 #include "base/barrier.h"
+#include "base/passed_descriptor.h"
 #include "base/thread.h"
 #include "service/frame_mac.h"
 #include "service/listeners.h"

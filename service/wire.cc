@@ -20,6 +20,7 @@
 
 #include "base/codec.h"
 #include "base/hasher.h"
+#include "base/passed_descriptor.h"
 #include "store/format.h"
 
 namespace dedup::service {
@@ -148,12 +149,6 @@ void host_address(const std::string& name, sockaddr_un& out, socklen_t& size) {
   size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
 }
 
-bool is_own_user(int fd) {
-  ucred other{};
-  socklen_t size = sizeof other;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == geteuid();
-}
-
 Status tune_connection(int fd, std::chrono::seconds patience) {
   constexpr int kYes = 1;
   constexpr int kProbes = 3;
@@ -183,9 +178,9 @@ std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, int flags) {
 
 namespace {
 
-// sendmsg of header and body from byte `sent` on; `control`: what else goes with it.
+// sendmsg of header and body from byte `sent` on, and of a descriptor, if it is not negative.
 std::ptrdiff_t send_parts(int fd, const HeaderBytes& header, std::span<const std::byte> body,
-                          std::size_t sent, std::span<std::byte> control, int flags) {
+                          std::size_t sent, int descriptor, int flags) {
   iovec parts[2];
   std::size_t count = 0;
   const auto add = [&](std::span<const std::byte> part, std::size_t skip) {
@@ -197,67 +192,25 @@ std::ptrdiff_t send_parts(int fd, const HeaderBytes& header, std::span<const std
   if (sent < header.size()) add(header, sent);
   const std::size_t body_sent = sent > header.size() ? sent - header.size() : 0;
   if (body_sent < body.size()) add(body, body_sent);
-  msghdr message{};
-  message.msg_iov = parts;
-  message.msg_iovlen = count;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  ssize_t n;
-  do {
-    n = sendmsg(fd, &message, flags | MSG_NOSIGNAL);
-  } while (n < 0 && errno == EINTR);
-  return n;
+  return send_with(fd, {parts, count}, flags | MSG_NOSIGNAL, descriptor);
 }
-
-// Room for one descriptor beside what is sent.
-struct Control {
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> bytes{};
-};
 
 }  // namespace
 
 std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
                          std::size_t sent, int flags) {
-  return send_parts(fd, header, body, sent, {}, flags);
+  return send_parts(fd, header, body, sent, -1, flags);
 }
 
 std::ptrdiff_t send_some(int fd, const HeaderBytes& header, std::span<const std::byte> body,
                          const store::LentSegment& lent, int flags) {
-  Control control;
-  cmsghdr about{};
-  about.cmsg_level = SOL_SOCKET;
-  about.cmsg_type = SCM_RIGHTS;
-  about.cmsg_len = CMSG_LEN(sizeof(int));
-  const int which = lent.descriptor().fd();
-  std::memcpy(control.bytes.data(), &about, sizeof about);
-  std::memcpy(control.bytes.data() + CMSG_LEN(0), &which, sizeof which);
-  return send_parts(fd, header, body, 0, control.bytes, flags);
+  return send_parts(fd, header, body, 0, lent.descriptor().fd(), flags);
 }
 
 std::ptrdiff_t receive_some(int fd, std::span<std::byte> out, store::LentSegment& lent) {
-  Control control;
-  iovec part{out.data(), out.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  ssize_t n;
-  do {
-    n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
-  if (n < 0 || message.msg_controllen < CMSG_LEN(0)) return n;
-  cmsghdr about;
-  std::memcpy(&about, control.bytes.data(), sizeof about);
-  if (about.cmsg_level != SOL_SOCKET || about.cmsg_type != SCM_RIGHTS) return n;
-  // All that came is this process's to close, also if it is more than was agreed on: there is room
-  // for it since the kernel aligns what it gives.
-  const std::size_t end = std::min<std::size_t>(about.cmsg_len, message.msg_controllen);
-  for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= end; at += sizeof(int)) {
-    int which;
-    std::memcpy(&which, control.bytes.data() + at, sizeof which);
-    lent = store::LentSegment(Descriptor(which));
-  }
+  Descriptor passed;
+  const ssize_t n = receive_with(fd, out, 0, passed);
+  if (passed.is_open()) lent = store::LentSegment(std::move(passed));
   return n;
 }
 

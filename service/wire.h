@@ -80,8 +80,6 @@ bool parse_address(const std::string& text, std::uint16_t port, sockaddr_storage
 std::string host_socket_name(const Secret& secret, const std::string& server_name);
 // Where such a name leads to.
 void host_address(const std::string& name, sockaddr_un& out, socklen_t& size);
-// Whether the other end of such a connection is of this user.
-bool is_own_user(int fd);
 
 // No delay for small messages, and an error within about `patience` when the other host has
 // vanished.

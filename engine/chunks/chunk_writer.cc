@@ -39,13 +39,13 @@ Status ChunkWriter::append(std::span<const StoredChunk> run, store::SegmentUse u
     const auto other = std::ranges::find_if(
         run, [&](const StoredChunk& chunk) { return stands_in_log(chunk) != in_log; });
     const auto now = run.first(static_cast<std::size_t>(other - run.begin()));
-    DEDUP_TRY(in_log ? adopt(now) : write(now, use, claims));
+    DEDUP_TRY(in_log ? leave_in_log(now) : write(now, use, claims));
     run = run.subspan(now.size());
   }
   return Status::ok();
 }
 
-Status ChunkWriter::adopt(std::span<const StoredChunk> run) {
+Status ChunkWriter::leave_in_log(std::span<const StoredChunk> run) {
   std::array<store::SegmentChunk, store::kRunChunks> chunks;
   for (std::size_t i = 0; i < run.size(); ++i) chunks[i] = {run[i].fingerprint, run[i].data};
   std::array<store::ChunkLocation, store::kRunChunks> locations;

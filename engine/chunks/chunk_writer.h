@@ -99,7 +99,7 @@ class ChunkWriter {
   Status append(std::span<const StoredChunk> run, store::SegmentUse use, bool claims);
   Status write(std::span<const StoredChunk> run, store::SegmentUse use, bool claims);
   // Of those that stand in the log.
-  Status adopt(std::span<const StoredChunk> run);
+  Status leave_in_log(std::span<const StoredChunk> run);
   bool stands_in_log(const StoredChunk& chunk) const;
   // They are in segment `number`.
   void take(std::span<const StoredChunk> run, std::uint64_t number,

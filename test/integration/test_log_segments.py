@@ -8,7 +8,6 @@ from stores import AS_IF_MUCH, Model, Script, Site, fault_library, noise, parts
 
 CHUNK = 4096
 HINTS = {"replication": 1, "chunk_size": CHUNK}
-NODES = ["n0", "n1", "n2"]
 LOG_SEGMENT = b"DEDUPSEG\x03\0\0\0"
 DATA_AT = 69632  # in a log
 STEPS = ["dump.hashed", "dump.storing", "dump.stored", "commit.begin", "commit.dumped", "commit.shards", "commit.prepared",
@@ -34,8 +33,8 @@ def used(site):
     return sum(path.stat().st_blocks * 512 for path in site.stores.rglob("*.seg"))
 
 
-def write(site, pieces, nodes=3, ranks=3, hints=None, mode="wc"):
-    site.run(Script().open(mode).write("at", pieces).close(), nodes, ranks, hints or HINTS).check()
+def write(site, pieces, hints=None, mode="wc"):
+    site.run(Script().open(mode).write("at", pieces).close(), 3, 3, hints or HINTS).check()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -114,9 +114,9 @@ def hosts(*names):
     return [(name, 1) for name in names]
 
 
-def read_by_all(site, copies):
-    """Steps of a job: each rank reads the file below the mount."""
-    script = Script()
+def read_by_all(site, copies, script=None):
+    """Further steps of a job: each rank reads the file below the mount."""
+    script = script or Script()
     for rank, copy in enumerate(copies):
         script.add(f"@{rank}", "shell", f"cat {site.directory}{site.path} >{copy}")
     return script.add("barrier")
@@ -131,9 +131,7 @@ def test_what_other_nodes_have_is_read_through_their_services(site, redundancy):
     # While it is open, and a newer generation is being written.
     script = Script().open("wc").write("all-at", parts(content, 3)).add("sync", 0)
     script.write("all-at", parts(noise(2, 700_001), 3)).add("barrier")
-    for rank, copy in enumerate(copies):
-        script.add(f"@{rank}", "shell", f"cat {site.directory}{site.path} >{copy}")
-    script.add("barrier").write("all-at", parts(content, 3)).close()
+    read_by_all(site, copies, script).write("all-at", parts(content, 3)).close()
     site.run(script, hosts("a", "b", "c"), 3, hints).check()
     assert [copy.read_bytes() == content for copy in copies] == [True] * 3
     # When nobody has it open.

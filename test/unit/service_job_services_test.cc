@@ -5,11 +5,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <span>
 #include <string>
 
 #include "base/fields.h"
 #include "base/mount_address.h"
+#include "base/passed_descriptor.h"
 #include "service/job_services.h"
 
 namespace dedup::service {
@@ -39,19 +40,8 @@ class Mount {
   char receive(Descriptor& with_it) {
     const Descriptor connection(::accept(listener_.fd(), nullptr, nullptr));
     char byte = 'x';
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    EXPECT_EQ(::recvmsg(connection.fd(), &message, 0), 1);
-    int descriptor = -1;
-    if (const cmsghdr* const header = CMSG_FIRSTHDR(&message)) {
-      std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    }
-    with_it = Descriptor(descriptor);
+    EXPECT_EQ(
+        receive_with(connection.fd(), std::as_writable_bytes(std::span(&byte, 1)), 0, with_it), 1);
     return byte;
   }
 

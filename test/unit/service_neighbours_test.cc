@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/passed_descriptor.h"
 #include "service/executor.h"
 #include "service/known_places.h"
 #include "service/messages/store_node.h"

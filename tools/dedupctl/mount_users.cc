@@ -9,12 +9,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/mount_address.h"
+#include "base/passed_descriptor.h"
 #include "base/thread.h"
 #include "base/warn.h"
 #include "store/fs.h"
@@ -29,32 +29,6 @@ constexpr int kLingers = 3000;
 // Of who is gone by now, nothing need be known.
 void tell(const Descriptor& connection, char answer) {
   (void)::send(connection.fd(), &answer, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-// The result of recvmsg(), which does not wait; `told`: the descriptor that came with it, if any.
-ssize_t receive(const Descriptor& connection, std::span<char> out, Descriptor& told) {
-  iovec part{out.data(), out.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t size = ::recvmsg(connection.fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  const cmsghdr* const header = size < 0 ? nullptr : CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    told = Descriptor(descriptor);
-  }
-  return size;
-}
-
-bool is_of_this_user(const Descriptor& connection) {
-  ucred peer = {};
-  socklen_t size = sizeof peer;
-  return ::getsockopt(connection.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         peer.uid == ::geteuid();
 }
 
 }  // namespace
@@ -112,7 +86,7 @@ Status MountUsers::let_in() {
   for (;;) {
     Descriptor connection(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (connection.is_open()) {
-      if (is_of_this_user(connection)) users_.push_back({std::move(connection)});
+      if (is_own_user(connection.fd())) users_.push_back({std::move(connection)});
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return Status::ok();
     } else if (errno != EINTR && errno != ECONNABORTED) {
@@ -132,7 +106,8 @@ bool MountUsers::hear(User& user, const Descriptor& told) {
 bool MountUsers::has_ended(User& user, char answer) {
   std::array<char, MOUNT_JOB_BYTES> message{};
   Descriptor told;
-  const ssize_t size = receive(user.connection, message, told);
+  const ssize_t size = receive_with(user.connection.fd(),
+                                    std::as_writable_bytes(std::span(message)), MSG_DONTWAIT, told);
   if (size < 0) return errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK;
   if (size == 0 || user.kind != User::kNew) return size == 0;
   const std::string_view text(message.data(), static_cast<std::size_t>(size));
