@@ -56,17 +56,34 @@ Status Ranks::agree_max(const Status& mine, std::uint64_t& value, Waiting waitin
   return outcome ? outcome->status() : not_understood();
 }
 
-Status Ranks::share(const Status& of_rank_0) const {
-  Bytes nothing;
-  return share_bytes(of_rank_0, nothing);
+Result<std::vector<Bytes>> Ranks::gather_if_all_ok(const Status& mine, Bytes bytes) const {
+  Outcome outcome = outcome_of(mine);
+  outcome.bytes = std::move(bytes);
+  std::vector<Bytes> all;
+  for (const Bytes& message : gather(encoded(outcome))) {
+    auto told = decoded<Outcome>(message);
+    if (!told) return not_understood();
+    DEDUP_TRY(told->status());
+    all.push_back(std::move(told->bytes));
+  }
+  return all;
 }
 
-Status Ranks::share_bytes(const Status& of_rank_0, Bytes& bytes) const {
+Status Ranks::share(const Status& of_rank_0) const {
+  Bytes nothing;
+  return share_bytes(of_rank_0, nothing, Waiting::kPolling);
+}
+
+Status Ranks::share_bytes(const Status& of_rank_0, Bytes& bytes, Waiting waiting) const {
   Outcome outcome = outcome_of(of_rank_0);
   outcome.bytes = std::move(bytes);
   Bytes message;
   if (is_root()) message = encoded(outcome);
-  broadcast(message, 0);
+  if (waiting == Waiting::kPatient) {
+    broadcast_patiently(message, 0);
+  } else {
+    broadcast(message, 0);
+  }
   auto told = decoded<Outcome>(message);
   if (!told) return not_understood();
   bytes = std::move(told->bytes);

@@ -51,6 +51,8 @@ class Ranks {
   virtual Status combine(Combining how, std::span<std::uint64_t> values, Waiting waiting) const = 0;
   // What the root has, on all ranks. The root does not wait for the others.
   virtual void broadcast(Bytes& bytes, int root) const = 0;
+  // The same, as Waiting::kPatient has it.
+  virtual void broadcast_patiently(Bytes& bytes, int root) const { broadcast(bytes, root); }
   // The same of rank 0's.
   virtual void broadcast(Id128& id) const = 0;
   // All ranks' bytes, in order of ranks, on rank 0; empty elsewhere.
@@ -76,19 +78,23 @@ class Ranks {
   Status agree_max(const Status& mine, std::uint64_t& value,
                    Waiting waiting = Waiting::kPolling) const;
 
+  // All ranks' bytes on rank 0, or there the error of the lowest rank that has one; ok and empty
+  // elsewhere, whatever became of it: rank 0 shares that.
+  Result<std::vector<Bytes>> gather_if_all_ok(const Status& mine, Bytes bytes) const;
+
   // Rank 0's outcome of what it does for all, and if that is ok what it has, on all ranks. Rank 0
   // does not wait for the others.
   Status share(const Status& of_rank_0) const;
   template <typename T>
-  Status share(const Status& of_rank_0, T& value) const {
+  Status share(const Status& of_rank_0, T& value, Waiting waiting = Waiting::kPolling) const {
     Bytes bytes;
     if (is_root() && of_rank_0.is_ok()) bytes = encoded(value);
-    DEDUP_TRY(share_bytes(of_rank_0, bytes));
+    DEDUP_TRY(share_bytes(of_rank_0, bytes, waiting));
     return is_root() ? Status::ok() : take(bytes, value);
   }
 
  private:
-  Status share_bytes(const Status& of_rank_0, Bytes& bytes) const;
+  Status share_bytes(const Status& of_rank_0, Bytes& bytes, Waiting waiting) const;
   static Status not_understood();
   template <typename T>
   static Status take(const Bytes& bytes, T& value) {

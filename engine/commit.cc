@@ -116,17 +116,19 @@ Status commit_locked(FileHandle& file, const Stopwatch& began) {
   DEDUP_TRY(dump_logs(file, store::LogWriter::Space::kFree));
   DEDUP_TRY(take_over(file));
   failpoint("commit.dumped");
-  DEDUP_TRY(agree(file.comm(),
-                  file.dumper->finish_segments(file.hints.fsync == hints::Fsync::kCommit),
-                  Waiting::kPatient));
+  const Status finished = file.dumper->finish_segments(file.hints.fsync == hints::Fsync::kCommit);
   // What the commit takes of memory comes in place of what the dumps took.
   file.dumper->release_buffers();
   GenerationCommit generation(file);
-  DEDUP_TRY(generation.run([&] { return file.dumper->wait_for_flush(); }));
+  DEDUP_TRY(generation.run([&] {
+    const Status flushed = file.dumper->wait_for_flush();
+    return finished.is_ok() ? flushed : finished;
+  }));
   file.changed = false;
   file.local->forget_segments();
   file.dumper->new_generation();
   file.dumper_base = file.view()->base();
+  // Has all ranks add up: so all have come as far, and the lock may go.
   report(file, generation, began);
   return Status::ok();
 }

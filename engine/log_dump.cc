@@ -234,16 +234,15 @@ Status dump_logs(FileHandle& file, store::LogWriter::Space space) {
   std::size_t next = 0;
   for (std::uint64_t more = 1; more != 0;) {
     const Status loaded = round.load(logged, next);
-    more = next < logged.size() ? 1 : 0;
-    DEDUP_TRY(agree_max(file.comm(), loaded, more, Waiting::kPatient));
     take_sample(file, round.runs());
-    auto result = file.dumper->dump(round.runs());
+    auto result = file.dumper->dump(round.runs(), loaded);
     DEDUP_TRY(result.status());
     file.since_commit += result->stats;
+    more = next < logged.size() ? 1 : 0;
     Status status = round.convert(*result);
     // Of its own log a rank knows by itself that nothing refers to it any more.
     if (status.is_ok() && more == 0) status = discard();
-    DEDUP_TRY(agree(file.comm(), status, Waiting::kPatient));
+    DEDUP_TRY(agree_max(file.comm(), status, more, Waiting::kPatient));
   }
   return Status::ok();
 }

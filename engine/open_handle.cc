@@ -8,7 +8,6 @@
 #include "engine/mpi/checked_message.h"
 #include "engine/protocol/find_and_attach.h"
 #include "engine/protocol/flusher.h"
-#include "engine/protocol/leave.h"
 #include "engine/protocol/lost_nodes.h"
 #include "engine/tell.h"
 #include "service/messages/file_info.h"
@@ -137,27 +136,23 @@ Result<std::unique_ptr<FileHandle>> open_in(const std::shared_ptr<Job>& job, Top
   bool created = false;
   const OpenMode mode{(arguments.amode & MPI_MODE_CREATE) != 0,
                       (arguments.amode & MPI_MODE_EXCL) != 0};
-  const Status opened = find_and_attach(*file, mode, created);
+  const auto begin = [&]() -> Status {
+    file->flusher->drop_unwanted(file->identity());
+    const StorePlace place =
+        hints::expand_store(file->view()->info.store_template, job->node_name(job->my_node()));
+    DEDUP_ASSIGN(file->local, LocalFile::get(file->client(), file->identity(), place));
+    return open_plain(*file);
+  };
+  const Status opened = find_and_attach(*file, mode, begin, created);
   if (!opened.is_ok()) {
     const bool named = opened.message().find(path) != std::string::npos;
     return named ? opened : opened.with_context(path);
   }
   file->changed = created;
-  file->flusher->drop_unwanted(file->identity());
-  const StorePlace place =
-      hints::expand_store(file->view()->info.store_template, job->node_name(job->my_node()));
-  auto local = LocalFile::get(file->client(), file->identity(), place);
-  if (local.is_ok()) file->local = std::move(*local);
-  const Status status = agree(file->comm(), local.is_ok() ? open_plain(*file) : local.status());
-  if (!status.is_ok()) {
-    // Not every rank could read it.
-    (void)leave(*file, Leaving::kAsItIs);
-    return status;
-  }
   if (file->writable) {
-    file->dumper =
-        std::make_unique<Dumper>(file->topology, file->client(), own_store(*file), file->identity(),
-                                 file->view()->info.key, file->handle, file->hints);
+    file->dumper = std::make_unique<Dumper>(file->topology, job->alone(), file->client(),
+                                            own_store(*file), file->identity(),
+                                            file->view()->info.key, file->handle, file->hints);
     file->dumper_base = file->view()->base();
   }
   return file;

@@ -70,31 +70,54 @@ std::uint64_t LastCommit::total(std::string_view name) const {
   return static_cast<std::uint64_t>(std::llround(figure(name).total));
 }
 
+namespace {
+
+// Of each figure the sum over ranks, the least and the largest, and how many troubles there are.
+struct Figures {
+  std::array<OverRanks, kFigures.size()> of;  // in order; `mine` has no meaning here
+  double troubles = 0;
+};
+constexpr int kFiguresWords = sizeof(Figures) / sizeof(double);
+static_assert(sizeof(Figures) == sizeof(double) * (4 * kFigures.size() + 1));
+
+void add_figures(void* in, void* in_and_out, int* count, MPI_Datatype*) {
+  for (int i = 0; i < *count; ++i) {
+    const Figures& theirs = static_cast<const Figures*>(in)[i];
+    Figures& ours = static_cast<Figures*>(in_and_out)[i];
+    for (std::size_t f = 0; f < kFigures.size(); ++f) {
+      ours.of[f].total += theirs.of[f].total;
+      ours.of[f].min = std::min(ours.of[f].min, theirs.of[f].min);
+      ours.of[f].max = std::max(ours.of[f].max, theirs.of[f].max);
+    }
+    ours.troubles += theirs.troubles;
+  }
+}
+
+}  // namespace
+
 LastCommit collect_figures(const Topology& topology, const DumpStats& stats,
                            std::size_t& troubles) {
-  std::array<double, kFigures.size() + 1> mine;
-  std::array<double, kFigures.size() + 1> total;
-  // Smallest and largest in one reduction: the smallest as the largest negative.
-  std::array<double, 2 * kFigures.size()> signed_mine;
-  std::array<double, 2 * kFigures.size()> extremes{};
+  Figures all;
   for (std::size_t i = 0; i < kFigures.size(); ++i) {
-    mine[i] = kFigures[i].value(stats);
-    signed_mine[2 * i] = mine[i];
-    signed_mine[2 * i + 1] = -mine[i];
+    const double mine = kFigures[i].value(stats);
+    all.of[i] = {mine, mine, mine, mine};
   }
-  mine.back() = static_cast<double>(troubles);
-  PMPI_Allreduce(mine.data(), total.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM,
-                 topology.comm());
-  // Rank 0 alone reports them: nobody else waits for it.
-  PMPI_Reduce(signed_mine.data(), extremes.data(), static_cast<int>(extremes.size()), MPI_DOUBLE,
-              MPI_MAX, 0, topology.comm());
-  troubles = static_cast<std::size_t>(std::llround(total.back()));
+  all.troubles = static_cast<double>(troubles);
+  MPI_Datatype type;
+  MPI_Op op;
+  PMPI_Type_contiguous(kFiguresWords, MPI_DOUBLE, &type);
+  PMPI_Type_commit(&type);
+  PMPI_Op_create(add_figures, 1, &op);
+  PMPI_Allreduce(MPI_IN_PLACE, &all, 1, type, op, topology.comm());
+  PMPI_Op_free(&op);
+  PMPI_Type_free(&type);
+  troubles = static_cast<std::size_t>(std::llround(all.troubles));
   LastCommit last;
   last.any = true;
   last.ranks = topology.size();
   for (std::size_t i = 0; i < kFigures.size(); ++i) {
-    last.figures.emplace_back(kFigures[i].name,
-                              OverRanks{mine[i], total[i], -extremes[2 * i + 1], extremes[2 * i]});
+    all.of[i].mine = kFigures[i].value(stats);
+    last.figures.emplace_back(kFigures[i].name, all.of[i]);
   }
   return last;
 }

@@ -22,7 +22,7 @@ namespace dedup::engine {
 struct OverRanks {
   double mine = 0;
   double total = 0;
-  double min = 0;  // on rank 0, as the next
+  double min = 0;
   double max = 0;
 };
 

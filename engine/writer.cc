@@ -27,7 +27,7 @@ constexpr std::size_t kUpdatesAtOnce = 32768;
 // Below this much on the rank that writes most, a dump costs more than it gives.
 constexpr std::uint64_t kWorthADump = std::uint64_t{256} << 10;
 // A rank logs so little before it knows what the others write.
-constexpr std::uint64_t kLoggedAtOnce = std::uint64_t{64} << 10;
+constexpr std::uint64_t kLoggedAtOnce = std::uint64_t{128} << 10;
 
 // Collects what went to the log and tells the block homes.
 class HomeUpdates {

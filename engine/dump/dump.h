@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "engine/chunks/dump_result.h"
 #include "engine/chunks/own_store.h"
+#include "engine/mpi/alone.h"
 #include "engine/mpi/topology.h"
 #include "hints/hints.h"
 #include "service/client.h"
@@ -27,17 +28,19 @@ namespace dedup::engine {
 // (at most F fingerprints), so that later ones find their chunks. One thread at a time.
 class Dumper {
  public:
-  // `topology`, `client` and `hints` must outlive the Dumper. Nothing communicates here. `key`: of
-  // the file's keyed hashes. `handle`: the same on all ranks, and no other Dumper's.
-  Dumper(const Topology& topology, service::Client& client, OwnStore store, const Id128& identity,
-         const Id128& key, const Id128& handle, const hints::Hints& hints);
+  // `topology`, `alone`, `client` and `hints` must outlive the Dumper. Nothing communicates here.
+  // `key`: of the file's keyed hashes. `handle`: the same on all ranks, and no other Dumper's.
+  Dumper(const Topology& topology, Alone& alone, service::Client& client, OwnStore store,
+         const Id128& identity, const Id128& key, const Id128& handle, const hints::Hints& hints);
   ~Dumper();
 
-  // Collective; ranks may have no runs. On success every chunk of every rank is, or is being kept,
-  // on at least min(K, job nodes) nodes, registered with those nodes' services. On failure all
-  // ranks return an error of one code, what was stored is unreferenced and will be reclaimed.
-  // Memory: 56 bytes a chunk of this rank, and buffers as doc/dump.md says ("Costs").
-  Result<DumpResult> dump(std::span<const DumpRun> runs);
+  // Collective; ranks may have no runs, and if one cannot take part, as `mine` says, none does.
+  // Where one rank alone has any, and little, it dumps them by itself, and the others wait. On
+  // success every chunk of every rank is, or is being kept, on at least min(K, job nodes) nodes,
+  // registered with those nodes' services. On failure all ranks return an error of one code, what
+  // was stored is unreferenced and will be reclaimed. Memory: 56 bytes a chunk of this rank, and
+  // buffers as doc/dump.md says ("Costs").
+  Result<DumpResult> dump(std::span<const DumpRun> runs, const Status& mine = Status::ok());
 
   // What is dumped until put_away_log() may stand in this log of the node's store already, in
   // memory that it has mapped: single chunks of it stay where they are. Local, both.

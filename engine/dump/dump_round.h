@@ -30,25 +30,48 @@
 
 namespace dedup::engine {
 
-// What all rounds of all dumps of a Dumper share.
-struct DumpState {
-  DumpState(const Topology& the_topology, service::Client& the_client, OwnStore own_store,
-            const Id128& the_identity, const Id128& the_key, const Id128& handle,
-            const hints::Hints& the_hints)
-      : topology(the_topology),
-        client(the_client),
+// What a rank's dumps of a file share, whoever takes part in them.
+struct RankDumps {
+  RankDumps(service::Client& the_client, OwnStore own_store, const Id128& the_identity,
+            const Id128& the_key, const hints::Hints& the_hints)
+      : client(the_client),
         store(std::move(own_store)),
         identity(the_identity),
         key(the_key),
         hints(the_hints),
-        keeping(the_hints, the_topology.job_nodes()),
-        round{handle, 0},
         writer(the_client, store, the_identity, the_hints.fsync == hints::Fsync::kCommit),
-        stored(the_client, store, the_identity),
-        settled(the_hints.threshold),
-        counting(the_topology, the_hints.threshold),
+        stored(the_client, store, the_identity) {}
+
+  service::Client& client;
+  OwnStore store;
+  Id128 identity;
+  Id128 key;  // of the chunks' names
+  const hints::Hints& hints;
+  ChunkWriter writer;
+  StoredChunks stored;
+  SingleNumbers singles;
+  std::optional<ChunkNamer> namer;
+  UniqueNumbers numbers;
+};
+
+// What all rounds of the dumps share that the ranks of one communicator take together.
+struct DumpState {
+  DumpState(const Topology& the_topology, RankDumps& rank, const Id128& handle)
+      : topology(the_topology),
+        client(rank.client),
+        identity(rank.identity),
+        hints(rank.hints),
+        keeping(rank.hints, the_topology.job_nodes()),
+        writer(rank.writer),
+        stored(rank.stored),
+        singles(rank.singles),
+        namer(rank.namer),
+        numbers(rank.numbers),
+        round{handle, 0},
+        settled(rank.hints.threshold),
+        counting(the_topology, rank.hints.threshold),
         twins(the_topology.comm(),
-              the_hints.threshold / static_cast<unsigned>(the_topology.size()) + kTwinsAtLeast) {}
+              rank.hints.threshold / static_cast<unsigned>(the_topology.size()) + kTwinsAtLeast) {}
 
   // Remembered by each rank, however many ranks there are.
   static constexpr std::size_t kTwinsAtLeast = 4096;
@@ -59,14 +82,15 @@ struct DumpState {
 
   const Topology& topology;
   service::Client& client;
-  OwnStore store;
   Id128 identity;
-  Id128 key;  // of the chunks' names
   const hints::Hints& hints;
   const Keeping keeping;
-  service::DumpRound round;  // the newest; the same on all ranks
-  ChunkWriter writer;
-  StoredChunks stored;
+  ChunkWriter& writer;
+  StoredChunks& stored;
+  SingleNumbers& singles;
+  std::optional<ChunkNamer>& namer;
+  UniqueNumbers& numbers;
+  service::DumpRound round;     // the newest; the same on all ranks
   plan::SettledChunks settled;  // this rank's part of what the tree found
   Counting counting;
   // Whether shared chunks are counted at homes in this round, rather than merged up a tree; and
@@ -74,13 +98,11 @@ struct DumpState {
   bool counts = false;
   bool has_counted = false;
   Twins twins;
-  SingleNumbers singles;
   std::vector<NodeIndex> order;           // of partners; on leaders
   std::pair<bool, unsigned> ordered_for;  // whether it is a ring, and the size of a group
   std::unique_ptr<Exchange> exchange;
+  hints::Exchange exchange_kind = hints::Exchange::kSend;
   std::uint32_t exchanges = 0;  // so far; the same on all ranks
-  std::optional<ChunkNamer> namer;
-  UniqueNumbers numbers;
 };
 
 // Collective. Takes chunks from `cursor` until there were `most` that are not zeros, and appends

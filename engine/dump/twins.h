@@ -31,6 +31,8 @@ class Twins {
 
   // Forgets earlier calls. The same on all ranks, at the same place among the calls.
   void clear();
+  // Local: whether find() knows of hashes of earlier calls here.
+  bool remembers() const { return !remembered_.empty(); }
 
  private:
   std::vector<std::uint8_t> judge(const std::vector<std::uint64_t>& hashes);

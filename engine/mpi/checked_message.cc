@@ -16,8 +16,9 @@
 namespace dedup::engine {
 namespace {
 
-// Shorter byte strings, with their envelope before them, are broadcast in one message of this size.
-constexpr std::size_t kFirstMessage = 1024;
+// Shorter byte strings, with their envelope before them, are broadcast in one message of this size:
+// the record of a file on some 40 nodes.
+constexpr std::size_t kFirstMessage = 4096;
 
 // Not those of other messages on the same communicators.
 constexpr int kGatherTag = 4202;
@@ -106,7 +107,9 @@ void send_checked(MPI_Comm comm, int to, int tag, std::span<const std::byte> byt
 
 bool receive_checked(MPI_Comm comm, int from, int tag, Bytes& bytes) {
   Envelope envelope;
-  PMPI_Recv(&envelope, sizeof envelope, MPI_BYTE, from, tag, comm, MPI_STATUS_IGNORE);
+  MPI_Request request;
+  PMPI_Irecv(&envelope, sizeof envelope, MPI_BYTE, from, tag, comm, &request);
+  wait(request);
   envelope.check();
   bytes.resize(envelope.size);
   in_pieces(bytes.data(), bytes.size(), [&](std::byte* at, int count) {
@@ -230,13 +233,19 @@ void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<co
   link.wait();
 }
 
-void broadcast(MPI_Comm comm, int root, Bytes& bytes) {
+void broadcast(MPI_Comm comm, int root, Bytes& bytes, Waiting waiting) {
   std::array<std::byte, kFirstMessage> first{};
   Envelope envelope = Envelope::of(bytes);
   const std::span beginning = std::span(first).subspan(sizeof envelope);
   std::memcpy(first.data(), &envelope, sizeof envelope);
   std::copy_n(bytes.begin(), std::min(bytes.size(), beginning.size()), beginning.begin());
-  PMPI_Bcast(first.data(), kFirstMessage, MPI_BYTE, root, comm);
+  if (waiting == Waiting::kPatient) {
+    MPI_Request request;
+    PMPI_Ibcast(first.data(), kFirstMessage, MPI_BYTE, root, comm, &request);
+    wait(request);
+  } else {
+    PMPI_Bcast(first.data(), kFirstMessage, MPI_BYTE, root, comm);
+  }
   std::memcpy(&envelope, first.data(), sizeof envelope);
   envelope.check();
   bytes.resize(envelope.size);

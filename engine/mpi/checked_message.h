@@ -71,7 +71,7 @@ void exchange_letters(MPI_Comm comm, std::span<const int> partners, std::span<co
 
 // Collective. `bytes` of rank `root` on all ranks; in one message, if they are few. Ends the job on
 // a rank that does not get them.
-void broadcast(MPI_Comm comm, int root, Bytes& bytes);
+void broadcast(MPI_Comm comm, int root, Bytes& bytes, Waiting waiting = Waiting::kPolling);
 // The same of something small and of one size.
 void broadcast_raw(MPI_Comm comm, int root, std::span<std::byte> value);
 template <typename T>

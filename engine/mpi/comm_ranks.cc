@@ -45,6 +45,10 @@ void CommRanks::broadcast(Bytes& bytes, int root) const {
   engine::broadcast(comm_, root, bytes);
 }
 
+void CommRanks::broadcast_patiently(Bytes& bytes, int root) const {
+  engine::broadcast(comm_, root, bytes, Waiting::kPatient);
+}
+
 void CommRanks::broadcast(Id128& id) const {
   broadcast_value(comm_, 0, id);
 }

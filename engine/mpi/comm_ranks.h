@@ -18,6 +18,7 @@ class CommRanks : public Ranks {
   int size() const override { return size_; }
   Status combine(Combining how, std::span<std::uint64_t> values, Waiting waiting) const override;
   void broadcast(Bytes& bytes, int root) const override;
+  void broadcast_patiently(Bytes& bytes, int root) const override;
   void broadcast(Id128& id) const override;
   std::vector<Bytes> gather(const Bytes& mine) const override;
   std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override;

@@ -134,6 +134,7 @@ constexpr const char* kEnded =
 struct Job::Private {
   // Freed by end(), not with the job: open files may have it for longer than MPI is there.
   MPI_Comm ranks = MPI_COMM_NULL;
+  MPI_Comm self = MPI_COMM_NULL;            // this process; likewise
   int size = 0;                             // of it
   service::Executor executor;               // of the server
   std::unique_ptr<service::Server> server;  // on the lowest rank of each node
@@ -147,6 +148,7 @@ Job::~Job() = default;
 
 Status Job::start(MPI_Comm comm, Turn turn) {
   PMPI_Comm_dup(comm, &p_->ranks);
+  PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &p_->self);  // without what programs attach to it
   const MPI_Comm ranks = p_->ranks;
   int rank;
   int size;
@@ -266,6 +268,12 @@ Status Job::start(MPI_Comm comm, Turn turn) {
                                               p_->server ? &p_->server->local() : nullptr,
                                               common.patience);
   flusher_ = std::make_unique<Flusher>();
+  auto alone = Topology::build(p_->self, place());
+  if (alone.is_ok()) {
+    alone_.topology.emplace(*std::move(alone));
+  } else if (mine.is_ok()) {
+    mine = alone.status();
+  }
   return agree(ranks, mine);
 }
 
@@ -275,6 +283,12 @@ void Job::stop(const std::string& why) {
   client_->end(why);
   flusher_->stop();
   if (p_->server) p_->server->stop();
+}
+
+void Job::free_comms() {
+  alone_.topology.reset();
+  PMPI_Comm_free(&p_->self);
+  PMPI_Comm_free(&p_->ranks);
 }
 
 void Job::begin() {
@@ -292,7 +306,7 @@ Status Job::begin_on(MPI_Comm comm, Turn turn) {
   std::shared_ptr<Job> job(new Job(Id128{}));
   const Status status = job->start(comm, turn);
   if (!status.is_ok()) {
-    PMPI_Comm_free(&job->p_->ranks);
+    job->free_comms();
     return status;
   }
   const std::lock_guard lock(state().mutex);
@@ -342,7 +356,7 @@ Status Job::begin_anew(MPI_Comm comm) {
   std::shared_ptr<Job> job(new Job(before->world_));
   const Status status = job->start(comm, Turn::kLater);
   if (!status.is_ok()) {
-    PMPI_Comm_free(&job->p_->ranks);
+    job->free_comms();
     return status;
   }
   const std::lock_guard lock(state().mutex);
@@ -361,7 +375,7 @@ void Job::end() {
     // Nobody's service ends while somebody may still ask it.
     PMPI_Barrier(job->p_->ranks);
     job->stop("MPI_Finalize was called");
-    PMPI_Comm_free(&job->p_->ranks);
+    job->free_comms();
   }
   now.jobs.clear();
   now.job.reset();

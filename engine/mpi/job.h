@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/types.h"
+#include "engine/mpi/alone.h"
 #include "engine/mpi/topology.h"
 #include "engine/protocol/flusher.h"
 #include "service/client.h"
@@ -55,6 +56,7 @@ class Job {
   service::Client& client() { return *client_; }
   // Of this process.
   Flusher& flusher() { return *flusher_; }
+  Alone& alone() { return alone_; }
   NodeIndex nodes() const { return client_->nodes(); }
   NodeIndex my_node() const { return client_->self(); }
   const std::string& node_name(NodeIndex node) const { return client_->node_name(node); }
@@ -77,6 +79,7 @@ class Job {
   Status start(MPI_Comm ranks, Turn turn);
   bool works() const;
   void stop(const std::string& why);
+  void free_comms();
   void finish_write_back();
 
   struct Private;
@@ -85,6 +88,7 @@ class Job {
   Id128 id_;
   std::unique_ptr<service::Client> client_;
   std::unique_ptr<Flusher> flusher_;
+  Alone alone_;
 };
 
 }  // namespace dedup::engine

@@ -8,6 +8,7 @@
 #include "engine/protocol/at_my_nodes.h"
 #include "engine/protocol/fence.h"
 #include "engine/protocol/kept_file.h"
+#include "engine/protocol/leave.h"
 #include "engine/protocol/lost_nodes.h"
 #include "engine/protocol/search.h"
 #include "service/messages/file_home.h"
@@ -30,8 +31,15 @@ struct Decision {
   Id128 base;
   bool attach = false;  // nobody in the job has the file yet, or only for reading
   bool create = false;
+  bool tidies = false;  // what stands at the real path is of an older generation
   std::vector<NodeIndex> adopt;
   std::vector<store::Leftover> drop;
+};
+
+// What rank 0 tells all before any node is asked.
+struct Start {
+  bool known = false;    // the job has it open
+  service::Find wanted;  // else: what is looked for
 };
 
 // None, with zeros for ids, if there are no bytes.
@@ -42,7 +50,8 @@ Result<store::CommitRecord> record_of(const Bytes& encoded) {
 
 class FindAndAttach {
  public:
-  FindAndAttach(JobFile& file, const OpenMode& mode) : file_(file), mode_(mode) {}
+  FindAndAttach(JobFile& file, const OpenMode& mode, const std::function<Status()>& begin)
+      : file_(file), mode_(mode), begin_(begin) {}
 
   Status run() {
     DEDUP_ASSIGN(kept_, find_kept(file_, mode_.create));
@@ -55,12 +64,13 @@ class FindAndAttach {
     }
     const bool has_turn = status.is_ok();
     if (has_turn && file_.rank() == 0) status = check_known();
-    bool known = begun_.known;
-    status = file_.ranks().share(status, known);
+    Start start{begun_.known, {}};
+    if (status.is_ok() && !start.known && file_.rank() == 0) status = look(start.wanted);
+    status = file_.ranks().share(status, start);
     // Else all nodes are asked what they have.
-    const bool asks_nodes = status.is_ok() && known && file_.may_miss_nodes;
+    const bool asks_nodes = status.is_ok() && start.known && file_.may_miss_nodes;
     if (asks_nodes) status = check_nodes(file_.client(), file_.ranks());
-    if (status.is_ok()) status = find_and_attach(known);
+    if (status.is_ok()) status = find_and_attach(start);
     if (!status.is_ok() && made_empty_) remove_made();
     // The path's turn is given back whatever happened.
     if (!has_turn) return status;
@@ -71,11 +81,13 @@ class FindAndAttach {
       end = file_.client().call(file_.home, request).status();
     }
     DEDUP_TRY(status);
-    DEDUP_TRY(file_.ranks().share(end));
     file_.had_writers = decision_.info.writable;
     DEDUP_ASSIGN(FileView view, FileView::from(decision_.info));
     file_.set_view(std::move(view));
-    return Status::ok();
+    const Status begun = end.is_ok() ? begin_() : end;
+    status = file_.ranks().agree(begun);
+    if (!status.is_ok()) (void)leave(file_, Leaving::kAsItIs);
+    return status;
   }
 
   bool created() const { return decision_.create; }
@@ -114,7 +126,8 @@ class FindAndAttach {
     return file_.client().call(file_.home, request).status();
   }
 
-  Status find_and_attach(bool known) {
+  Status find_and_attach(Start& start) {
+    const bool known = start.known;
     for (int i = 0; i < kSearches; ++i) {
       Decision mine;
       Status status;
@@ -122,8 +135,13 @@ class FindAndAttach {
       if (known) {
         if (file_.rank() == 0) status = decide_known(mine);
       } else {
-        status = look_and_search(mine);
+        if (i > 0) {
+          if (file_.rank() == 0) status = look(start.wanted);
+          DEDUP_TRY(file_.ranks().share(status, start));
+        }
+        status = search_and_decide(start.wanted, mine);
       }
+      mine.tidies = file_.rank() == 0 && is_to_be_tidied(mine.info);
       DEDUP_TRY(file_.ranks().share(status, mine));
       decision_ = std::move(mine);
       if (file_.writable) {
@@ -136,6 +154,7 @@ class FindAndAttach {
       std::uint64_t retry = changed ? 1 : 0;
       status = file_.ranks().agree_max(status, retry);
       if (status.is_ok() && retry == 0) {
+        if (!decision_.tidies) return Status::ok();
         status = file_.ranks().share(tidy_real_path());
         if (status.is_ok()) return status;
         // Another job has gone on from there meanwhile.
@@ -170,30 +189,32 @@ class FindAndAttach {
     return Status::ok();
   }
 
-  // Collective. Rank 0 looks at the real path, and all ask the stores for what it names.
-  Status look_and_search(Decision& mine) {
-    if (kept_) return search_kept(mine);
-    store::PathState state;
-    Status status;
-    if (file_.rank() == 0) {
-      auto looked = replaces() ? store::settle_path(file_.path) : store::look_at(file_.path);
-      status = looked.status();
-      if (status.is_ok()) state = std::move(*looked);
+  // On rank 0: what stands at the real path, which says what the stores are to be asked for.
+  Status look(service::Find& wanted) {
+    if (kept_) {
+      wanted = {file_.path, kept_->identity, file_.hints.store, {}, kept_->file, kept_->attempt};
+      return Status::ok();
     }
-    if (status.is_ok() && file_.rank() == 0) find_donor(state);
-    service::Find wanted{file_.path, state.placeholder.identity, file_.hints.store};
+    DEDUP_ASSIGN(state_, replaces() ? store::settle_path(file_.path) : store::look_at(file_.path));
+    find_donor(state_);
+    wanted = {file_.path, state_.placeholder.identity, file_.hints.store};
     if (donor_) wanted.donor = donor_->identity;
     if (plain_donor_) {
       wanted.plain_donor = plain_donor_->path;
       wanted.plain_donor_stamp = plain_donor_->stamp;
     }
-    DEDUP_TRY(file_.ranks().share(status, wanted));
+    return Status::ok();
+  }
+
+  // Collective.
+  Status search_and_decide(const service::Find& wanted, Decision& mine) {
     DEDUP_ASSIGN(SearchResult found, search(file_.client(), file_.ranks(), wanted));
     if (file_.rank() != 0) return Status::ok();
+    if (kept_) return decide_kept(std::move(found), mine);
     if (file_.writable) DEDUP_TRY(check_stores_differ(found, file_.hints.store));
     hide(found, begun_.aside);
     DEDUP_ASSIGN(const bool shared, is_shared(found, file_.path));
-    DEDUP_TRY(shared ? decide_by_real_path(found, std::move(state), mine)
+    DEDUP_TRY(shared ? decide_by_real_path(found, std::move(state_), mine)
                      : decide_by_path(found, mine));
     return choose_homes(mine.info);
   }
@@ -211,13 +232,8 @@ class FindAndAttach {
     return Status::ok();
   }
 
-  // Collective. No path leads to a kept generation: the stores find it by its identity.
-  Status search_kept(Decision& mine) {
-    DEDUP_ASSIGN(
-        SearchResult found,
-        search(file_.client(), file_.ranks(),
-               {file_.path, kept_->identity, file_.hints.store, {}, kept_->file, kept_->attempt}));
-    if (file_.rank() != 0) return Status::ok();
+  // No path leads to a kept generation: the stores find it by its identity.
+  Status decide_kept(SearchResult found, Decision& mine) {
     hide(found, begun_.aside);
     for (store::StoreReport& report : found.reports) {
       std::erase_if(report.records, [&](const store::CommitRecord& record) {
@@ -393,13 +409,15 @@ class FindAndAttach {
     return {Code::kNoSuchFile, text};
   }
 
+  // On rank 0.
+  bool is_to_be_tidied(const service::FileInfo& info) const {
+    return outdated_ && info.writable && !file_.fetches &&
+           info.real_path != service::FileInfo::RealPath::kNone;
+  }
+
   // On rank 0, once the file is attached: what a killed job left at the real path.
   Status tidy_real_path() {
-    if (file_.rank() != 0 || !decision_.info.writable || file_.fetches ||
-        decision_.info.real_path == service::FileInfo::RealPath::kNone) {
-      return Status::ok();
-    }
-    if (!outdated_) return Status::ok();
+    if (file_.rank() != 0) return Status::ok();
     (void)store::remove_leftovers(store::fs::directory_of(file_.path));
     DEDUP_ASSIGN(const auto record, store::CommitRecord::decode(decision_.info.record));
     return renew_placeholder(file_.path, *outdated_, record, file_.hints.store);
@@ -569,8 +587,10 @@ class FindAndAttach {
 
   JobFile& file_;
   OpenMode mode_;
+  const std::function<Status()>& begin_;
   std::optional<KeptFile> kept_;
   service::OpenBeginReply begun_;              // on rank 0
+  store::PathState state_;                     // likewise: of the real path
   bool made_empty_ = false;                    // likewise: at the real path
   std::optional<store::PathState> outdated_;   // likewise: names an older generation
   std::optional<store::Placeholder> donor_;    // likewise: of a file to share with
@@ -580,8 +600,9 @@ class FindAndAttach {
 
 }  // namespace
 
-Status find_and_attach(JobFile& file, const OpenMode& mode, bool& created) {
-  FindAndAttach open(file, mode);
+Status find_and_attach(JobFile& file, const OpenMode& mode, const std::function<Status()>& begin,
+                       bool& created) {
+  FindAndAttach open(file, mode, begin);
   DEDUP_TRY(open.run());
   created = open.created();
   return Status::ok();

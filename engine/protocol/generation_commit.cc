@@ -64,7 +64,6 @@ Status GenerationCommit::prepare(const std::function<Status()>& wait_for_data) {
     return {Code::kIo, file_.path + ": a stripe that was whole is not any more: try again"};
   }
   if (untold_.is_ok()) untold_ = wait_for_data();
-  DEDUP_TRY(file_.ranks().agree(untold_, Waiting::kPatient));
   DEDUP_TRY(make_record());
   failpoint("commit.indexed");
   AtMyNodes nodes(file_, service::Prepare{file_.identity(), encoded_, flush});
@@ -113,7 +112,7 @@ Status GenerationCommit::make_stripes() {
 Status GenerationCommit::build_recipe(const service::WriteIndex& request, Recipe& recipe) {
   ShardBuild build(file_, id_, request.all ? Referring::kToAll : Referring::kToChanges, given_up_);
   DEDUP_TRY(build.begin());
-  DEDUP_TRY(build_shards(build, recipe));
+  DEDUP_TRY(build_shards(build, request.all, recipe));
   failpoint("commit.shards");
   if (recipe != Recipe::kBroken) DEDUP_TRY(write_indexes(build, request, recipe));
   part_.facts = build.facts();
@@ -122,7 +121,8 @@ Status GenerationCommit::build_recipe(const service::WriteIndex& request, Recipe
   return Status::ok();
 }
 
-Status GenerationCommit::build_shards(ShardBuild& build, Recipe& recipe) {
+// `all`: of all that it refers to the nodes are told.
+Status GenerationCommit::build_shards(ShardBuild& build, bool all, Recipe& recipe) {
   Status status;
   for (NodeIndex shard = 0; shard < file_.nodes() && status.is_ok(); ++shard) {
     if (!file_.ranks().speaks_for(file_.block_home(shard))) continue;
@@ -133,6 +133,8 @@ Status GenerationCommit::build_shards(ShardBuild& build, Recipe& recipe) {
   }
   status = build.finish(status);
   recipe = Recipe::kWhole;
+  // Then no rank has anything to add.
+  if (all && !build.has_lacked()) return status;
   if (build.has_cut_off()) recipe = Recipe::kToBeReferredTo;
   if (build.has_lost_parts()) recipe = Recipe::kBroken;
   return agree_on(status, recipe);
@@ -202,15 +204,15 @@ Status GenerationCommit::check_loss() const {
   return {Code::kIo, text};
 }
 
-// Rank 0 writes the record; all get it.
+// Rank 0 writes the record, if all have come as far; all get it.
 Status GenerationCommit::make_record() {
-  const std::vector<Bytes> parts = file_.ranks().gather(encoded(part_));
-  Status status;
-  if (file_.rank() == 0) {
-    status = fill_record(parts);
+  const auto parts = file_.ranks().gather_if_all_ok(untold_, encoded(part_));
+  Status status = parts.status();
+  if (file_.rank() == 0 && status.is_ok()) {
+    status = fill_record(*parts);
     if (status.is_ok()) encoded_ = record_.encode();
   }
-  return file_.ranks().share(status, encoded_);
+  return file_.ranks().share(status, encoded_, Waiting::kPatient);
 }
 
 Status GenerationCommit::fill_record(const std::vector<Bytes>& parts) {
@@ -278,13 +280,17 @@ Status GenerationCommit::decide() {
          " is committed, but not everywhere: " + all.message());
   }
   failpoint("commit.unfenced");
-  const Status fenced = file_.ranks().share(file_.rank() == 0 ? put_placeholder() : Status::ok());
-  if (!fenced.is_ok()) {
+  Outcome outcome;
+  const Status mine_of_rank_0 = file_.rank() == 0 ? fence_and_tell_home(outcome) : Status::ok();
+  DEDUP_TRY(file_.ranks().share(Status::ok(), outcome));
+  if (!outcome.counts) {
     // The stores have it, but it does not count: an open takes what stands at the path.
     end_commit(false);
-    return fenced;
+    return file_.ranks().share(mine_of_rank_0);
   }
-  failpoint("commit.fenced");
+  if (file_.rank() != 0) failpoint("commit.fenced");
+  if (!outcome.info) return file_.ranks().share(mine_of_rank_0);
+  if (file_.rank() != 0) DEDUP_TRY(file_.set_view(*std::move(outcome.info)));
   return install();
 }
 
@@ -296,18 +302,23 @@ Status GenerationCommit::put_placeholder() {
   return Status::ok();
 }
 
+// On rank 0: from here on the generation is what others find.
+Status GenerationCommit::fence_and_tell_home(Outcome& outcome) {
+  DEDUP_TRY(put_placeholder());
+  outcome.counts = true;
+  failpoint("commit.fenced");
+  std::vector<service::StoreRef> stores;
+  const std::shared_ptr<const FileView> view = file_.view();
+  stores.assign(view->info.stores.begin(), view->info.stores.begin() + file_.nodes());
+  const service::CommitDone request{file_.identity(), encoded_, stores, file_.fetches};
+  DEDUP_ASSIGN(service::FileInfo info, file_.client().call(file_.home, request));
+  DEDUP_TRY(file_.set_view(std::move(info)));
+  outcome.info = file_.view()->info;
+  return Status::ok();
+}
+
 // The new generation becomes the base for everybody in the job.
 Status GenerationCommit::install() {
-  Status status;
-  if (file_.rank() == 0) {
-    std::vector<service::StoreRef> stores;
-    const std::shared_ptr<const FileView> view = file_.view();
-    stores.assign(view->info.stores.begin(), view->info.stores.begin() + file_.nodes());
-    const service::CommitDone request{file_.identity(), encoded_, stores, file_.fetches};
-    auto reply = file_.client().call(file_.home, request);
-    status = reply.is_ok() ? file_.set_view(std::move(*reply)) : reply.status();
-  }
-  DEDUP_TRY(file_.share_view(status));
   DEDUP_TRY(
       file_.ranks().agree(at_my_nodes(file_, service::EndCommit{file_.identity(), id_, true})));
   failpoint("commit.installed");
@@ -317,8 +328,7 @@ Status GenerationCommit::install() {
     warn(file_.path + ": " + freed.message());
   }
   failpoint("commit.collected");
-  // The lock goes when all have collected.
-  return file_.ranks().agree(Status::ok());
+  return Status::ok();
 }
 
 void GenerationCommit::give_up() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -31,7 +32,8 @@ class GenerationCommit {
 
   // `wait_for_data` is called on each rank, before any node is prepared: it returns when the
   // chunks that the rank stored are as durable as they are to be. On failure what stood before
-  // stands, and what was dumped is still there to be committed.
+  // stands, and what was dumped is still there to be committed. Does not wait until all ranks have
+  // freed what is old: before they have, the lock stays.
   Status run(const std::function<Status()>& wait_for_data);
 
   const RecipeFacts& facts() const { return facts_; }               // of all, on rank 0
@@ -47,7 +49,7 @@ class GenerationCommit {
   };
   Status make_stripes();
   Status build_recipe(const service::WriteIndex& request, Recipe& recipe);
-  Status build_shards(ShardBuild& build, Recipe& recipe);
+  Status build_shards(ShardBuild& build, bool all, Recipe& recipe);
   Status write_indexes(ShardBuild& build, service::WriteIndex request, Recipe& recipe);
   Status agree_on(const Status& mine, Recipe& recipe) const;
   Status make_record();
@@ -57,6 +59,12 @@ class GenerationCommit {
   Status check_loss() const;
   Status decide();
   Status put_placeholder();
+  // What rank 0 tells all, once nodes have committed.
+  struct Outcome {
+    bool counts = false;                    // it stands at the real path
+    std::optional<service::FileInfo> info;  // as the file home has it now; none if that failed
+  };
+  Status fence_and_tell_home(Outcome& outcome);
   Status install();
   // The base, or the donor, whose indexes those of the generation may begin with: its stores have
   // the same numbers. Zero: none.

@@ -48,6 +48,7 @@ Status end_of_file(JobFile& file, const service::CloseBeginReply& reply, const E
       drop = status.is_ok() && !(written->plain && note_cached(file, *written->plain));
     }
   }
+  file.local.reset();
   const Status released = release_nodes(file, drop, reply.info);
   return file.ranks().agree(status.is_ok() ? released : status);
 }
@@ -96,8 +97,8 @@ Status leave_by(JobFile& file, const Ending& ending) {
   if (has_turn) {
     end = file.client().call(file.home, service::CloseEnd{file.identity()}).status();
   }
-  // All have let go of the file when one returns.
-  return file.ranks().agree(status.is_ok() ? end : status);
+  // Else all have agreed on it.
+  return file.ranks().share(status.is_ok() ? end : status);
 }
 
 }  // namespace

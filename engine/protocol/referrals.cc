@@ -204,6 +204,7 @@ Result<Referrals::Missing> Referrals::ask_together(const Batch& batch, const ByN
                                                    const Status& mine) {
   DEDUP_ASSIGN(const ReferenceExchange::Answer answer,
                exchange_.ask(mine, requests_of(batch, references)));
+  has_lacked_ = has_lacked_ || !answer.lack_nothing;
   return Missing{lacking_of(references, answer.lacking), answer.lack_nothing, answer.heard};
 }
 

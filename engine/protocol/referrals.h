@@ -54,6 +54,8 @@ class Referrals {
   std::uint64_t lost_chunks() const { return lost_chunks_; }
   // Whether that is so of parts of a stripe that were referred to in a round.
   bool has_lost_parts() const { return has_lost_parts_; }
+  // Whether a node lacked anything in a round. The same on all ranks.
+  bool has_lacked() const { return has_lacked_; }
 
  private:
   // A chunk that there are references to, one to each node of a placement.
@@ -121,6 +123,7 @@ class Referrals {
   std::set<Id128> confirmed_;
   std::uint64_t lost_chunks_ = 0;
   bool has_lost_parts_ = false;
+  bool has_lacked_ = false;
   Status failed_;         // of a round
   bool goes_on_ = false;  // after the last round some rank does
 };

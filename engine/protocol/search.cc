@@ -159,9 +159,9 @@ Result<SearchResult> search(service::Client& client, const Ranks& ranks,
   std::vector<Answer> mine;
   const NodeIndex whole = ranks.is_root() && !nodes.empty() ? nodes.front() : kNoNode;
   const Status status = ask(client, request, nodes, whole, mine);
-  DEDUP_TRY(ranks.agree(status));
   std::vector<std::vector<Answer>> answers;
-  for (const Bytes& bytes : ranks.gather(encoded(mine))) {
+  DEDUP_ASSIGN(const std::vector<Bytes> all, ranks.gather_if_all_ok(status, encoded(mine)));
+  for (const Bytes& bytes : all) {
     auto told = decoded<std::vector<Answer>>(bytes);
     if (!told) return impossible();
     answers.push_back(*std::move(told));

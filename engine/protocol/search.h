@@ -27,7 +27,7 @@ struct SearchResult {
 
 // What the stores have of what `request` names, and the first few of its donor. Collective: the
 // speaker of each node asks it, and rank 0 gets each record that they tell of from one of them. The
-// result is on rank 0, empty elsewhere; errors may be on rank 0 alone.
+// result, or what went wrong on whichever rank, is on rank 0; others have an empty one.
 Result<SearchResult> search(service::Client& client, const Ranks& ranks,
                             const service::Find& request);
 

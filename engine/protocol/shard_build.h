@@ -74,6 +74,9 @@ class ShardBuild {
   // Whether the nodes were told of stripes that are not whole any more, in blocks that are as they
   // were: then the shards are to be built anew, with kToAll.
   bool has_lost_parts() const { return referrals_.has_lost_parts(); }
+  // Whether a node lacked what it was told of. The same on all ranks; if not, no rank has lost
+  // parts.
+  bool has_lacked() const { return referrals_.has_lacked(); }
 
   RecipeFacts facts() const;
   // Of the shards built: blocks that are not, byte for byte, what the base's shard has. Counted

@@ -30,10 +30,12 @@ inline std::unique_ptr<engine::JobFile> handle_of(Job& job, const Ranks& ranks,
 // A file that is not there is made if it is for writing.
 inline Status open(Job& job, engine::JobFile& file) {
   bool created = false;
-  DEDUP_TRY(engine::find_and_attach(file, {file.writable, false}, created));
-  const std::string store = Cluster::disk(job.nodes().front()) + "/s";
-  DEDUP_ASSIGN(file.local, engine::LocalFile::get(file.client(), file.identity(), store));
-  return Status::ok();
+  const auto begin = [&]() -> Status {
+    const std::string store = Cluster::disk(job.nodes().front()) + "/s";
+    DEDUP_ASSIGN(file.local, engine::LocalFile::get(file.client(), file.identity(), store));
+    return Status::ok();
+  };
+  return engine::find_and_attach(file, {file.writable, false}, begin, created);
 }
 
 inline std::unique_ptr<engine::JobFile> open_file(Job& job, std::size_t name = 0) {
@@ -45,7 +47,8 @@ inline std::unique_ptr<engine::JobFile> open_file(Job& job, std::size_t name = 0
 
 inline Status commit(engine::JobFile& file) {
   DEDUP_ASSIGN(const auto lock, engine::JobLock::take_with_view(file, service::LockKind::kCommit));
-  return engine::GenerationCommit(file).run([] { return Status::ok(); });
+  const Status status = engine::GenerationCommit(file).run([] { return Status::ok(); });
+  return file.ranks().agree(status);
 }
 
 }  // namespace dedup::simulation

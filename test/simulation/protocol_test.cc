@@ -39,10 +39,12 @@ class Protocol : public testing::Test {
 
   static Status open(engine::JobFile& file) {
     bool created = false;
-    DEDUP_TRY(engine::find_and_attach(file, {true, false}, created));
-    DEDUP_ASSIGN(file.local,
-                 engine::LocalFile::get(file.client(), file.identity(), Cluster::disk(0) + "/s"));
-    return Status::ok();
+    const auto begin = [&]() -> Status {
+      DEDUP_ASSIGN(file.local,
+                   engine::LocalFile::get(file.client(), file.identity(), Cluster::disk(0) + "/s"));
+      return Status::ok();
+    };
+    return engine::find_and_attach(file, {true, false}, begin, created);
   }
 
   static Bytes content() { return Bytes(16, std::byte{7}); }

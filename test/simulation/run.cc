@@ -274,7 +274,11 @@ class Run {
     file.home = service::file_home(file.path, file.nodes());
     file.writable = step.writable;
     file.handle = Id128::random();
-    DEDUP_TRY(engine::find_and_attach(file, {step.create, false}, created));
+    const auto begin = [&] { return use_store(job, file); };
+    return engine::find_and_attach(file, {step.create, false}, begin, created);
+  }
+
+  static Status use_store(Job& job, engine::JobFile& file) {
     const std::string directory = Cluster::disk(job.nodes().front()) + "/s";
     DEDUP_ASSIGN(file.local, engine::LocalFile::get(file.client(), file.identity(), directory));
     return Status::ok();
@@ -403,11 +407,9 @@ class Run {
     older.hints.generation = -1;
     older.handle = Id128::random();
     bool created = false;
-    DEDUP_TRY(engine::find_and_attach(older, {}, created));
-    const std::string directory = Cluster::disk(slot.job->nodes().front()) + "/s";
-    auto local = engine::LocalFile::get(older.client(), older.identity(), directory);
-    if (local.is_ok()) older.local = *local;
-    const Result<Content> content = local.is_ok() ? read(older) : local.status();
+    const auto begin = [&] { return use_store(*slot.job, older); };
+    DEDUP_TRY(engine::find_and_attach(older, {}, begin, created));
+    const Result<Content> content = read(older);
     const Status left = engine::leave(older);
     if (content.is_ok()) DEDUP_TRY(left);
     return content;

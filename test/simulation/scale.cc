@@ -343,15 +343,18 @@ class World {
 
 Status open(engine::JobFile& file) {
   bool created = false;
-  DEDUP_TRY(engine::find_and_attach(file, {true, false}, created));
-  const std::string store = "/" + file.client().node_name(file.client().self()) + "/s";
-  DEDUP_ASSIGN(file.local, engine::LocalFile::get(file.client(), file.identity(), store));
-  return Status::ok();
+  const auto begin = [&]() -> Status {
+    const std::string store = "/" + file.client().node_name(file.client().self()) + "/s";
+    DEDUP_ASSIGN(file.local, engine::LocalFile::get(file.client(), file.identity(), store));
+    return Status::ok();
+  };
+  return engine::find_and_attach(file, {true, false}, begin, created);
 }
 
 Status commit(engine::JobFile& file) {
   DEDUP_ASSIGN(const auto lock, engine::JobLock::take_with_view(file, service::LockKind::kCommit));
-  return engine::GenerationCommit(file).run([] { return Status::ok(); });
+  const Status status = engine::GenerationCommit(file).run([] { return Status::ok(); });
+  return file.ranks().agree(status);
 }
 
 Status close(engine::JobFile& file) {

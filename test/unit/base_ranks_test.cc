@@ -50,7 +50,14 @@ class ThreadRanks final : public Ranks {
     board_.all.arrive_and_wait();
   }
   void broadcast(Id128&) const override { ADD_FAILURE() << "nothing here needs it"; }
-  std::vector<Bytes> gather(const Bytes&) const override { return {}; }
+  std::vector<Bytes> gather(const Bytes& mine) const override {
+    board_.bytes[at(rank_)] = mine;
+    board_.all.arrive_and_wait();
+    std::vector<Bytes> all;
+    if (is_root()) all = board_.bytes;
+    board_.all.arrive_and_wait();
+    return all;
+  }
   std::vector<Bytes> exchange(const std::vector<Bytes>& to) const override { return to; }
   void exchange_letters(std::span<const int>, std::span<const Letter>, std::vector<Letter>&,
                         const std::function<void()>&) const override {
@@ -138,6 +145,23 @@ TEST(Ranks, ShareTheErrorOfRankZeroAndNothingElse) {
     EXPECT_EQ(status.code(), Code::kQuota);
     EXPECT_EQ(status.message(), "full");
     EXPECT_EQ(text, "own");
+  });
+}
+
+TEST(Ranks, GatherWhatAllHaveOrTheErrorOfTheLowest) {
+  Board board;
+  on_all(board, [](const Ranks& ranks) {
+    const auto length = static_cast<std::size_t>(ranks.rank() + 1);
+    const auto all = ranks.gather_if_all_ok(Status::ok(), Bytes(length));
+    ASSERT_TRUE(all.is_ok());
+    EXPECT_EQ(*all, ranks.is_root() ? (std::vector<Bytes>{Bytes(1), Bytes(2), Bytes(3)})
+                                    : std::vector<Bytes>{});
+    const Status mine =
+        ranks.is_root() ? Status::ok() : Status(Code::kQuota, std::to_string(ranks.rank()));
+    const auto failed = ranks.gather_if_all_ok(mine, Bytes(length));
+    // Rank 0 is the one that tells.
+    EXPECT_EQ(failed.status().code(), ranks.is_root() ? Code::kQuota : Code::kOk);
+    EXPECT_EQ(failed.status().message(), ranks.is_root() ? "1" : "");
   });
 }
 

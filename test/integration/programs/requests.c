@@ -2,11 +2,12 @@
  *
  *   requests FILE
  *
- * All ranks open FILE, write to it, read, sync and close it. After each step rank 0 prints a line
- * for each kind of request: the step, the number of the kind (service::Opcode), and how many each
- * rank made. The program stands before the C library's sendmsg, by which requests go off to other
- * processes; of those to the own process's service a test build tells (base/hooks.h). A service
- * answers on a thread of its own, which does not count; answers from this one have no kind.
+ * All ranks open FILE, write to it, read, sync and close it; in between rank 1 writes alone. After
+ * each step rank 0 prints a line for each kind of request: the step, the number of the kind
+ * (service::Opcode), and how many each rank made. The program stands before the C library's
+ * sendmsg, by which requests go off to other processes; of those to the own process's service a
+ * test build tells (base/hooks.h). A service answers on a thread of its own, which does not count;
+ * answers from this one have no kind.
  */
 #include <pthread.h>
 #include <sys/socket.h>
@@ -115,6 +116,13 @@ int main(int argc, char** argv) {
   MPI(MPI_File_read_at_all(file, end + rank * kLittle, read, kLittle, MPI_BYTE, MPI_STATUS_IGNORE));
   end_of("small-read");
   CHECK(memcmp(read, data, kLittle) == 0);
+  MPI(MPI_File_sync(file));
+  end_of("small-sync");
+  const int is_writer = rank == 1;
+  MPI(MPI_File_write_at_all(file, 0, read, is_writer ? kLittle : 0, MPI_BYTE, MPI_STATUS_IGNORE));
+  end_of("one-writes");
+  MPI(MPI_File_sync(file));
+  end_of("one-syncs");
   MPI_Offset size;
   MPI(MPI_File_get_size(file, &size));
   CHECK_INT(size, end + ranks * kLittle);
