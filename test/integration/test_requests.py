@@ -89,3 +89,13 @@ def test_a_chunk_is_named_to_its_own_node_twice_at_most(counts):
     assert counts["write-again"]["Look"] == EACH
     assert "Register" not in counts["write-again"]
     assert "Register" not in counts["committed"]
+
+
+def test_one_ranks_data_is_dumped_by_it_alone(counts):
+    """Its copies go through the partner's service, and no other rank's hears of a chunk."""
+    alone = [0, 1, 0, 0]
+    assert counts["one-writes"] == {"WriteLog": alone, "ExtendSize": ONE}
+    dump = {kind: counts["one-syncs"].get(kind) for kind in ("Look", "OpenSegment", "Claim", "PutChunks", "Register")}
+    assert dump == {"Look": alone, "OpenSegment": alone, "Claim": None, "PutChunks": alone, "Register": alone}
+    # Its own node's room, and that of the other one.
+    assert counts["one-syncs"]["Space"] == [0, 2, 0, 0]

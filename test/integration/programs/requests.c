@@ -118,11 +118,15 @@ int main(int argc, char** argv) {
   CHECK(memcmp(read, data, kLittle) == 0);
   MPI(MPI_File_sync(file));
   end_of("small-sync");
-  const int is_writer = rank == 1;
-  MPI(MPI_File_write_at_all(file, 0, read, is_writer ? kLittle : 0, MPI_BYTE, MPI_STATUS_IGNORE));
+  const int count_of_one = rank == 1 ? kLittle : 0;
+  memset(read, 1, kLittle);
+  MPI(MPI_File_write_at_all(file, 0, read, count_of_one, MPI_BYTE, MPI_STATUS_IGNORE));
   end_of("one-writes");
   MPI(MPI_File_sync(file));
   end_of("one-syncs");
+  make(data, 4);
+  MPI(MPI_File_write_at_all(file, mine, data, kBytes, MPI_BYTE, MPI_STATUS_IGNORE));
+  end_of("last-write");
   MPI_Offset size;
   MPI(MPI_File_get_size(file, &size));
   CHECK_INT(size, end + ranks * kLittle);
