@@ -60,8 +60,9 @@ Result<std::vector<Bytes>> Ranks::gather_if_all_ok(const Status& mine, Bytes byt
   Outcome outcome = outcome_of(mine);
   outcome.bytes = std::move(bytes);
   std::vector<Bytes> all;
-  for (const Bytes& message : gather(encoded(outcome))) {
+  for (Bytes& message : gather(encoded(outcome))) {
     auto told = decoded<Outcome>(message);
+    message = {};  // there are as many as ranks
     if (!told) return not_understood();
     DEDUP_TRY(told->status());
     all.push_back(std::move(told->bytes));

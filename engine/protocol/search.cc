@@ -160,9 +160,10 @@ Result<SearchResult> search(service::Client& client, const Ranks& ranks,
   const NodeIndex whole = ranks.is_root() && !nodes.empty() ? nodes.front() : kNoNode;
   const Status status = ask(client, request, nodes, whole, mine);
   std::vector<std::vector<Answer>> answers;
-  DEDUP_ASSIGN(const std::vector<Bytes> all, ranks.gather_if_all_ok(status, encoded(mine)));
-  for (const Bytes& bytes : all) {
+  DEDUP_ASSIGN(std::vector<Bytes> all, ranks.gather_if_all_ok(status, encoded(mine)));
+  for (Bytes& bytes : all) {
     auto told = decoded<std::vector<Answer>>(bytes);
+    bytes = {};  // there are as many as nodes
     if (!told) return impossible();
     answers.push_back(*std::move(told));
   }
